@@ -101,7 +101,7 @@ void Arena::return_region(Region& region) {
 
 // Returns the first free run that is long enough. Later regions can then become empty, so that they
 // are returned to the system.
-Arena::PageRun Arena::allocate(std::size_t bytes) {
+Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {
         throw std::bad_alloc{};
@@ -125,14 +125,14 @@ Arena::PageRun Arena::allocate(std::size_t bytes) {
     flip_used_bits(region.used, first, pages);
     region.free -= pages;
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
-    PageRun run;
+    AllocatedPages run;
     run.arena_ = this;
     run.region_ = index;
     run.ints_ = {region.memory + first * kPageInts, pages * kPageInts};
     return run;
 }
 
-void Arena::free_run(const PageRun& run) {
+void Arena::free_run(const AllocatedPages& run) {
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
     Region& region = regions_[run.region_];
     const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;

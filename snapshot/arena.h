@@ -48,22 +48,22 @@ class Arena {
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
     /// An allocated run of pages. Its destructor frees the pages. The arena must outlive the run.
-    class PageRun {
+    class AllocatedPages {
       public:
-        PageRun() = default;
+        AllocatedPages() = default;
 
-        PageRun(PageRun&& other) noexcept { swap(other); }
+        AllocatedPages(AllocatedPages&& other) noexcept { swap(other); }
 
-        PageRun& operator=(PageRun&& other) noexcept {
-            PageRun moved{std::move(other)};
+        AllocatedPages& operator=(AllocatedPages&& other) noexcept {
+            AllocatedPages moved{std::move(other)};
             swap(moved);
             return *this;
         }
 
-        PageRun(const PageRun&) = delete;
-        PageRun& operator=(const PageRun&) = delete;
+        AllocatedPages(const AllocatedPages&) = delete;
+        AllocatedPages& operator=(const AllocatedPages&) = delete;
 
-        ~PageRun() {
+        ~AllocatedPages() {
             if (arena_ != nullptr) {
                 arena_->free_run(*this);
             }
@@ -77,7 +77,7 @@ class Arena {
       private:
         friend class Arena;
 
-        void swap(PageRun& other) noexcept {
+        void swap(AllocatedPages& other) noexcept {
             std::swap(arena_, other.arena_);
             std::swap(region_, other.region_);
             std::swap(ints_, other.ints_);
@@ -95,7 +95,7 @@ class Arena {
 
     /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc if the system has no memory
     /// or if `bytes` is more than kRegionBytes.
-    [[nodiscard]] PageRun allocate(std::size_t bytes);
+    [[nodiscard]] AllocatedPages allocate(std::size_t bytes);
 
     /// Returns the number of bytes allocated from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
@@ -114,7 +114,7 @@ class Arena {
 
     [[nodiscard]] std::size_t add_region();
     void return_region(Region& region);
-    void free_run(const PageRun& run);
+    void free_run(const AllocatedPages& run);
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory

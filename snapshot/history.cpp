@@ -27,7 +27,7 @@ void History::open_segment(std::size_t ints) {
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
-        Arena::PageRun run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
+        Arena::AllocatedPages run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
             return segment.shown == 0; // an unused segment, whose run was returned to the arena

@@ -208,7 +208,7 @@ class History {
     };
 
     struct Segment {
-        Arena::PageRun run;
+        Arena::AllocatedPages run;
         std::size_t used = 0; ///< number of ints that are in use, counted from the start of the run
         std::uint32_t shown =
             0; ///< number of ticks with a block in this segment; 0: unused segment

@@ -86,7 +86,7 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
     return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
 }
 
-void GameComparison::drop_oldest(ComparedPair& pair) {
+void GameComparison::drop_oldest_snapshots(ComparedPair& pair) {
     pair.waiting.pop_front();
     --waiting_[pair.waits];
 }
@@ -97,7 +97,7 @@ void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
     if (!pair.waiting.empty() && pair.waits != view) {
         while (!pair.waiting.empty() && pair.waiting.front().tick < tick) {
             ++pair.totals.only_in[pair.waits];
-            drop_oldest(pair);
+            drop_oldest_snapshots(pair);
         }
         if (!pair.waiting.empty()) {
             if (pair.waiting.front().tick > tick) {
@@ -105,7 +105,7 @@ void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
                 return;
             }
             const auto other = std::move(pair.waiting.front().items);
-            drop_oldest(pair);
+            drop_oldest_snapshots(pair);
             compare_snapshots(index, tick, view == 0 ? *items : *other,
                               view == 0 ? *other : *items);
             return;
@@ -116,7 +116,7 @@ void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
     ++waiting_[view];
     if (waiting_[0] + waiting_[1] > kMaxWaiting) {
         ++pair.totals.left_out;
-        drop_oldest(pair);
+        drop_oldest_snapshots(pair);
     }
 }
 
@@ -124,18 +124,18 @@ void GameComparison::finish() {
     for (ComparedPair& pair : pairs_) {
         while (!pair.waiting.empty()) {
             ++pair.totals.only_in[pair.waits];
-            drop_oldest(pair);
+            drop_oldest_snapshots(pair);
         }
     }
 }
 
-bool GameComparison::are_equal() const {
-    const PairTotals all = totals();
+bool GameComparison::are_games_equal() const {
+    const VisitPairTotals all = totals();
     return all.common != 0 && all.different == 0;
 }
 
-PairTotals GameComparison::totals() const {
-    PairTotals all;
+VisitPairTotals GameComparison::totals() const {
+    VisitPairTotals all;
     for (const ComparedPair& pair : pairs_) {
         all.common += pair.totals.common;
         all.different += pair.totals.different;
@@ -240,10 +240,10 @@ std::string describe(const MapVisit& visit) {
     return terminal_text(text + fmt::format("ticks {} to {})", visit.begin, visit.end));
 }
 
-std::string describe(const PairTotals& totals) {
+std::string describe(const VisitPairTotals& totals) {
     std::string text = fmt::format("{} in both, {} different, {} only in A, {} only in B",
-                                   record::counted(totals.common, "tick[s]"), totals.different,
-                                   totals.only_in[0], totals.only_in[1]);
+                                   record::count_with_noun(totals.common, "tick[s]"),
+                                   totals.different, totals.only_in[0], totals.only_in[1]);
     if (totals.left_out != 0) {
         text += fmt::format(", {} skipped (too far apart in the files)", totals.left_out);
     }
@@ -307,7 +307,8 @@ std::string left_out_text(const ComparisonReport& report) {
     const auto add = [&text](std::uint64_t count, std::string_view what, std::string_view of,
                              std::string_view why) {
         if (count != 0) {
-            text += fmt::format("{}{} not compared: {}\n", record::counted(count, what), of, why);
+            text += fmt::format("{}{} not compared: {}\n", record::count_with_noun(count, what), of,
+                                why);
         }
     };
     add(report.comparison->incomparable_items(), "item[s]", "",
@@ -331,7 +332,7 @@ std::string_view outcome_text(const ComparisonReport& report) {
     if (report.comparison->totals().common == 0) {
         return "different: no tick in common";
     }
-    return report.comparison->are_equal() ? "equal" : "different";
+    return report.comparison->are_games_equal() ? "equal" : "different";
 }
 
 json::object visit_json(const MapVisit& visit) {
@@ -341,7 +342,7 @@ json::object visit_json(const MapVisit& visit) {
             {"snapshots", visit.snapshots}};
 }
 
-json::object ticks_json(const PairTotals& totals) {
+json::object ticks_json(const VisitPairTotals& totals) {
     return {{"both", totals.common},
             {"different", totals.different},
             {"only_a", totals.only_in[0]},
@@ -415,7 +416,7 @@ std::string comparison_json(const ComparisonReport& report) {
     }
     const auto [a, b] = report.readers;
     const json::object all{
-        {"equal", comparison.are_equal()},
+        {"equal", comparison.are_games_equal()},
         {"a", report.files[0]},
         {"b", report.files[1]},
         {"ticks", ticks_json(comparison.totals())},

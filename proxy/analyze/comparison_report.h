@@ -41,7 +41,7 @@ struct GameDifference {
 };
 
 /// The totals of one pair of map visits.
-struct PairTotals {
+struct VisitPairTotals {
     std::uint64_t common = 0;               ///< number of ticks with a snapshot in both A and B
     std::uint64_t different = 0;            ///< number of common ticks whose items differ
     std::array<std::uint64_t, 2> only_in{}; ///< number of ticks only in A, and only in B
@@ -84,13 +84,13 @@ class GameComparison {
     }
 
     /// True if both views have snapshots of the same ticks, and all of these are equal.
-    [[nodiscard]] bool are_equal() const;
+    [[nodiscard]] bool are_games_equal() const;
 
-    [[nodiscard]] const PairTotals& pair_totals(std::size_t index) const {
+    [[nodiscard]] const VisitPairTotals& pair_totals(std::size_t index) const {
         return pairs_[index].totals;
     }
 
-    [[nodiscard]] PairTotals totals() const;
+    [[nodiscard]] VisitPairTotals totals() const;
 
     /// Returns the difference with the lowest tick; nullopt if the views are equal.
     [[nodiscard]] const std::optional<GameDifference>& first_difference() const { return first_; }
@@ -114,12 +114,12 @@ class GameComparison {
     };
 
     struct ComparedPair {
-        PairTotals totals;
+        VisitPairTotals totals;
         std::deque<WaitingSnapshot> waiting; ///< stored snapshots, all of the same view
         std::size_t waits = 0;               ///< the view of the snapshots in `waiting`
     };
 
-    void drop_oldest(ComparedPair& pair);
+    void drop_oldest_snapshots(ComparedPair& pair);
     void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
     /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they

@@ -193,10 +193,10 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
               fmt::format("{}: {}",
                           base < 0 ? fmt::format("full snapshot {}", tick)
                                    : fmt::format("snapshot {} on {}", tick, base),
-                          ok ? "verified, " +
-                                   record::counted(static_cast<std::uint64_t>(
-                                                       number_of(record, "num_items").value_or(0)),
-                                                   "item[s]")
+                          ok ? "verified, " + record::count_with_noun(
+                                                  static_cast<std::uint64_t>(
+                                                      number_of(record, "num_items").value_or(0)),
+                                                  "item[s]")
                              : "rejected"));
     if (is_explained(number)) {
         store_verification(tick, ok, session.items);
@@ -278,7 +278,8 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
     if (tick) {
         what += fmt::format(", tick {}", *tick);
     }
-    if (const auto name = record::shown_name(id, text_of(record, "name")); !name.empty()) {
+    if (const auto name = record::finding_display_name(id, text_of(record, "name"));
+        !name.empty()) {
         what += ", " + record::terminal_text(name);
     }
     if (const std::string type = resized_type(record); !type.empty()) {
@@ -427,7 +428,7 @@ void SnapshotDatagrams::on_packet(const wire::Packet& packet) {
     payload_ = packet.payload;
 }
 
-void SnapshotDatagrams::on_part(const inspect::PartSeen& part) {
+void SnapshotDatagrams::on_part(const inspect::ObservedPart& part) {
     const std::span<const std::byte> data = part.body.data;
     if (part.fate == inspect::PartFate::repeated ||
         (kept_.size() >= kMaxSessions && !kept_.contains(session_))) {

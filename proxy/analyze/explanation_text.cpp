@@ -252,7 +252,8 @@ std::string why(const Explanation& story) {
     const std::string_view name = text_of(finding, "name");
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
     // If the finding's name repeats its id, its detail repeats the sentence and is left out.
-    const bool repeats = !name.empty() && record::shown_name(text_of(finding, "id"), name).empty();
+    const bool repeats =
+        !name.empty() && record::finding_display_name(text_of(finding, "id"), name).empty();
     if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
         text += folded(record::terminal_text(detail));
     }
@@ -460,7 +461,7 @@ std::string bytes_of(const Explanation& story) {
     const std::size_t left = bytes.size() - (end - first * kRow);
     return left == 0 ? text
                      : text + fmt::format("  … {}; the JSON has all in hex\n",
-                                          record::counted(left, "more byte[s]"));
+                                          record::count_with_noun(left, "more byte[s]"));
 }
 
 /// Returns advice where to look for the cause; empty if no advice exists.
@@ -528,7 +529,7 @@ std::string informational_text(const Explanation& story, const SelectionText& se
     }
     return first == nullptr ? std::string{}
                             : fmt::format("{} of severity info; {} explains the first ({}).\n",
-                                          record::counted(count, "finding[s] [is|are]"),
+                                          record::count_with_noun(count, "finding[s] [is|are]"),
                                           select_text(select, first->session, first->tick),
                                           record::terminal_text(first->id));
 }
@@ -551,11 +552,12 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     if (!story.explainable_findings.empty()) {
         return text + ".\n" + choices_text(story);
     }
-    text +=
-        fmt::format(" in {}.\n{}", record::counted(story.num_sessions, "session[s]"), information);
+    text += fmt::format(" in {}.\n{}", record::count_with_noun(story.num_sessions, "session[s]"),
+                        information);
     if (story.num_other_findings != 0) {
-        text += fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
-                            record::counted(story.num_other_findings, "finding[s] [is|are]"));
+        text +=
+            fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
+                        record::count_with_noun(story.num_other_findings, "finding[s] [is|are]"));
     }
     return text;
 }

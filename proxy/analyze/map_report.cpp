@@ -430,8 +430,9 @@ std::string warning_text(const json::object& warning) {
                        count == 1 ? "" : fmt::format(", {} in all", count));
 }
 
-std::string counted(const json::object& object, std::string_view key, std::string_view noun) {
-    return record::counted(count_of(object, key), noun);
+std::string count_with_noun(const json::object& object, std::string_view key,
+                            std::string_view noun) {
+    return record::count_with_noun(count_of(object, key), noun);
 }
 
 void add_content(Page& page, const json::object& map) {
@@ -440,11 +441,12 @@ void add_content(Page& page, const json::object& map) {
             page.add_text(key, text_of(*info, key));
         }
     }
-    page.add("holds", fmt::format("{}, {}, {}, {}, {}", counted(map, "groups", "group[s]"),
-                                  counted(map, "layers", "layer[s]"),
-                                  counted(*object_of(map, "images"), "total", "image[s]"),
-                                  counted(map, "sounds", "sound[s]"),
-                                  counted(*object_of(map, "envelopes"), "total", "envelope[s]")));
+    page.add("holds",
+             fmt::format("{}, {}, {}, {}, {}", count_with_noun(map, "groups", "group[s]"),
+                         count_with_noun(map, "layers", "layer[s]"),
+                         count_with_noun(*object_of(map, "images"), "total", "image[s]"),
+                         count_with_noun(map, "sounds", "sound[s]"),
+                         count_with_noun(*object_of(map, "envelopes"), "total", "envelope[s]")));
 }
 
 void add_physics(Page& page, const json::object& map) {
@@ -471,8 +473,8 @@ std::string map_text(const json::object& map) {
     page.add("sha256", text_of(map, "sha256"));
     const json::object& datafile = *object_of(map, "datafile");
     page.add("datafile", fmt::format("version {}, {}, {}", count_of(datafile, "version"),
-                                     counted(datafile, "num_items", "item[s]"),
-                                     counted(datafile, "num_data", "data block[s]")));
+                                     count_with_noun(datafile, "num_items", "item[s]"),
+                                     count_with_noun(datafile, "num_data", "data block[s]")));
     add_content(page, map);
     const json::object& verdict = *object_of(map, "verdict");
     page.add("verdict", fmt::format("strict {}, lenient {}", text_of(verdict, "strict"),

@@ -70,7 +70,7 @@ void take_own_name(const json::object& record, std::string& name) {
 
 } // namespace
 
-std::optional<std::int64_t> first_seen_by(const json::object& world) {
+std::optional<std::int64_t> find_receiving_session(const json::object& world) {
     const json::array* items = list_of(world, "items");
     const json::object* item =
         items == nullptr || items->empty() ? nullptr : items->front().if_object();
@@ -211,7 +211,7 @@ void MapVisitReader::on_merged_snapshot(const json::object& record, Session& ses
         session.crc.clear();
     }
     const std::string_view map = text_of(record, "map");
-    const auto found = sessions_.find({first_seen_by(record).value_or(0), {}});
+    const auto found = sessions_.find({find_receiving_session(record).value_or(0), {}});
     if (found != sessions_.end() && (map.empty() || map == found->second.map)) {
         session.map = found->second.map;
         session.crc = found->second.crc;

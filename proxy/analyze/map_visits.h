@@ -44,7 +44,7 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
 /// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
-[[nodiscard]] std::optional<std::int64_t> first_seen_by(const boost::json::object& world);
+[[nodiscard]] std::optional<std::int64_t> find_receiving_session(const boost::json::object& world);
 
 /// The snapshots of a session on one map, from the first snapshot to the last.
 struct MapVisit {

@@ -112,10 +112,10 @@ Outcome make_outcome(std::vector<OutcomeCheck> checks, const record::SessionStat
                      std::uint32_t sessions, double seconds) {
     return {.checks = std::move(checks),
             .totals = fmt::format(
-                "{}, {}, {} verified, {}, {}", record::counted(sessions, "session[s]"),
-                record::counted(totals.snapshots, "snapshot[s]"), totals.verified,
-                record::counted(count_of(totals, record::Severity::warning), "warning[s]"),
-                record::counted(count_of(totals, record::Severity::error), "error[s]")),
+                "{}, {}, {} verified, {}, {}", record::count_with_noun(sessions, "session[s]"),
+                record::count_with_noun(totals.snapshots, "snapshot[s]"), totals.verified,
+                record::count_with_noun(count_of(totals, record::Severity::warning), "warning[s]"),
+                record::count_with_noun(count_of(totals, record::Severity::error), "error[s]")),
             .seconds = seconds};
 }
 
@@ -148,9 +148,9 @@ std::string outcome_junit(const Outcome& outcome) {
     return out;
 }
 
-tl::expected<FailingFindings, std::string>
-FailingFindings::parse(const std::vector<std::string>& words) {
-    FailingFindings fail_on;
+tl::expected<FindingsToFailOn, std::string>
+FindingsToFailOn::parse(const std::vector<std::string>& words) {
+    FindingsToFailOn fail_on;
     for (const std::string& text : words) {
         const auto id = record::find_finding(text);
         const auto severity = record::find_severity(text);
@@ -167,7 +167,7 @@ FailingFindings::parse(const std::vector<std::string>& words) {
     return fail_on;
 }
 
-std::array<bool, record::kFindingCount> FailingFindings::findings() const {
+std::array<bool, record::kFindingCount> FindingsToFailOn::findings() const {
     std::array<bool, record::kFindingCount> all{};
     for (const SelectedFindings& word : words_) {
         std::ranges::transform(all, word.fails, all.begin(), std::logical_or<>{});
@@ -175,8 +175,8 @@ std::array<bool, record::kFindingCount> FailingFindings::findings() const {
     return all;
 }
 
-std::vector<OutcomeCheck> FailingFindings::make_checks(const record::SessionStats& totals,
-                                                       std::string_view flag) const {
+std::vector<OutcomeCheck> FindingsToFailOn::make_checks(const record::SessionStats& totals,
+                                                        std::string_view flag) const {
     std::vector<OutcomeCheck> checks;
     for (const SelectedFindings& word : words_) {
         OutcomeCheck check{

@@ -73,10 +73,10 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
 /// Selects the findings that make a run fail, by id or severity ("warning": warnings and errors).
-class FailingFindings {
+class FindingsToFailOn {
   public:
     /// Parses ids and severities. The error is the first word that is neither an id nor a severity.
-    [[nodiscard]] static tl::expected<FailingFindings, std::string>
+    [[nodiscard]] static tl::expected<FindingsToFailOn, std::string>
     parse(const std::vector<std::string>& words);
 
     /// Returns for each finding id whether it is selected.
@@ -87,7 +87,7 @@ class FailingFindings {
                                                         std::string_view flag) const;
 
   private:
-    FailingFindings() = default;
+    FindingsToFailOn() = default;
 
     struct SelectedFindings {
         std::string text;

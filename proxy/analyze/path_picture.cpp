@@ -224,7 +224,7 @@ map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
 
     const std::string players = paths.players.size() == 1
                                     ? paths.players.front()
-                                    : record::counted(paths.players.size(), "player[s]");
+                                    : record::count_with_noun(paths.players.size(), "player[s]");
     map::Overlay overlay{.title = "Time in each tile, " + players,
                          .colors = {},
                          .tiles = {},
@@ -245,7 +245,8 @@ map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
     if (!paths.deaths.empty()) {
         const auto color = static_cast<std::uint8_t>(overlay.colors.size());
         overlay.colors.push_back(
-            {.rgb = kDeathColor, .label = record::counted(paths.deaths.size(), "death[s]")});
+            {.rgb = kDeathColor,
+             .label = record::count_with_noun(paths.deaths.size(), "death[s]")});
         for (const map::WorldPos& at : paths.deaths) {
             overlay.crosses.push_back({.at = at, .color = color});
         }

@@ -56,7 +56,7 @@ map::WorldPos position_in(const json::object& fields) {
 
 /// Calls `use` with each item of this type and its fields.
 template <typename Use>
-void each_item(const json::array& items, std::string_view type, Use use) {
+void for_each_item(const json::array& items, std::string_view type, Use use) {
     for (const json::value& item : items) {
         const json::object* object = item.if_object();
         if (object != nullptr && text_of(*object, "type") == type) {
@@ -325,28 +325,30 @@ class PathReader::Collector {
         view.new_game = false;
         view.tick = *tick;
         if (view.session != 0) {
-            each_item(*items, "player_info",
-                      [&](const json::object& item, const json::object& fields) {
-                          if (number_in(fields, "local") == 1) {
-                              view.own_id = number_of(item, "id");
+            for_each_item(*items, "player_info",
+                          [&](const json::object& item, const json::object& fields) {
+                              if (number_in(fields, "local") == 1) {
+                                  view.own_id = number_of(item, "id");
+                              }
+                          });
+        }
+        for_each_item(*items, "death",
+                      [&](const json::object& /*item*/, const json::object& fields) {
+                          const auto tee = view.tees.find(number_in(fields, "client_id"));
+                          if (tee != view.tees.end() && tee->second.player_path->view == &view) {
+                              view.dead[tee->first] = tee->second.player_path;
+                              on_death_event(*tee->second.player_path, view, position_in(fields));
                           }
                       });
-        }
-        each_item(*items, "death", [&](const json::object& /*item*/, const json::object& fields) {
-            const auto tee = view.tees.find(number_in(fields, "client_id"));
-            if (tee != view.tees.end() && tee->second.player_path->view == &view) {
-                view.dead[tee->first] = tee->second.player_path;
-                on_death_event(*tee->second.player_path, view, position_in(fields));
-            }
-        });
         if (find_stop(record, *items, view)) {
             forget_tees(view);
             return;
         }
         remove_tees(record, *items, view);
-        each_item(*items, "character", [&](const json::object& item, const json::object& fields) {
-            add_tee(record, view, item, fields);
-        });
+        for_each_item(*items, "character",
+                      [&](const json::object& item, const json::object& fields) {
+                          add_tee(record, view, item, fields);
+                      });
         for (const auto& [unused, tee] : view.tees) {
             if (tee.player_path->view == &view) {
                 tee.player_path->shown = view.tick;
@@ -386,7 +388,7 @@ class PathReader::Collector {
             world.map_name = name;
             world.map_crc.clear();
         }
-        const auto session = views_.find({first_seen_by(record).value_or(0), {}});
+        const auto session = views_.find({find_receiving_session(record).value_or(0), {}});
         if (world.map_crc.empty() && session != views_.end() &&
             (name.empty() || name == session->second.map_name)) {
             world.map_name = session->second.map_name;
@@ -402,10 +404,10 @@ class PathReader::Collector {
         };
         if (flag_of(record, "full")) {
             std::map<std::int64_t, bool> listed;
-            each_item(items, "character",
-                      [&](const json::object& item, const json::object& /*fields*/) {
-                          listed[number_in(item, "id")] = true;
-                      });
+            for_each_item(items, "character",
+                          [&](const json::object& item, const json::object& /*fields*/) {
+                              listed[number_in(item, "id")] = true;
+                          });
             for (auto tee = view.tees.begin(); tee != view.tees.end();) {
                 tee = listed.contains(tee->first) ? std::next(tee) : remove(tee);
             }

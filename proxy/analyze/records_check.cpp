@@ -22,8 +22,8 @@ bool has(std::string_view line, std::string_view key, std::string_view value) {
 
 } // namespace
 
-const std::array<RecordsCheck::ProblemRow, 8>& RecordsCheck::problem_rows() {
-    static constexpr std::array<ProblemRow, 8> kRows{
+const std::array<RecordsCheck::ProblemInfo, 8>& RecordsCheck::problem_table() {
+    static constexpr std::array<ProblemInfo, 8> kRows{
         {{&ProblemCounts::broken_lines, "line[s] that [is|are] not [a record|records]"},
          {&ProblemCounts::unfinished,
           "file[s] that [ends|end] in the middle of a record, or [is|are] still being written"},
@@ -59,7 +59,7 @@ void RecordsCheck::on_line(std::string_view line,
         ++counts_.broken_lines;
         return;
     }
-    if (record::is_repeated(line)) {
+    if (record::is_repeated_record(line)) {
         return; // another segment contains the same record
     }
     if (head->type == "segment") {
@@ -144,32 +144,32 @@ void RecordsCheck::end_file(const sink::LineReader& reader) {
 }
 
 bool RecordsCheck::is_complete() const {
-    return std::ranges::all_of(problem_rows(),
-                               [this](const ProblemRow& row) { return counts_.*row.count == 0; });
+    return std::ranges::all_of(problem_table(),
+                               [this](const ProblemInfo& row) { return counts_.*row.count == 0; });
 }
 
 std::string RecordsCheck::report_text() const {
-    std::string text =
-        fmt::format("{}, {}, {}", record::counted(files_, "file[s]"),
-                    record::counted(lines_, "record[s]"), record::counted(sessions_, "session[s]"));
+    std::string text = fmt::format("{}, {}, {}", record::count_with_noun(files_, "file[s]"),
+                                   record::count_with_noun(lines_, "record[s]"),
+                                   record::count_with_noun(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
-    for (const ProblemRow& row : problem_rows()) {
+    for (const ProblemInfo& row : problem_table()) {
         if (counts_.*row.count != 0) {
-            text += record::counted(counts_.*row.count, row.sentence) + '\n';
+            text += record::count_with_noun(counts_.*row.count, row.sentence) + '\n';
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {
         text += fmt::format("{} and {} that summaries count are missing: not recorded, or "
                             "filtered out\n",
-                            record::counted(absent_snapshots_, "snapshot[s]"),
-                            record::counted(absent_messages_, "message[s]"));
+                            record::count_with_noun(absent_snapshots_, "snapshot[s]"),
+                            record::count_with_noun(absent_messages_, "message[s]"));
     }
     // Without its session records, it is unknown whether a session is still open.
     const auto going_on = std::ranges::count_if(
         open_, [](const auto& open) { return open.second.has_events && !open.second.closed; });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
         text += fmt::format("{} without an end: the run was cut off, or is still going\n",
-                            record::counted(open, "session[s]"));
+                            record::count_with_noun(open, "session[s]"));
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
 }
@@ -217,7 +217,7 @@ class Joined final : public filter::ValueVisitor {
     Joined(std::string& text, bool count_booleans)
         : text_{&text}, count_booleans_{count_booleans} {}
 
-    bool take(const filter::Value& value) override {
+    bool receive_value(const filter::Value& value) override {
         const bool named = value.number.index() == 0 || (value.word && !count_booleans_);
         begins_with_text_ = any_ ? begins_with_text_ : named;
         if (!any_ && in_list_ && !named) {
@@ -267,7 +267,7 @@ class RemovedItems final : public filter::ValueVisitor {
         numbers_ = 0;
     }
 
-    bool take(const filter::Value& value) override {
+    bool receive_value(const filter::Value& value) override {
         const auto* const number = std::get_if<std::int64_t>(&value.number);
         if (lists_ > 1 && number != nullptr && *number >= 0 && !value.word && numbers_ < 2) {
             pair_[numbers_++] = *number;
@@ -326,10 +326,10 @@ void RecordsCsv::append_rows(std::string_view line, std::string& out) {
     if (removed_) {
         append_removed_rows(out); // before the line's new items, which may reuse a type number
     }
-    line_.each_item([&](filter::JsonObject& item) {
+    line_.for_each_item([&](filter::JsonObject& item) {
         append_item_row(item, out);
         if (removed_) {
-            store_type(item);
+            store_item_type(item);
         }
         return false;
     });
@@ -362,7 +362,7 @@ void RecordsCsv::append_removed_rows(std::string& out) {
     }
 }
 
-void RecordsCsv::store_type(filter::JsonObject& item) {
+void RecordsCsv::store_item_type(filter::JsonObject& item) {
     const auto name = item.find_text("type");
     const auto number = item.find_integer("type_id");
     if (name && number) {

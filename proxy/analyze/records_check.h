@@ -41,7 +41,7 @@ class RecordsCheck {
         std::uint64_t gap = 0;
     };
 
-    struct ProblemRow {
+    struct ProblemInfo {
         std::uint64_t ProblemCounts::*count;
         std::string_view sentence;
     };
@@ -56,7 +56,7 @@ class RecordsCheck {
         std::uint64_t messages = 0;
     };
 
-    static const std::array<ProblemRow, 8>& problem_rows();
+    static const std::array<ProblemInfo, 8>& problem_table();
     void track_session(std::string_view line, const filter::RecordLineHead& head);
     void compare_with_summary(const Session& session, std::string_view line);
 
@@ -131,7 +131,7 @@ class RecordsCsv {
     /// Appends rows for the items that the line lists as removed.
     void append_removed_rows(std::string& out);
     /// Stores the item's type, which is needed when the item is removed.
-    void store_type(filter::JsonObject& item);
+    void store_item_type(filter::JsonObject& item);
     void append_row(std::string& out);
 
     Options options_;

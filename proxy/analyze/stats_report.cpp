@@ -194,7 +194,7 @@ std::string stats_table(const StatsReport& report) {
     Table table;
     constexpr double kSecond = 1e9;
     fmt::format_to(table.out(), "{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
-                   record::counted(report.sessions, "session[s]"),
+                   record::count_with_noun(report.sessions, "session[s]"),
                    static_cast<double>(report.duration_ns) / kSecond);
     write_directions(table, report);
     write_snapshots(table, *report.totals);
@@ -272,9 +272,9 @@ std::string totals_text(const std::vector<std::string>& captures,
                         const record::SessionStats& totals, std::uint32_t sessions,
                         std::string_view sizes_command) {
     std::string text = fmt::format(
-        "{}: {}, {}\n", fmt::join(captures, ", "), record::counted(sessions, "session[s]"),
-        record::counted(totals.directions[0].datagrams + totals.directions[1].datagrams,
-                        "datagram[s]"));
+        "{}: {}, {}\n", fmt::join(captures, ", "), record::count_with_noun(sessions, "session[s]"),
+        record::count_with_noun(totals.directions[0].datagrams + totals.directions[1].datagrams,
+                                "datagram[s]"));
     text += fmt::format("snapshots: {}, {} verified", totals.snapshots, totals.verified);
     const std::pair<std::string_view, std::uint64_t> failures[] = {
         {"with a wrong checksum", totals.mismatched},

@@ -139,7 +139,7 @@ void TypeSizes::on_record(const record::Record& record) {
     }
 }
 
-bool TypeSizes::is_unnamed(const Type& type, std::size_t size) const {
+bool TypeSizes::is_unnamed_difference(const Type& type, std::size_t size) const {
     const std::size_t agreed = agreed_size(type);
     return agreed != 0 && size != agreed && !differing_.contains(type);
 }
@@ -147,7 +147,7 @@ bool TypeSizes::is_unnamed(const Type& type, std::size_t size) const {
 bool TypeSizes::has_unnamed_differences() const {
     return std::ranges::any_of(types_, [this](const auto& each) {
         return std::ranges::any_of(each.second.snapshots, [&](const auto& seen) {
-            return is_unnamed(each.first, seen.first);
+            return is_unnamed_difference(each.first, seen.first);
         });
     });
 }
@@ -160,11 +160,11 @@ std::string TypeSizes::sizes_table() const {
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
             const auto differs = differing_.find(type);
-            const std::string_view note = is_unnamed(type, size)        ? "  not as agreed"
-                                          : differs == differing_.end() ? ""
-                                          : differs->second == 0        ? "  written in each delta"
-                                          : differs->second == size     ? "  differs"
-                                                                        : "";
+            const std::string_view note = is_unnamed_difference(type, size) ? "  not as agreed"
+                                          : differs == differing_.end()     ? ""
+                                          : differs->second == 0    ? "  written in each delta"
+                                          : differs->second == size ? "  differs"
+                                                                    : "";
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
                                 snapshots, note, seven ? "  0.7" : "");
@@ -184,7 +184,7 @@ std::string TypeSizes::differences_text() const {
             if (size == 0 || ints == size) {
                 text += fmt::format("  {}: {} ints{} instead of {} in {}\n", name_of(type), ints,
                                     size == 0 ? ", written in each delta," : "", agreed_size(type),
-                                    record::counted(snapshots, "verified snapshot[s]"));
+                                    record::count_with_noun(snapshots, "verified snapshot[s]"));
             }
         }
     }

@@ -51,7 +51,7 @@ class TypeSizes final : public record::RecordSink {
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
     /// True if the protocol sets another size for the type, and no finding names the type.
-    [[nodiscard]] bool is_unnamed(const Type& type, std::size_t size) const;
+    [[nodiscard]] bool is_unnamed_difference(const Type& type, std::size_t size) const;
 
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;

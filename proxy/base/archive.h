@@ -16,20 +16,20 @@
 
 namespace tw::base {
 
-/// `T` is State or const State. To make a struct archivable, a function members() in the struct's
-/// namespace lists its members, for writing and reading:
+/// `T` is State or const State. To make a struct archivable, a function archive_members() in the
+/// struct's namespace lists its members, for writing and reading:
 ///
-/// auto members(Of<Place> auto& place) { return std::tie(place.x, place.neighbours); }
+/// auto archive_members(MaybeConst<Place> auto& place) { return std::tie(place.x, place.y); }
 template <typename T, typename State>
-concept Of = std::same_as<std::remove_const_t<T>, State>;
+concept MaybeConst = std::same_as<std::remove_const_t<T>, State>;
 
-auto members(Of<Endpoint> auto& endpoint) {
+auto archive_members(MaybeConst<Endpoint> auto& endpoint) {
     return std::tie(endpoint.address, endpoint.scope, endpoint.port, endpoint.v6);
 }
 
 template <typename T>
 concept HasMembers = requires(T& value) {
-    members(value);
+    archive_members(value);
 };
 
 /// A type for which all bytes are a valid value: numbers, enumerators, and structs of these. bool
@@ -47,7 +47,8 @@ class ArchiveWriter {
     template <typename T>
     void write(const T& value) {
         if constexpr (HasMembers<const T>) {
-            std::apply([this](const auto&... each) { (this->write(each), ...); }, members(value));
+            std::apply([this](const auto&... each) { (this->write(each), ...); },
+                       archive_members(value));
         } else if constexpr (Raw<T> || std::same_as<T, bool>) {
             append(std::as_bytes(std::span{&value, 1}));
         } else {
@@ -78,13 +79,13 @@ class ArchiveReader {
     template <typename T>
     void read(T& value) {
         if constexpr (HasMembers<T>) {
-            std::apply([this](auto&... each) { (this->read(each), ...); }, members(value));
+            std::apply([this](auto&... each) { (this->read(each), ...); }, archive_members(value));
         } else if constexpr (std::same_as<T, bool>) {
             std::uint8_t byte = 0;
             read(byte);
             value = byte != 0;
         } else if constexpr (Raw<T>) {
-            take(std::as_writable_bytes(std::span{&value, 1}));
+            take_bytes(std::as_writable_bytes(std::span{&value, 1}));
         } else {
             std::uint32_t length = 0;
             read(length);
@@ -92,7 +93,7 @@ class ArchiveReader {
             if constexpr (Raw<typename T::value_type>) {
                 failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
                 value.resize(failed_ ? 0 : length);
-                take(std::as_writable_bytes(std::span{value}));
+                take_bytes(std::as_writable_bytes(std::span{value}));
             } else { // the list grows only with the input, even if `length` is wrong
                 for (std::uint32_t i = 0; i < length && !failed_; ++i) {
                     read(value.emplace_back());
@@ -107,7 +108,7 @@ class ArchiveReader {
     [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
 
   private:
-    void take(std::span<std::byte> bytes) {
+    void take_bytes(std::span<std::byte> bytes) {
         failed_ = failed_ || bytes.size() > in_.size();
         if (!failed_ && !bytes.empty()) {
             std::memcpy(bytes.data(), in_.data(), bytes.size());

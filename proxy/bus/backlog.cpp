@@ -33,7 +33,7 @@ Backlog::Backlog(std::string run, std::string server, std::size_t max_memory)
 
 Backlog::Backlog(SpoolFolder& folder, std::string run, int state_file)
     : folder_{&folder}, run_{std::move(run)}, state_file_{state_file} {
-    folder.set_owned(run_, true);
+    folder.set_run_owned(run_, true);
 }
 
 Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::string stream)
@@ -48,8 +48,8 @@ Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::
     error_ = write_state();
 }
 
-std::unique_ptr<Backlog> Backlog::take_over(SpoolFolder& folder, const std::string& run,
-                                            const std::string& stream) {
+std::unique_ptr<Backlog> Backlog::take_over_spool(SpoolFolder& folder, const std::string& run,
+                                                  const std::string& stream) {
     const auto path = folder.path() / spool_state_name(run);
     base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     if (!state.valid() || !base::lock_file(state.get())) {
@@ -74,13 +74,14 @@ std::unique_ptr<Backlog> Backlog::take_over(SpoolFolder& folder, const std::stri
     return backlog;
 }
 
-std::unique_ptr<Backlog> Backlog::take_over_next(SpoolFolder& folder, const std::string& own_run,
-                                                 const std::string& stream) {
+std::unique_ptr<Backlog> Backlog::take_over_other_spool(SpoolFolder& folder,
+                                                        const std::string& own_run,
+                                                        const std::string& stream) {
     for (const std::string& run : folder.run_ids()) {
         if (run == own_run) {
             continue;
         }
-        if (auto backlog = take_over(folder, run, stream)) {
+        if (auto backlog = take_over_spool(folder, run, stream)) {
             return backlog;
         }
     }
@@ -98,7 +99,7 @@ Backlog::~Backlog() {
     if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
         std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
     }
-    folder_->set_owned(run_, false);
+    folder_->set_run_owned(run_, false);
 }
 
 void Backlog::find_segments() {
@@ -165,8 +166,8 @@ bool Backlog::begin_segment(std::size_t coming) {
     if (file_.valid() && !segments_.empty() && segments_.back().bytes + coming <= most) {
         return true;
     }
-    last_dropped_ =
-        std::max(last_dropped_, folder_->make_room(run_, std::max<std::uint64_t>(most, coming)));
+    last_dropped_ = std::max(
+        last_dropped_, folder_->drop_oldest_lines_for(run_, std::max<std::uint64_t>(most, coming)));
     counted_until_ = std::max(counted_until_, last_dropped_);
     while (!segments_.empty() && last_line_of(segments_.begin()) <= last_dropped_) {
         segments_.pop_front();
@@ -231,7 +232,7 @@ std::uint64_t Backlog::lost_lines() const {
            (folder_ == nullptr ? 0 : folder_->dropped_lines() + folder_->missing_lines());
 }
 
-std::uint64_t Backlog::last_dropped() const {
+std::uint64_t Backlog::last_dropped_line() const {
     const std::lock_guard lock{mutex_};
     return last_dropped_;
 }
@@ -255,13 +256,13 @@ std::uint64_t Backlog::unsettled_lines() const {
 std::uint64_t Backlog::waiting_lines() const {
     const std::lock_guard lock{mutex_};
     return unsettled_lines() + sink::count_lines(unwritten_) +
-           (folder_ == nullptr ? 0 : folder_->leftovers(run_, state_.stream).lines);
+           (folder_ == nullptr ? 0 : folder_->count_unpublished(run_, state_.stream).lines);
 }
 
 std::uint64_t Backlog::waiting_bytes() const {
     const std::lock_guard lock{mutex_};
     return (unsettled_lines() == 0 ? 0 : size_of_segments()) + unwritten_.size() +
-           (folder_ == nullptr ? 0 : folder_->leftovers(run_, state_.stream).bytes);
+           (folder_ == nullptr ? 0 : folder_->count_unpublished(run_, state_.stream).bytes);
 }
 
 std::uint64_t Backlog::unsaved_lines() const {
@@ -297,7 +298,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
         end = buffer_.find('\n', buffer_at_);
         // If a write failed and could not be undone, lines that do not count follow in the file.
         if (end == std::string::npos || number_ > segment_last_) {
-            if (!read_more(from)) {
+            if (!read_more_lines(from)) {
                 return false;
             }
         } else if (number_ < from) {
@@ -319,7 +320,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
 /// Reads more lines into the buffer: the next lines of the current segment; at its end, those of
 /// the segment that contains the line `from`, or of a later segment. Returns false if no line was
 /// read.
-bool Backlog::read_more(std::uint64_t from) {
+bool Backlog::read_more_lines(std::uint64_t from) {
     buffer_.clear();
     buffer_at_ = 0;
     const std::lock_guard lock{mutex_};
@@ -403,7 +404,7 @@ void Backlog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     }
 }
 
-std::uint64_t Backlog::last_settled() const {
+std::uint64_t Backlog::last_settled_line() const {
     const std::lock_guard lock{mutex_};
     return state_.settled;
 }

@@ -40,11 +40,12 @@ class Backlog {
     /// Takes over the spool of an earlier run. Returns null if another process owns the spool, if
     /// the lines are for another stream, or if the spool cannot be read.
     [[nodiscard]] static std::unique_ptr<Backlog>
-    take_over(SpoolFolder& folder, const std::string& run, const std::string& stream);
+    take_over_spool(SpoolFolder& folder, const std::string& run, const std::string& stream);
     /// Takes over the spool of any run other than `own_run`. Returns null if no spool can be taken
     /// over.
-    [[nodiscard]] static std::unique_ptr<Backlog>
-    take_over_next(SpoolFolder& folder, const std::string& own_run, const std::string& stream);
+    [[nodiscard]] static std::unique_ptr<Backlog> take_over_other_spool(SpoolFolder& folder,
+                                                                        const std::string& own_run,
+                                                                        const std::string& stream);
     /// Removes the files whose lines are all in the stream or lost.
     ~Backlog();
     Backlog(const Backlog&) = delete;
@@ -78,7 +79,7 @@ class Backlog {
     [[nodiscard]] std::uint64_t lost_lines() const;
 
     /// Returns the number of the last line of this run that was dropped to make room.
-    [[nodiscard]] std::uint64_t last_dropped() const;
+    [[nodiscard]] std::uint64_t last_dropped_line() const;
 
     /// Returns the number of the latest appended line; 0 if no line was appended.
     [[nodiscard]] std::uint64_t last_line() const;
@@ -99,7 +100,7 @@ class Backlog {
     /// lines have sequence numbers above `sequence` in the stream.
     void settle_lines(std::uint64_t line, std::uint64_t sequence);
 
-    [[nodiscard]] std::uint64_t last_settled() const;
+    [[nodiscard]] std::uint64_t last_settled_line() const;
 
     /// Returns the argument `sequence` of the latest settle_lines() call; nullopt if no line was
     /// ever published.
@@ -124,7 +125,7 @@ class Backlog {
     [[nodiscard]] std::uint64_t size_of_segments() const;
     [[nodiscard]] std::string segment_path(std::uint64_t first) const;
     void remove_first_segment();
-    [[nodiscard]] bool read_more(std::uint64_t from);
+    [[nodiscard]] bool read_more_lines(std::uint64_t from);
     [[nodiscard]] bool read_piece(const Segment& segment);
     void count_missing_lines(std::uint64_t from, std::uint64_t last);
 

@@ -33,7 +33,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
         const std::string_view line = block.substr(0, end);
-        if (!record::is_repeated(line)) {
+        if (!record::is_repeated_record(line)) {
             kept.append(line).push_back('\n');
         }
         block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
@@ -50,7 +50,7 @@ BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
         work_->backlog.emplace(make_run_id(), options.server);
     } else {
         SpoolFolder& folder = work_->folder.emplace(options.spool, options.spool_bytes);
-        folder.report_unpublished(options.stream);
+        folder.report_unpublished_files(options.stream);
         work_->backlog.emplace(folder, make_run_id(), options.server, options.stream);
     }
     backlog_ = &*work_->backlog;
@@ -77,29 +77,29 @@ void BusOutput::write(std::string_view block) {
         refused_ += sink::count_lines(lines);
     }
     publisher_->wake_thread(work_);
-    update_state();
+    update_shared_counters();
 }
 
 void BusOutput::on_time(Clock::time_point now) {
     if (now - looked_ >= kMend) {
         looked_ = now;
         backlog_->retry_writing();
-        report_loss();
+        append_loss_record();
     }
     publisher_->wake_thread(work_);
-    update_state();
+    update_shared_counters();
 }
 
 /// Appends a record about dropped lines.
-void BusOutput::report_loss() {
+void BusOutput::append_loss_record() {
     if (!work_->folder || !backlog_->has_room()) {
         return;
     }
     // A report does not count if its own line was dropped.
-    const std::uint64_t settled = backlog_->last_settled();
+    const std::uint64_t settled = backlog_->last_settled_line();
     std::uint64_t reported = 0;
     std::erase_if(reports_, [&](const LossReport& report) {
-        return report.line > settled && report.line <= backlog_->last_dropped();
+        return report.line > settled && report.line <= backlog_->last_dropped_line();
     });
     for (const LossReport& report : reports_) {
         reported += report.lost;
@@ -132,7 +132,7 @@ void BusOutput::finish() {
         return;
     }
     backlog_->retry_writing();
-    report_loss(); // on_time() is not called when a file of records is published
+    append_loss_record(); // on_time() is not called when a file of records is published
     publisher_->finish(timeouts_.finish);
     const std::uint64_t unsaved = backlog_->unsaved_lines();
     const std::uint64_t waiting = backlog_->waiting_lines();
@@ -141,17 +141,17 @@ void BusOutput::finish() {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
                      waiting - unsaved, spool_);
     }
-    update_state();
+    update_shared_counters();
 }
 
-std::uint64_t BusOutput::count_lost() const {
+std::uint64_t BusOutput::total_lost_lines() const {
     return refused_ + backlog_->lost_lines() + publisher_->totals().refused;
 }
 
 /// Updates the state that other threads read. Lines that wait to be published are no error.
-void BusOutput::update_state() {
+void BusOutput::update_shared_counters() {
     error_ = backlog_->error();
-    lost_ = count_lost();
+    lost_ = total_lost_lines();
 }
 
 record::BusTotals BusOutput::totals() const {
@@ -159,7 +159,7 @@ record::BusTotals BusOutput::totals() const {
     const std::uint64_t connections = totals.connections;
     return {.published = totals.published,
             .acknowledged = totals.acknowledged,
-            .dropped = count_lost(),
+            .dropped = total_lost_lines(),
             .waiting = backlog_->waiting_lines(),
             .waiting_bytes = backlog_->waiting_bytes(),
             .reconnects = connections == 0 ? 0 : connections - 1,

@@ -69,9 +69,9 @@ class BusOutput final : public sink::OutputFile {
         std::uint64_t lost = 0;
     };
 
-    [[nodiscard]] std::uint64_t count_lost() const;
-    void update_state();
-    void report_loss();
+    [[nodiscard]] std::uint64_t total_lost_lines() const;
+    void update_shared_counters();
+    void append_loss_record();
 
     std::string spool_;
     BusTimeouts timeouts_;

@@ -182,7 +182,7 @@ CollectedRecord record_of(natsMsg* message) {
     const char* id = nullptr;
     const bool named = natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK;
     return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
-            .run = std::string{named ? run_of_id(id) : std::string_view{}},
+            .run = std::string{named ? run_of_message_id(id) : std::string_view{}},
             .line = std::string{data_of(message)}};
 }
 
@@ -268,7 +268,7 @@ BusResult<void> Collector::recover_batch(const BusConnection& link) {
 
 /// Returns the state of the stream. A missing stream is an error; it is not created, because its
 /// name may be mistyped.
-BusResult<StreamFacts> Collector::find_stream(const BusConnection& link) {
+BusResult<StreamStatus> Collector::find_stream(const BusConnection& link) {
     const auto found = link.find_stream(options_.stream);
     if (!found) {
         return tl::unexpected{found.error()};
@@ -488,8 +488,8 @@ BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& l
     // Version 3.4 of the library has no separate status for a message that is larger than
     // requested; version 3.10 has one.
     if ((status == NATS_ERR || status == kLimitReached) && !link.is_broken() &&
-        !size_.is_single_message()) {
-        size_.request_single_message();
+        !size_.is_limited_to_single_message()) {
+        size_.limit_to_single_message();
         return batch;
     }
     if (status == NATS_TIMEOUT && !link.is_broken()) {
@@ -559,7 +559,7 @@ BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch&
     }
     confirm_batch();
     position_ = batch.last;
-    count_missed(batch.missed);
+    count_missed_records(batch.missed);
     // Acknowledges all records, to show the progress in the consumer's state.
     std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
     return {};
@@ -580,13 +580,13 @@ BusResult<bool> Collector::has_reached_end(const BusConnection& link) {
     const bool all_written =
         (*info)->Delivered.Stream <= position_ || (*info)->Delivered.Stream <= gone;
     if (all_written && gone > position_) {
-        count_missed(stream->mixed ? 0 : gone - position_);
+        count_missed_records(stream->mixed ? 0 : gone - position_);
         position_ = gone;
     }
     return all_written && (*info)->NumPending == 0;
 }
 
-void Collector::count_missed(std::uint64_t records) {
+void Collector::count_missed_records(std::uint64_t records) {
     if (records != 0) {
         missed_ += records;
         spdlog::error("{} records are missing: the stream {} dropped them before they were "

@@ -66,7 +66,7 @@ class PositionStore {
 
 /// Chooses how many bytes to request from the stream at once. Slow connections need small requests,
 /// because all other answers of the bus wait until the requested bytes have arrived.
-class FetchSize {
+class AdaptiveFetchSize {
   public:
     static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
     static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
@@ -89,12 +89,16 @@ class FetchSize {
 
     /// Makes the next request ask for a single message. Call this function if the next message is
     /// longer than request_bytes().
-    void request_single_message() { bytes_ = kSingleMessageBytes; }
+    void limit_to_single_message() { bytes_ = kSingleMessageBytes; }
 
-    [[nodiscard]] bool is_single_message() const { return bytes_ == kSingleMessageBytes; }
+    [[nodiscard]] bool is_limited_to_single_message() const {
+        return bytes_ == kSingleMessageBytes;
+    }
 
     /// Returns the number of messages to request: 1, or `most`.
-    [[nodiscard]] int message_count(int most) const { return is_single_message() ? 1 : most; }
+    [[nodiscard]] int message_count(int most) const {
+        return is_limited_to_single_message() ? 1 : most;
+    }
 
   private:
     std::int64_t bytes_ = kMost;
@@ -161,7 +165,7 @@ class Collector {
     [[nodiscard]] bool reached_end() const { return reached_end_; }
 
     /// Returns the number of records that the stream dropped before they were collected.
-    [[nodiscard]] std::uint64_t missed_count() const { return missed_; }
+    [[nodiscard]] std::uint64_t missed_record_count() const { return missed_; }
 
   private:
     /// Consecutive messages of the stream.
@@ -173,7 +177,7 @@ class Collector {
     };
 
     [[nodiscard]] BusResult<void> collect_over_connection(const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<StreamFacts> find_stream(const BusConnection& link);
+    [[nodiscard]] BusResult<StreamStatus> find_stream(const BusConnection& link);
     [[nodiscard]] BusResult<void> recover_batch(const BusConnection& link);
     [[nodiscard]] BusResult<ConsumerInfo> find_consumer(const BusConnection& link) const;
     [[nodiscard]] BusResult<bool> wait_for_consumer(const BusConnection& link,
@@ -190,14 +194,14 @@ class Collector {
     void confirm_batch();
     [[nodiscard]] BusResult<void> roll_back_batch();
     [[nodiscard]] BusResult<bool> has_reached_end(const BusConnection& link);
-    void count_missed(std::uint64_t records);
+    void count_missed_records(std::uint64_t records);
     void print_error(const std::string& what);
     void report_recovery();
 
     CollectOptions options_;
     BatchSink* sink_;
     std::vector<CollectedRecord> unconfirmed_; ///< the records of the batch that is not confirmed
-    FetchSize size_;
+    AdaptiveFetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
     /// True at the start, and while the latest call of on_trouble had a reason.
     bool is_in_trouble_ = true;
@@ -208,7 +212,7 @@ class Collector {
     bool lacks_stream_ = false;
     bool reached_end_ = false;
     bool is_waiting_ = false;        ///< this collector waits because another one uses the consumer
-    StreamFacts stream_;             ///< the state of the stream at the latest request
+    StreamStatus stream_;            ///< the state of the stream at the latest request
     std::int64_t consumer_made_ = 0; ///< creation time of the consumer if this collector created it
     std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered
     std::uint64_t position_ = 0;     ///< sequence number of the latest message that was written

@@ -223,7 +223,7 @@ std::string BusConnection::error_text(natsStatus status) const {
     return words(status, said.empty() ? last_error_text() : said);
 }
 
-BusResult<std::optional<StreamFacts>> BusConnection::find_stream(const std::string& stream) const {
+BusResult<std::optional<StreamStatus>> BusConnection::find_stream(const std::string& stream) const {
     jsErrCode code{};
     jsStreamInfo* found = nullptr;
     const natsStatus status =
@@ -244,7 +244,7 @@ BusResult<std::optional<StreamFacts>> BusConnection::find_stream(const std::stri
     for (int i = 0; i < config.SubjectsLen; ++i) {
         mixed = mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
     }
-    return StreamFacts{
+    return StreamStatus{
         .first = info->State.FirstSeq,
         .last = info->State.LastSeq,
         .created = info->Created,
@@ -269,8 +269,8 @@ std::vector<std::string> BusConnection::stream_names() const {
     return names;
 }
 
-BusResult<StreamFacts> BusConnection::ensure_stream(const std::string& stream,
-                                                    const StreamLimits& limits) const {
+BusResult<StreamStatus> BusConnection::find_or_create_stream(const std::string& stream,
+                                                             const StreamLimits& limits) const {
     for (const bool again : {false, true}) {
         const auto found = find_stream(stream);
         if (!found) {
@@ -370,17 +370,17 @@ std::string message_id(std::string_view run, std::uint64_t line) {
     return fmt::format("{}:{}", run, line);
 }
 
-std::uint64_t line_of_id(std::string_view id, std::string_view run) {
+std::uint64_t line_of_message_id(std::string_view id, std::string_view run) {
     if (!id.starts_with(run) || id.size() <= run.size() || id[run.size()] != ':') {
         return 0;
     }
     return base::parse_number<std::uint64_t>(id.substr(run.size() + 1)).value_or(0);
 }
 
-std::string_view run_of_id(std::string_view id) {
+std::string_view run_of_message_id(std::string_view id) {
     constexpr std::size_t kUuid = 36; // length of a run's id, see make_run_id
     const std::string_view run = id.substr(0, kUuid);
-    return line_of_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
+    return line_of_message_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
 }
 
 BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::string& stream,
@@ -397,7 +397,7 @@ BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::s
         [&](natsMsg* message, const jsMsgMetaData& metadata) {
             const char* id = nullptr;
             if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
-                if (const std::uint64_t line = line_of_id(id, run); line != 0) {
+                if (const std::uint64_t line = line_of_message_id(id, run); line != 0) {
                     stored.emplace(line, metadata.Sequence.Stream);
                 }
             }

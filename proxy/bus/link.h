@@ -102,7 +102,7 @@ template <typename Value>
 using BusResult = tl::expected<Value, std::string>;
 
 /// The current state of a stream.
-struct StreamFacts {
+struct StreamStatus {
     /// Sequence number of the stream's first message; of its next message if the stream is empty.
     std::uint64_t first = 0;
     std::uint64_t last = 0; ///< sequence number of the stream's last message
@@ -134,7 +134,7 @@ class BusConnection {
     [[nodiscard]] std::string error_text(natsStatus status) const;
 
     /// Returns the state of the stream; nullopt if no stream has this name.
-    [[nodiscard]] BusResult<std::optional<StreamFacts>>
+    [[nodiscard]] BusResult<std::optional<StreamStatus>>
     find_stream(const std::string& stream) const;
 
     /// Returns the names of all streams except those for collectors' positions; empty if listing
@@ -142,8 +142,8 @@ class BusConnection {
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
-    [[nodiscard]] BusResult<StreamFacts> ensure_stream(const std::string& stream,
-                                                       const StreamLimits& limits) const;
+    [[nodiscard]] BusResult<StreamStatus> find_or_create_stream(const std::string& stream,
+                                                                const StreamLimits& limits) const;
 
     /// Creates a stream with these subjects. An existing stream of this name stays unchanged.
     [[nodiscard]] BusResult<void> create_stream(jsStreamConfig config,
@@ -183,10 +183,10 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
 /// Returns the line number in a message id; 0 if the id belongs to another run.
-[[nodiscard]] std::uint64_t line_of_id(std::string_view id, std::string_view run);
+[[nodiscard]] std::uint64_t line_of_message_id(std::string_view id, std::string_view run);
 
 /// Returns the run in a message id; empty if the id is not twscope's.
-[[nodiscard]] std::string_view run_of_id(std::string_view id);
+[[nodiscard]] std::string_view run_of_message_id(std::string_view id);
 
 /// Finds the lines of a run among the messages with sequence numbers above `behind` and up to
 /// `until`. `subjects`: the subjects of the run's messages.

@@ -134,10 +134,10 @@ BusResult<void> BacklogSender::look_up_stored_lines(std::uint64_t until) {
         }
         stored_ = *std::move(stored);
     } else {
-        backlog_->settle_lines(backlog_->last_settled(),
+        backlog_->settle_lines(backlog_->last_settled_line(),
                                until); // stored before any line is sent
     }
-    window_.reset(backlog_->last_settled(), backlog_->settled_sequence().value_or(until));
+    window_.reset(backlog_->last_settled_line(), backlog_->settled_sequence().value_or(until));
     answered_ = Clock::now();
     return {};
 }
@@ -189,8 +189,9 @@ BusResult<void> BacklogSender::send_lines() {
 
 BusResult<void> BacklogSender::send_line(std::string_view line) {
     const std::uint64_t number = window_.next_line();
-    const std::string subject = fmt::format(
-        "{}.{}.{}", *stream_, subject_server(backlog_->server_name(), line), subject_type(line));
+    const std::string subject =
+        fmt::format("{}.{}.{}", *stream_, subject_server_of_line(backlog_->server_name(), line),
+                    subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
     natsMsg* made = nullptr;
     natsStatus status = natsMsg_Create(&made, subject.c_str(), reply.c_str(), line.data(),
@@ -283,11 +284,11 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
         return;
     }
     last_acknowledged_ = now;
-    const std::uint64_t newest =
-        acknowledged_lines_.empty() ? backlog_->last_settled() : acknowledged_lines_.back().settled;
-    if (window_.last_settled() > newest) {
+    const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->last_settled_line()
+                                                             : acknowledged_lines_.back().settled;
+    if (window_.last_settled_line() > newest) {
         acknowledged_lines_.push_back({.time = now,
-                                       .settled = window_.last_settled(),
+                                       .settled = window_.last_settled_line(),
                                        .sequence = window_.settled_sequence()});
     }
     std::optional<AcknowledgedLines> due;
@@ -443,7 +444,7 @@ BusResult<void> Publisher::publish_over_connection() {
     if (!link) {
         return tl::unexpected{link.error()};
     }
-    const auto there = (*link)->ensure_stream(options_.stream, options_.limits);
+    const auto there = (*link)->find_or_create_stream(options_.stream, options_.limits);
     if (!there) {
         return tl::unexpected{there.error()};
     }
@@ -459,7 +460,7 @@ BusResult<void> Publisher::publish_over_connection() {
                      subject_wildcard(options_.server));
     }
     while (true) {
-        if (auto published = publish_leftovers(**link); !published) {
+        if (auto published = publish_earlier_backlogs(**link); !published) {
             return published;
         }
         const auto done = publish_backlog(**link, *backlog_, false);
@@ -470,9 +471,9 @@ BusResult<void> Publisher::publish_over_connection() {
 }
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
-BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
-    for (; !is_past_deadline() && find_leftover(); leftover_.reset()) {
-        const std::uint64_t waiting = leftover_->last_line() - leftover_->last_settled();
+BusResult<void> Publisher::publish_earlier_backlogs(const BusConnection& link) {
+    for (; !is_past_deadline() && find_earlier_backlog(); leftover_.reset()) {
+        const std::uint64_t waiting = leftover_->last_line() - leftover_->last_settled_line();
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
@@ -485,10 +486,10 @@ BusResult<void> Publisher::publish_leftovers(const BusConnection& link) {
 
 /// Takes over the backlog of an earlier run, unless one was taken over before. Returns false if
 /// there is none.
-bool Publisher::find_leftover() {
+bool Publisher::find_earlier_backlog() {
     looked_ = Clock::now();
     if (!leftover_ && folder_ != nullptr) {
-        leftover_ = Backlog::take_over_next(*folder_, backlog_->run_id(), options_.stream);
+        leftover_ = Backlog::take_over_other_spool(*folder_, backlog_->run_id(), options_.stream);
     }
     return leftover_ != nullptr;
 }
@@ -498,7 +499,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
     if (is_past_deadline()) {
         return true;
     }
-    const auto stream = link.ensure_stream(options_.stream, options_.limits);
+    const auto stream = link.find_or_create_stream(options_.stream, options_.limits);
     if (!stream) {
         return tl::unexpected{stream.error()};
     }
@@ -518,7 +519,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
                 sending.settle_acknowledged_lines();
                 return true;
             }
-            if (Clock::now() - looked_ > kLookForLeftovers && find_leftover()) {
+            if (Clock::now() - looked_ > kLookForLeftovers && find_earlier_backlog()) {
                 return false;
             }
             wait_for_lines(kIdleLook);

@@ -63,10 +63,10 @@ class SendWindow {
     bool acknowledge_line(std::uint64_t line, std::uint64_t sequence);
 
     /// Returns the number up to which all lines are settled: in the stream, or lost.
-    [[nodiscard]] std::uint64_t last_settled() const { return settled_; }
+    [[nodiscard]] std::uint64_t last_settled_line() const { return settled_; }
 
-    /// Returns a sequence number in the stream. All lines after last_settled() have, or will get,
-    /// greater sequence numbers.
+    /// Returns a sequence number in the stream. All lines after last_settled_line() have, or will
+    /// get, greater sequence numbers.
     [[nodiscard]] std::uint64_t settled_sequence() const;
 
   private:
@@ -123,7 +123,7 @@ class BacklogSender {
 
     /// Removes all acknowledged lines from the backlog now, without waiting for kKeep.
     void settle_acknowledged_lines() {
-        backlog_->settle_lines(window_.last_settled(), window_.settled_sequence());
+        backlog_->settle_lines(window_.last_settled_line(), window_.settled_sequence());
     }
 
   private:
@@ -183,8 +183,8 @@ class Publisher {
     /// Connects and publishes until the connection breaks or all lines are published. Errors: why
     /// the connection broke.
     [[nodiscard]] BusResult<void> publish_over_connection();
-    [[nodiscard]] BusResult<void> publish_leftovers(const BusConnection& link);
-    [[nodiscard]] bool find_leftover();
+    [[nodiscard]] BusResult<void> publish_earlier_backlogs(const BusConnection& link);
+    [[nodiscard]] bool find_earlier_backlog();
     /// Publishes a backlog. Returns false if the backlog of an earlier run was found, which must be
     /// published first.
     [[nodiscard]] BusResult<bool> publish_backlog(const BusConnection& link, Backlog& backlog,

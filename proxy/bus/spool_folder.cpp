@@ -119,7 +119,7 @@ std::uint64_t SpoolFolder::segment_bytes() const {
     return std::min(kLargestSegment, max_bytes_ / kSegments);
 }
 
-void SpoolFolder::set_owned(const std::string& run, bool owned) {
+void SpoolFolder::set_run_owned(const std::string& run, bool owned) {
     const std::lock_guard lock{mutex_};
     if (owned) {
         owned_.insert(run);
@@ -128,7 +128,7 @@ void SpoolFolder::set_owned(const std::string& run, bool owned) {
     }
 }
 
-bool SpoolFolder::is_owned(const std::string& run) const {
+bool SpoolFolder::is_run_owned(const std::string& run) const {
     const std::lock_guard lock{mutex_};
     return owned_.contains(run);
 }
@@ -160,7 +160,7 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::list_files() const {
         const std::string& run = found.file.run;
         const auto [known, is_new] = foreign.try_emplace(run);
         if (is_new) {
-            known->second = !is_owned(run) && base::is_locked(path_ / spool_state_name(run));
+            known->second = !is_run_owned(run) && base::is_locked(path_ / spool_state_name(run));
         }
         return known->second;
     });
@@ -170,7 +170,7 @@ std::vector<SpoolFolder::FoundFile> SpoolFolder::list_files() const {
     return files;
 }
 
-std::uint64_t SpoolFolder::make_room(const std::string& own_run, std::uint64_t bytes) {
+std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std::uint64_t bytes) {
     const auto files = list_files();
     std::uint64_t total = bytes;
     for (const FoundFile& found : files) {
@@ -181,7 +181,7 @@ std::uint64_t SpoolFolder::make_room(const std::string& own_run, std::uint64_t b
         for (std::size_t i = 0; i < files.size() && total > max_bytes_; ++i) {
             const auto& [run, first] = files[i].file;
             // the publisher empties the files of a run that this process has taken over
-            if ((run == own_run) != own || (!own && is_owned(run))) {
+            if ((run == own_run) != own || (!own && is_run_owned(run))) {
                 continue;
             }
             const std::uint64_t unsettled = unsettled_lines(files, i);
@@ -239,8 +239,8 @@ std::uint64_t SpoolFolder::count_lines(const FoundFile& found) {
     return lines;
 }
 
-SpoolFolder::Leftovers SpoolFolder::leftovers(const std::string& own_run,
-                                              const std::string& stream) {
+SpoolFolder::UnpublishedTotals SpoolFolder::count_unpublished(const std::string& own_run,
+                                                              const std::string& stream) {
     constexpr std::chrono::seconds kLook{1};
     const std::lock_guard lock{leftovers_mutex_};
     const auto now = std::chrono::steady_clock::now();
@@ -260,7 +260,7 @@ SpoolFolder::Leftovers SpoolFolder::leftovers(const std::string& own_run,
     return leftovers_;
 }
 
-void SpoolFolder::report_unpublished(const std::string& stream) const {
+void SpoolFolder::report_unpublished_files(const std::string& stream) const {
     std::map<std::string, std::uint64_t> bytes;
     for (const FoundFile& found : list_files()) {
         bytes[found.file.run] += found.bytes;

@@ -78,7 +78,7 @@ class SpoolFolder {
     [[nodiscard]] std::uint64_t segment_bytes() const;
 
     /// Marks a run as owned by this process or not.
-    void set_owned(const std::string& run, bool owned);
+    void set_run_owned(const std::string& run, bool owned);
 
     struct FoundFile {
         SpoolFile file;
@@ -92,7 +92,7 @@ class SpoolFolder {
 
     /// Drops the oldest lines until `bytes` bytes fit. Ended runs lose their lines before `own_run`
     /// does. Returns the number of the last line of `own_run` that was dropped; 0 if none was.
-    std::uint64_t make_room(const std::string& own_run, std::uint64_t bytes);
+    std::uint64_t drop_oldest_lines_for(const std::string& own_run, std::uint64_t bytes);
 
     /// Returns the number of lines dropped to make room.
     [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_; }
@@ -103,14 +103,15 @@ class SpoolFolder {
     /// Counts and logs lines that are missing.
     void count_missing_lines(std::uint64_t lines);
 
-    struct Leftovers {
+    struct UnpublishedTotals {
         std::uint64_t lines = 0;
         std::uint64_t bytes = 0;
     };
 
     /// Returns how much earlier runs have left to be published to `stream`. The result may be one
     /// second old.
-    [[nodiscard]] Leftovers leftovers(const std::string& own_run, const std::string& stream);
+    [[nodiscard]] UnpublishedTotals count_unpublished(const std::string& own_run,
+                                                      const std::string& stream);
 
     /// Returns the number of lines in a file. Counts them only once, because files of ended runs do
     /// not change.
@@ -118,10 +119,10 @@ class SpoolFolder {
 
     /// Logs which files will not be published: files without a readable state file, and files for
     /// other streams.
-    void report_unpublished(const std::string& stream) const;
+    void report_unpublished_files(const std::string& stream) const;
 
   private:
-    [[nodiscard]] bool is_owned(const std::string& run) const;
+    [[nodiscard]] bool is_run_owned(const std::string& run) const;
     [[nodiscard]] std::string file_path(const SpoolFile& file) const;
     [[nodiscard]] std::uint64_t last_line(const std::vector<FoundFile>& files, std::size_t at);
     [[nodiscard]] std::uint64_t unsettled_lines(const std::vector<FoundFile>& files,
@@ -138,7 +139,7 @@ class SpoolFolder {
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
     std::mutex leftovers_mutex_;
     std::chrono::steady_clock::time_point looked_{};
-    Leftovers leftovers_;
+    UnpublishedTotals leftovers_;
 };
 
 } // namespace tw::bus

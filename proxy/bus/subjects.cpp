@@ -67,7 +67,7 @@ bool is_subject_server(std::string_view text) {
     return is_subject_token(text.starts_with(kMany) ? text.substr(kMany.size()) : text);
 }
 
-std::string_view subject_server(std::string_view server, std::string_view line) {
+std::string_view subject_server_of_line(std::string_view server, std::string_view line) {
     if (!server.starts_with(kMany)) {
         return server;
     }

@@ -31,7 +31,8 @@ inline constexpr std::size_t kMaxToken = 64;
 
 /// Returns the server part of the subject for a record's JSON line: `server`, or the name in the
 /// line if `server` is a multi_server_name().
-[[nodiscard]] std::string_view subject_server(std::string_view server, std::string_view line);
+[[nodiscard]] std::string_view subject_server_of_line(std::string_view server,
+                                                      std::string_view line);
 
 /// Returns the server part of a subject STREAM.SERVER.TYPE; empty if the subject has no second
 /// part.

@@ -74,7 +74,7 @@ std::uint64_t units_of(unsigned resolution) {
 std::int64_t time_of(std::int64_t seconds, std::uint64_t units, std::uint64_t units_per_second) {
     constexpr double kNanoseconds = 1e9;
     const double fraction = static_cast<double>(units) / static_cast<double>(units_per_second);
-    return FrameReader::limited_time(seconds, std::llround(fraction * kNanoseconds));
+    return FrameReader::clamped_time(seconds, std::llround(fraction * kNanoseconds));
 }
 
 CaptureEndpoint endpoint_of(const sink::FrameEndpoint& frame) {
@@ -104,7 +104,7 @@ bool looks_like_capture(std::span<const std::byte> begin) {
 CaptureFile::CaptureFile(const std::string& path) {
     try {
         source_.emplace(path);
-        read_begin();
+        read_to_first_frame();
     } catch (const std::system_error& error) {
         fail(error.code().message());
     }
@@ -118,11 +118,11 @@ CaptureFile::CaptureFile(const std::string& path) {
     }
 }
 
-void CaptureFile::read_begin() {
-    if (!load(kCaptureMagicSize)) {
+void CaptureFile::read_to_first_frame() {
+    if (!load_bytes(kCaptureMagicSize)) {
         return;
     }
-    std::uint32_t magic = magic_of(loaded(kCaptureMagicSize));
+    std::uint32_t magic = magic_of(loaded_bytes(kCaptureMagicSize));
     if (magic == sink::kPcapngSection) {
         is_pcapng_ = true;
         while (!has_interfaces_ && read_error_.empty() && read_block()) {
@@ -133,9 +133,9 @@ void CaptureFile::read_begin() {
     magic = is_swapped_ ? swapped(magic) : magic;
     if (!is_pcap(magic)) {
         fail("unknown file format");
-    } else if (load(kPcapHeader)) {
+    } else if (load_bytes(kPcapHeader)) {
         record_header_ = magic == kPcapModified ? kModifiedRecordHeader : kRecordHeader;
-        const Bytes header = loaded(kPcapHeader);
+        const Bytes header = loaded_bytes(kPcapHeader);
         interfaces_.push_back(
             {.link = link_of(number_at<std::uint32_t>(header, kPcapLink)),
              .units_per_second = magic == kPcapNanoseconds ? 1'000'000'000U : 1'000'000U});
@@ -151,7 +151,7 @@ Integer CaptureFile::number_at(Bytes bytes, std::size_t at) const {
     return is_swapped_ ? swapped(value) : value;
 }
 
-bool CaptureFile::load(std::size_t size) {
+bool CaptureFile::load_bytes(std::size_t size) {
     constexpr std::size_t kPiece = std::size_t{1} << 18U;
     if (end_ - at_ >= size) {
         return true;
@@ -197,10 +197,10 @@ bool CaptureFile::fail(std::string why) {
 }
 
 bool CaptureFile::read_record() {
-    if (!load(record_header_)) {
+    if (!load_bytes(record_header_)) {
         return false;
     }
-    const Bytes header = loaded(record_header_);
+    const Bytes header = loaded_bytes(record_header_);
     const auto seconds = number_at<std::uint32_t>(header, 0);
     const auto fraction = number_at<std::uint32_t>(header, 4);
     const auto size = number_at<std::uint32_t>(header, 8);
@@ -208,25 +208,25 @@ bool CaptureFile::read_record() {
     if (size > kMaxFrame) {
         return fail("the size of a frame is invalid");
     }
-    if (!load(record_header_ + size)) {
+    if (!load_bytes(record_header_ + size)) {
         return false;
     }
     const Interface& only = interfaces_.front();
     frame_ = {.link = only.link,
               .time = time_of(seconds, fraction, only.units_per_second),
               .sent = sent,
-              .bytes = loaded(record_header_ + size).subspan(record_header_)};
+              .bytes = loaded_bytes(record_header_ + size).subspan(record_header_)};
     at_ += record_header_ + size;
     return true;
 }
 
 bool CaptureFile::read_byte_order() {
-    if (!load(kBlockHead + sizeof sink::kPcapngByteOrder)) {
+    if (!load_bytes(kBlockHead + sizeof sink::kPcapngByteOrder)) {
         return false;
     }
     is_swapped_ = false;
-    const auto order =
-        number_at<std::uint32_t>(loaded(kBlockHead + sizeof sink::kPcapngByteOrder), kBlockHead);
+    const auto order = number_at<std::uint32_t>(
+        loaded_bytes(kBlockHead + sizeof sink::kPcapngByteOrder), kBlockHead);
     is_swapped_ = order != sink::kPcapngByteOrder;
     interfaces_.clear();
     return !is_swapped_ || swapped(order) == sink::kPcapngByteOrder ||
@@ -234,21 +234,21 @@ bool CaptureFile::read_byte_order() {
 }
 
 bool CaptureFile::read_block() {
-    if (!load(kBlockHead)) {
+    if (!load_bytes(kBlockHead)) {
         return false;
     }
-    const auto type = number_at<std::uint32_t>(loaded(kBlockHead), 0);
+    const auto type = number_at<std::uint32_t>(loaded_bytes(kBlockHead), 0);
     if (type == sink::kPcapngSection && !read_byte_order()) {
         return false;
     }
-    const auto size = number_at<std::uint32_t>(loaded(kBlockHead), sizeof type);
+    const auto size = number_at<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
     if (size < kBlockHead + kBlockTail || size % 4 != 0 || size > kMaxBlock) {
         return fail("the size of a block is invalid");
     }
-    if (!load(size)) {
+    if (!load_bytes(size)) {
         return false;
     }
-    const Bytes body = loaded(size - kBlockTail).subspan(kBlockHead);
+    const Bytes body = loaded_bytes(size - kBlockTail).subspan(kBlockHead);
     at_ += size;
     switch (type) {
     case kInterfaceBlock:
@@ -357,13 +357,13 @@ bool CaptureFile::read_frame() {
 }
 
 bool CaptureFile::read_datagram(CapturedDatagram& datagram) {
-    if (reader_.read_next_merged(datagram)) {
+    if (reader_.read_next_merged_datagram(datagram)) {
         return true;
     }
     while (read_frame()) {
         datagram.state = state_ ? &*state_ : nullptr;
         datagram.time = frame_->time;
-        reader_.set_link(frame_->link);
+        reader_.set_link_type(frame_->link);
         if (reader_.read_frame(frame_->bytes, frame_->sent, datagram)) {
             return true;
         }

@@ -35,7 +35,7 @@ class CaptureFile {
     /// Returns true if twscope wrote the file, according to the description of the first interface,
     /// which other programs keep when they rewrite a file. Datagrams in files that twscope wrote
     /// may be slightly out of order.
-    [[nodiscard]] bool is_by_twscope() const { return is_by_twscope_; }
+    [[nodiscard]] bool is_written_by_twscope() const { return is_by_twscope_; }
 
     /// Returns why the rest of the file cannot be read; empty if the file was read to the end or is
     /// truncated.
@@ -65,7 +65,7 @@ class CaptureFile {
     };
 
     /// Reads the file up to its first frame or interface.
-    void read_begin();
+    void read_to_first_frame();
     /// Reads the next frame into `frame_`. Returns false at the end of the file.
     [[nodiscard]] bool read_frame();
     /// Reads the next record of a pcap file, which is a frame.
@@ -79,10 +79,10 @@ class CaptureFile {
     void on_state(Bytes body);
 
     /// Makes the next `size` bytes of the file available. Returns false if the file ends before.
-    [[nodiscard]] bool load(std::size_t size);
+    [[nodiscard]] bool load_bytes(std::size_t size);
 
-    /// Returns the bytes that load() made available.
-    [[nodiscard]] Bytes loaded(std::size_t size) const {
+    /// Returns the bytes that load_bytes() made available.
+    [[nodiscard]] Bytes loaded_bytes(std::size_t size) const {
         return std::as_bytes(std::span{buffer_}).subspan(at_, size);
     }
 

@@ -101,12 +101,13 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     if (counts.merged != 0) {
         sink::print_error("{}: {} held several datagrams each, merged by the recording host; "
                           "they were split, and share one time ({})",
-                          path, record::counted(counts.merged, "frame[s]"), kMergedCure);
+                          path, record::count_with_noun(counts.merged, "frame[s]"), kMergedCure);
     }
     if (oversized != 0) {
         sink::print_error("{}: {} longer than the 1400 bytes that game programs take; "
                           "the recording host may have merged several into one ({})",
-                          path, record::counted(oversized, "datagram[s] [is|are]"), kMergedCure);
+                          path, record::count_with_noun(oversized, "datagram[s] [is|are]"),
+                          kMergedCure);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragment[s] of datagrams that could not be reassembled", counts.fragments},
@@ -117,7 +118,7 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     };
     for (const auto& [what, count] : warnings) {
         if (count != 0) {
-            sink::print_error("{}: {}", path, record::counted(count, what));
+            sink::print_error("{}: {}", path, record::count_with_noun(count, what));
         }
     }
     if (counts.ended_early) {
@@ -130,10 +131,10 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
     }
     if (counts.datagrams == 0) {
         sink::print_error("{}: no whole UDP datagrams in {}", path,
-                          record::counted(counts.frames, "frame[s]"));
+                          record::count_with_noun(counts.frames, "frame[s]"));
     } else if (asked && ignored == counts.datagrams) {
         sink::print_error("{}: none of {} is to or from the given server", path,
-                          record::counted(counts.datagrams, "datagram[s]"));
+                          record::count_with_noun(counts.datagrams, "datagram[s]"));
     }
 }
 
@@ -154,7 +155,7 @@ CaptureRun::CaptureSource CaptureRun::open_source(std::string path) {
     return {.path = std::move(path), .demo = std::move(demo), .head = *std::move(head)};
 }
 
-CaptureRun::CaptureRun(std::vector<std::string> paths, ServerGuess servers)
+CaptureRun::CaptureRun(std::vector<std::string> paths, ServerDetector servers)
     : guess_{std::move(servers)} {
     for (std::string& path : paths) {
         sources_.push_back(open_source(std::move(path)));
@@ -167,7 +168,7 @@ void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp la
     any_ = true;
 }
 
-CaptureRun::DatagramPosition CaptureRun::position_at(record::Timestamp time) const {
+CaptureRun::DatagramPosition CaptureRun::datagram_position_at(record::Timestamp time) const {
     DatagramPosition found;
     for (std::size_t i = 0; i < std::min(num_positions_, positions_.size()); ++i) {
         const DatagramPosition& each = positions_[(num_positions_ - 1 - i) % kPositions];
@@ -193,9 +194,9 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
     positions_.resize(kPositions);
     positions_[num_positions_++ % kPositions] = {
         .path = source.path, .frame = datagram.frame, .time = datagram.time};
-    guess_.select_traffic(source.capture->is_by_twscope()
-                              ? ServerGuess::TrafficSelection::everything
-                              : ServerGuess::TrafficSelection::game_ports);
+    guess_.select_traffic(source.capture->is_written_by_twscope()
+                              ? ServerDetector::TrafficSelection::everything
+                              : ServerDetector::TrafficSelection::game_ports);
     sessions.on_datagram(datagram);
     source.ignored += sessions.ignored_datagrams() - ignored;
     source.refused += sessions.refused_datagrams() - refused;
@@ -207,7 +208,7 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
 
 void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
     const CaptureSource& source = sources_[index];
-    const bool sorts = source.capture->is_by_twscope();
+    const bool sorts = source.capture->is_written_by_twscope();
     // Inspection is told which datagram follows, but does not wait for one from a pipe.
     std::error_code ignored;
     const std::size_t most = sorts ? TimeSorter::kMaxDatagrams
@@ -262,13 +263,13 @@ void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& insp
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
-    inspector.expect_missing();
-    InspectedSessions inspected{inspector, pseudonym_key};
+    inspector.expect_missing_datagrams();
+    InspectorSessionReceiver inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, guess_, {}};
     for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
         CaptureSource& source = sources_[index];
         source.begun = true;
-        if (source.demo || !source.capture->is_by_twscope()) {
+        if (source.demo || !source.capture->is_written_by_twscope()) {
             pass_on_waiting_datagrams(sessions, 0);
         }
         if (source.demo) {

@@ -81,7 +81,7 @@ class CaptureRun {
   public:
     /// Opens all files, to report wrong names before reading a file. The first bytes of a file
     /// decide whether it is a capture or a demo.
-    CaptureRun(std::vector<std::string> paths, ServerGuess servers);
+    CaptureRun(std::vector<std::string> paths, ServerDetector servers);
 
     /// Inspects all datagrams and closes the sessions. Prints counts of all other frames and
     /// datagrams in the captures on standard error.
@@ -104,7 +104,7 @@ class CaptureRun {
     /// Returns the position of the datagram with this time: the one that is being inspected, or one
     /// of the kPositions before it. `frame` is 0 if none of those has this time, or more than one.
     /// The path is valid as long as this object.
-    [[nodiscard]] DatagramPosition position_at(record::Timestamp time) const;
+    [[nodiscard]] DatagramPosition datagram_position_at(record::Timestamp time) const;
 
     /// The number of stored positions. Several are needed, because records about a session's first
     /// datagrams come late, when the protocol is known.
@@ -117,7 +117,7 @@ class CaptureRun {
 
     /// Returns true if records are missing because a file could not be read to its end, or because
     /// the recorder truncated datagrams of sessions.
-    [[nodiscard]] bool damaged() const { return damaged_; }
+    [[nodiscard]] bool is_damaged() const { return damaged_; }
 
   private:
     /// A file to read: a capture or a demo.
@@ -147,7 +147,7 @@ class CaptureRun {
     void extend_time_range(record::Timestamp first, record::Timestamp last);
 
     std::vector<CaptureSource> sources_;
-    ServerGuess guess_;
+    ServerDetector guess_;
     TimeSorter order_; ///< sorts the datagrams of all files of a recording together
     std::vector<DatagramPosition> positions_; ///< positions of the latest datagrams, in a ring
     std::size_t num_positions_ = 0;           ///< number of datagrams that were inspected

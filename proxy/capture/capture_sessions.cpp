@@ -131,33 +131,34 @@ std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
 
 } // namespace
 
-void ServerGuess::add_server(std::uint16_t port, std::optional<boost::asio::ip::address> address) {
+void ServerDetector::add_server(std::uint16_t port,
+                                std::optional<boost::asio::ip::address> address) {
     wanted_.push_back({.port = port, .address = std::move(address)});
 }
 
-bool ServerGuess::is_requested(const CaptureEndpoint& endpoint) const {
+bool ServerDetector::is_requested(const CaptureEndpoint& endpoint) const {
     return std::ranges::any_of(wanted_, [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
     });
 }
 
-ServerGuess::Side ServerGuess::find_server_side(const CapturedDatagram& datagram) {
+ServerDetector::Side ServerDetector::find_server_side(const CapturedDatagram& datagram) {
     if (wanted_.empty()) {
-        return recognised_side(datagram);
+        return recognise_server_side(datagram);
     }
     return is_requested(datagram.destination) ? Side::destination
            : is_requested(datagram.source)    ? Side::source
                                               : Side::neither;
 }
 
-void ServerGuess::remember_server(const CaptureEndpoint& server) {
+void ServerDetector::remember_server(const CaptureEndpoint& server) {
     if (servers_.size() < kMaxServers) {
         servers_.insert(server);
     }
 }
 
-bool ServerGuess::is_from_client(const CapturedDatagram& datagram) {
+bool ServerDetector::is_from_client(const CapturedDatagram& datagram) {
     if (!wanted_.empty() || direction_by_content(datagram.payload, true) != wire::Direction::c2s) {
         return false;
     }
@@ -166,7 +167,7 @@ bool ServerGuess::is_from_client(const CapturedDatagram& datagram) {
     return true;
 }
 
-ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram) {
+ServerDetector::Side ServerDetector::recognise_server_side(const CapturedDatagram& datagram) {
     const CaptureEndpoint& source = datagram.source;
     const CaptureEndpoint& destination = datagram.destination;
     if (is_from_client(datagram)) {
@@ -195,30 +196,32 @@ ServerGuess::Side ServerGuess::recognised_side(const CapturedDatagram& datagram)
     return to_server ? Side::destination : Side::source;
 }
 
-void InspectedSessions::on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
-                                const CaptureEndpoint& server) {
-    inspector_->on_open(key, time, record::shown_client(to_string(client), pseudonym_key_),
+void InspectorSessionReceiver::on_open(std::uint64_t key, std::int64_t time,
+                                       const CaptureEndpoint& client,
+                                       const CaptureEndpoint& server) {
+    inspector_->on_open(key, time, record::client_address_text(to_string(client), pseudonym_key_),
                         to_string(server));
 }
 
-void InspectedSessions::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
-                                    std::span<const std::byte> bytes,
-                                    std::span<const std::byte> next) {
+void InspectorSessionReceiver::on_datagram(std::uint64_t key, std::int64_t time,
+                                           wire::Direction direction,
+                                           std::span<const std::byte> bytes,
+                                           std::span<const std::byte> next) {
     inspector_->on_datagram(key, time, direction, bytes, next);
 }
 
-void InspectedSessions::on_cut(std::uint64_t key, std::int64_t time) {
+void InspectorSessionReceiver::on_cut(std::uint64_t key, std::int64_t time) {
     inspector_->on_gap(key, time, 1, "truncated");
 }
 
-void InspectedSessions::on_end(std::uint64_t key, std::int64_t time, SessionEnd why) {
+void InspectorSessionReceiver::on_end(std::uint64_t key, std::int64_t time, SessionEnd why) {
     inspector_->on_close(key, time,
                          why == SessionEnd::idle      ? "idle"
                          : why == SessionEnd::evicted ? "displaced"
                                                       : "sides turned");
 }
 
-void InspectedSessions::on_state(std::uint64_t key, std::span<const std::byte> state) {
+void InspectorSessionReceiver::on_state(std::uint64_t key, std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
     // A checkpoint with an unknown token form contains no state.
     if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
@@ -308,8 +311,8 @@ void CaptureSessions::on_cut(Sessions::iterator session) {
 /// server or the limit of sessions is reached.
 CaptureSessions::Sessions::iterator
 CaptureSessions::open_session(const CapturedDatagram& datagram) {
-    const ServerGuess::Side side = guess_->find_server_side(datagram);
-    if (side == ServerGuess::Side::neither) {
+    const ServerDetector::Side side = guess_->find_server_side(datagram);
+    if (side == ServerDetector::Side::neither) {
         ++ignored_;
         return open_.end();
     }
@@ -319,7 +322,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
         return open_.end();
     }
     const std::optional<bool> said = recorded_direction(datagram);
-    const bool to_server = said.value_or(side == ServerGuess::Side::destination);
+    const bool to_server = said.value_or(side == ServerDetector::Side::destination);
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
     const auto made = open_

@@ -18,7 +18,7 @@
 namespace tw::capture {
 
 /// Determines which endpoint of a captured datagram is the server.
-class ServerGuess {
+class ServerDetector {
   public:
     /// Adds a server, given by its port or by its address and port. If a server was added, only the
     /// traffic of added servers is used.
@@ -51,7 +51,7 @@ class ServerGuess {
     };
 
     [[nodiscard]] bool is_requested(const CaptureEndpoint& endpoint) const;
-    [[nodiscard]] Side recognised_side(const CapturedDatagram& datagram);
+    [[nodiscard]] Side recognise_server_side(const CapturedDatagram& datagram);
     void remember_server(const CaptureEndpoint& server);
 
     std::vector<RequestedServer> wanted_;
@@ -91,11 +91,11 @@ class SessionReceiver : public record::Interface {
 };
 
 /// Passes the sessions of captured files to an inspector.
-class InspectedSessions final : public SessionReceiver {
+class InspectorSessionReceiver final : public SessionReceiver {
   public:
     /// `pseudonym_key`: key for pseudonyms of client addresses; empty to write the addresses
     /// unchanged.
-    InspectedSessions(inspect::Inspector& inspector, std::string pseudonym_key)
+    InspectorSessionReceiver(inspect::Inspector& inspector, std::string pseudonym_key)
         : inspector_{&inspector}, pseudonym_key_{std::move(pseudonym_key)} {}
 
     void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
@@ -124,7 +124,7 @@ class CaptureSessions {
         std::size_t max_sessions = 65536;           ///< limit of sessions open at the same time
     };
 
-    CaptureSessions(SessionReceiver& receiver, ServerGuess& guess, Limits limits)
+    CaptureSessions(SessionReceiver& receiver, ServerDetector& guess, Limits limits)
         : receiver_{&receiver}, guess_{&guess}, limits_{limits} {}
 
     void on_datagram(const CapturedDatagram& datagram);
@@ -181,7 +181,7 @@ class CaptureSessions {
     void close_idle_sessions();
 
     SessionReceiver* receiver_;
-    ServerGuess* guess_;
+    ServerDetector* guess_;
     Limits limits_;
     Sessions open_;
     std::array<SessionList, 3> sessions_by_stage_; ///< one list for each stage

@@ -201,7 +201,7 @@ constexpr std::size_t kIntBytes = 4;
 
 } // namespace
 
-std::uint8_t DemoChunkReader::u8() {
+std::uint8_t DemoChunkReader::read_u8() {
     return std::to_integer<std::uint8_t>(chunks_[used_++]);
 }
 
@@ -211,11 +211,11 @@ std::optional<DemoChunk> DemoChunkReader::fail(DemoErrc code) {
 }
 
 std::optional<DemoChunk> DemoChunkReader::next_chunk() {
-    if (has_failed() || left() == 0) {
+    if (has_failed() || bytes_left() == 0) {
         return std::nullopt;
     }
     begin_ = used_;
-    const std::uint8_t first = u8();
+    const std::uint8_t first = read_u8();
     return (first & demo::kTickBit) != 0 ? next_tick_chunk(first) : next_data_chunk(first);
 }
 
@@ -229,12 +229,12 @@ std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
         }
         tick = std::int64_t{*tick_} + (first & (steps ? demo::kStepMask : demo::kOldStepMask));
     } else {
-        if (left() < kIntBytes) {
+        if (bytes_left() < kIntBytes) {
             return fail(DemoErrc::chunk_cut);
         }
         std::uint32_t absolute = 0;
         for (std::size_t i = 0; i < kIntBytes; ++i) {
-            absolute = absolute << 8U | u8();
+            absolute = absolute << 8U | read_u8();
         }
         tick = static_cast<std::int32_t>(absolute);
     }
@@ -252,14 +252,14 @@ std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
 std::optional<DemoChunk> DemoChunkReader::next_data_chunk(std::uint8_t first) {
     std::size_t size = first & demo::kSizeMask;
     const std::size_t more = size < demo::kSizeOneByte ? 0 : size == demo::kSizeOneByte ? 1 : 2;
-    if (left() < more) {
+    if (bytes_left() < more) {
         return fail(DemoErrc::chunk_cut);
     }
     if (more != 0) {
-        size = u8();
-        size |= more == 1 ? 0 : std::size_t{u8()} << 8U;
+        size = read_u8();
+        size |= more == 1 ? 0 : std::size_t{read_u8()} << 8U;
     }
-    if (left() < size) {
+    if (bytes_left() < size) {
         return fail(DemoErrc::chunk_cut);
     }
     using enum DemoChunk::Kind;

@@ -121,9 +121,9 @@ class DemoChunkReader {
     [[nodiscard]] std::optional<DemoChunk> next_data_chunk(std::uint8_t first);
     [[nodiscard]] std::optional<DemoChunk> fail(DemoErrc code);
 
-    [[nodiscard]] std::uint8_t u8();
+    [[nodiscard]] std::uint8_t read_u8();
 
-    [[nodiscard]] std::size_t left() const { return chunks_.size() - used_; }
+    [[nodiscard]] std::size_t bytes_left() const { return chunks_.size() - used_; }
 
     std::span<const std::byte> chunks_;
     int version_;

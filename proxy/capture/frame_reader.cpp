@@ -30,11 +30,11 @@ FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragme
         }
         least = least == nullptr || worth(partial) < worth(*least) ? &partial : least;
     }
-    begin(*least, fragment);
+    begin_datagram(*least, fragment);
     return *least;
 }
 
-void FragmentReassembly::begin(PartialDatagram& partial, const Fragment& fragment) {
+void FragmentReassembly::begin_datagram(PartialDatagram& partial, const Fragment& fragment) {
     partial = {.used = true,
                .source = fragment.source,
                .destination = fragment.destination,
@@ -45,8 +45,8 @@ void FragmentReassembly::begin(PartialDatagram& partial, const Fragment& fragmen
 
 /// Returns whether a fragment repeats a part of a complete datagram. Compares the bytes, because a
 /// busy host soon uses an id for another datagram.
-bool FragmentReassembly::repeats_complete(const PartialDatagram& partial,
-                                          const Fragment& fragment) {
+bool FragmentReassembly::repeats_complete_datagram(const PartialDatagram& partial,
+                                                   const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
     return compare_fragment(partial, fragment) == FragmentFit::repeats &&
            std::ranges::equal(fragment.bytes,
@@ -86,8 +86,8 @@ FragmentReassembly::add_fragment(const Fragment& fragment) {
     if (partial.is_invalid) {
         return std::nullopt;
     }
-    if (partial.is_complete && !repeats_complete(partial, fragment)) {
-        begin(partial, fragment);
+    if (partial.is_complete && !repeats_complete_datagram(partial, fragment)) {
+        begin_datagram(partial, fragment);
     }
     const FragmentFit fit = compare_fragment(partial, fragment);
     if (fit != FragmentFit::is_new) {
@@ -418,7 +418,7 @@ std::string to_string(const CaptureEndpoint& endpoint) {
     return text.str();
 }
 
-void FrameReader::set_link(int link) {
+void FrameReader::set_link_type(int link) {
     if (form_ == nullptr || form_->link != link) {
         form_ = form_of(link);
     }
@@ -434,7 +434,7 @@ std::string FrameReader::describe_unsupported_link(int link) {
            " is not supported (Ethernet, loopback, raw IP and Linux cooked are)";
 }
 
-std::int64_t FrameReader::limited_time(std::int64_t seconds, std::int64_t nanoseconds) {
+std::int64_t FrameReader::clamped_time(std::int64_t seconds, std::int64_t nanoseconds) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     // The largest time accepted. Inspection adds to times, and a damaged file may contain any
     // value.
@@ -452,7 +452,7 @@ bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& da
     return is_datagram;
 }
 
-bool FrameReader::count_other() {
+bool FrameReader::count_other_frame() {
     ++counts_.other;
     return false;
 }
@@ -464,12 +464,12 @@ bool FrameReader::count_truncated() {
 
 /// Counts a frame that ends within its headers.
 bool FrameReader::count_incomplete() {
-    return short_ ? count_truncated() : count_other();
+    return short_ ? count_truncated() : count_other_frame();
 }
 
 bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
     if (form_ == nullptr) {
-        return count_other();
+        return count_other_frame();
     }
     std::size_t header = form_->header;
     if (frame.size() < header) {
@@ -487,7 +487,7 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
             header += 4;
         }
         if (protocol != kEtherIpv4 && protocol != kEtherIpv6) {
-            return count_other();
+            return count_other_frame();
         }
     }
     return parse_ip(frame.subspan(header), datagram);
@@ -503,7 +503,7 @@ bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     case 6:
         return parse_ipv6(packet, datagram);
     default:
-        return count_other();
+        return count_other_frame();
     }
 }
 
@@ -514,7 +514,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     }
     const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
     if (header < kMinHeader || u8(packet, 9) != kUdp) {
-        return count_other();
+        return count_other_frame();
     }
     if (packet.size() < header) {
         return count_incomplete();
@@ -530,7 +530,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     // Short frames are padded; only the IP header says where the packet ends.
     const std::size_t total = be16(packet, 2);
     if (total < header) {
-        return count_other();
+        return count_other_frame();
     }
     if (total > packet.size()) {
         return count_truncated();
@@ -558,7 +558,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
         at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
     if (next != kUdp && next != kIpv6Fragment) {
-        return count_other();
+        return count_other_frame();
     }
     if (packet.size() < at) {
         return count_incomplete();
@@ -568,7 +568,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
         if (end > packet.size()) {
             return count_truncated();
         }
-        return end < at ? count_other()
+        return end < at ? count_other_frame()
                         : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
     }
     return parse_udp(packet.subspan(at), datagram);
@@ -577,7 +577,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
 /// Reads an IPv6 fragment. `packet`: the data from the fragment header on.
 bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kFragmentHeader || u8(packet, 0) != kUdp) {
-        return count_other();
+        return count_other_frame();
     }
     constexpr unsigned kMoreFragments = 1;
     constexpr unsigned kFragmentOffset = 0xfff8; // offset in bytes, masked from the field
@@ -622,7 +622,7 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     }
     const std::size_t length = be16(segment, 4);
     if (length < kHeader) {
-        return count_other();
+        return count_other_frame();
     }
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
@@ -657,7 +657,7 @@ void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
     datagram.payload = datagram.payload.first(*size);
 }
 
-bool FrameReader::read_next_merged(CapturedDatagram& datagram) {
+bool FrameReader::read_next_merged_datagram(CapturedDatagram& datagram) {
     if (merged_.payload.empty()) {
         return false;
     }

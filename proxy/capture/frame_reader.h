@@ -145,9 +145,9 @@ class FragmentReassembly {
     enum class FragmentFit : std::uint8_t { is_new, repeats, contradicts };
 
     [[nodiscard]] PartialDatagram& find_entry(const Fragment& fragment);
-    static void begin(PartialDatagram& partial, const Fragment& fragment);
-    [[nodiscard]] static bool repeats_complete(const PartialDatagram& partial,
-                                               const Fragment& fragment);
+    static void begin_datagram(PartialDatagram& partial, const Fragment& fragment);
+    [[nodiscard]] static bool repeats_complete_datagram(const PartialDatagram& partial,
+                                                        const Fragment& fragment);
     [[nodiscard]] static FragmentFit compare_fragment(const PartialDatagram& partial,
                                                       const Fragment& fragment);
 
@@ -172,7 +172,7 @@ class FrameReader {
   public:
     /// Sets the link type of the next frames. Frames of a link type that is not supported count as
     /// other traffic. `link`: libpcap's number of the link type.
-    void set_link(int link);
+    void set_link_type(int link);
 
     [[nodiscard]] static bool supports_link_type(int link);
     /// Returns an error text: "link type X is not supported (…)".
@@ -180,7 +180,7 @@ class FrameReader {
 
     /// Returns the time in nanoseconds since 1970, limited to a range that inspection can handle.
     /// Damaged files may contain any value.
-    [[nodiscard]] static std::int64_t limited_time(std::int64_t seconds, std::int64_t nanoseconds);
+    [[nodiscard]] static std::int64_t clamped_time(std::int64_t seconds, std::int64_t nanoseconds);
 
     /// Reads the UDP datagram in a frame. `datagram.time` must already be set. The payload is valid
     /// until the next call, and only as long as the frame.
@@ -190,7 +190,7 @@ class FrameReader {
     /// Reads the next datagram of the current frame if the host merged several datagrams into the
     /// frame (see find_merged_size). Returns false if no datagram is left. Call this function until
     /// it returns false, before reading the next frame.
-    [[nodiscard]] bool read_next_merged(CapturedDatagram& datagram);
+    [[nodiscard]] bool read_next_merged_datagram(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
 
@@ -204,7 +204,7 @@ class FrameReader {
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool reassemble(const Fragment& fragment, CapturedDatagram& datagram);
     void pass_on_datagrams(std::span<const std::byte> segment, CapturedDatagram& datagram);
-    [[nodiscard]] bool count_other();
+    [[nodiscard]] bool count_other_frame();
     [[nodiscard]] bool count_truncated();
     [[nodiscard]] bool count_incomplete();
 

@@ -62,7 +62,7 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
         throw CaptureError{
             fmt::format("{}: {}", interface_, FrameReader::describe_unsupported_link(link))};
     }
-    reader_.set_link(link);
+    reader_.set_link_type(link);
     set_filter(options.ports);
     if (pcap_setnonblock(handle_.get(), 1, error.data()) != 0) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
@@ -146,13 +146,13 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
             const Reading& into = *reinterpret_cast<const Reading*>(user);
             CapturedDatagram datagram;
             // The handle has nanosecond precision, so the field named tv_usec counts nanoseconds.
-            datagram.time = FrameReader::limited_time(header->ts.tv_sec, header->ts.tv_usec);
+            datagram.time = FrameReader::clamped_time(header->ts.tv_sec, header->ts.tv_usec);
             try { // no exception may pass through libpcap, which is written in C
                 if (into.reader->read_frame(std::as_bytes(std::span{data, header->caplen}),
                                             header->len, datagram)) {
                     do {
                         (*into.take)(datagram);
-                    } while (into.reader->read_next_merged(datagram));
+                    } while (into.reader->read_next_merged_datagram(datagram));
                 }
             } catch (const std::bad_alloc&) {
                 ++*into.dropped;
@@ -165,7 +165,7 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
     return static_cast<std::size_t>(frames);
 }
 
-std::uint64_t LiveCapture::dropped() {
+std::uint64_t LiveCapture::dropped_frames() {
     pcap_stat stats{};
     if (pcap_stats(handle_.get(), &stats) == 0) {
         dropped_ += stats.ps_drop - last_dropped_;

@@ -52,7 +52,7 @@ class LiveCapture {
 
     /// Returns the number of frames dropped since the start because the kernel's buffer or memory
     /// was full.
-    [[nodiscard]] std::uint64_t dropped();
+    [[nodiscard]] std::uint64_t dropped_frames();
 
     [[nodiscard]] const CaptureCounts& counts() const { return reader_.counts(); }
 

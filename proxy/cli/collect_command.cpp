@@ -40,7 +40,7 @@ struct CollectPageFlags {
 
     void add_to(Command& command);
 
-    [[nodiscard]] bool on() const { return http.on(); }
+    [[nodiscard]] bool is_enabled() const { return http.is_enabled(); }
 
     /// The URLs of the servers' own pages.
     /// Errors: UsageError.
@@ -70,7 +70,7 @@ void CollectPageFlags::add_to(Command& command) {
 }
 
 void CollectPageFlags::check() const {
-    std::ignore = http.where();
+    std::ignore = http.page_addresses();
     std::ignore = pages();
 }
 
@@ -100,10 +100,10 @@ process::ServerPageUrls CollectPageFlags::pages() const {
 
 std::unique_ptr<process::FleetPage> CollectPageFlags::open(const std::string& stream,
                                                            const wire::ModDescription& mod) const {
-    if (!on()) {
+    if (!is_enabled()) {
         return nullptr;
     }
-    process::PageOptions options{.listening = http.listen(),
+    process::PageOptions options{.listening = http.open_page_sockets(),
                                  .admin = http.admin,
                                  .token = http.token(state_folder(state)),
                                  .log_is_private = log_stream().is_terminal()};
@@ -115,8 +115,9 @@ void show_records(process::FleetPage& page, const std::vector<bus::CollectedReco
     for (const bus::CollectedRecord& record : records) {
         // Publishers may use any server name; only valid names become record keys and addresses.
         const bool named = bus::is_subject_token(record.server);
-        page.add({.server = named ? std::string_view{record.server} : "other", .run = record.run},
-                 record.line);
+        page.add_record_line(
+            {.server = named ? std::string_view{record.server} : "other", .run = record.run},
+            record.line);
     }
     page.flush_to_page();
 }
@@ -163,7 +164,7 @@ void CollectFlags::add_to(Command& command) {
 
 void CollectFlags::check() const {
     page.check();
-    if (!access.on()) {
+    if (!access.is_enabled()) {
         throw UsageError{
             "collect needs the bus: --bus URL, for example --bus nats://127.0.0.1:4222"};
     }
@@ -172,7 +173,8 @@ void CollectFlags::check() const {
             fmt::format("--bus-consumer {}: expected letters, digits, - and _, at most {} in all",
                         consumer, bus::kMaxToken)};
     }
-    if (records.output.empty() && records.expect.empty() && records.fail_on.empty() && !page.on()) {
+    if (records.output.empty() && records.expect.empty() && records.fail_on.empty() &&
+        !page.is_enabled()) {
         throw UsageError{
             "collect has nothing to do: give -o FOLDER, --http PORT, --expect or --fail-on"};
     }
@@ -190,13 +192,13 @@ int run_collect(const CollectFlags& flags) {
     open_log(flags.log_level);
     const RecordFlags& records = flags.records;
     const auto mod = records.lookup.description();
-    LineChecks checks{records.expectations(*mod)};
-    const analyze::FailingFindings fail_on = records.fail_on_findings();
+    RecordLineChecks checks{records.expectations(*mod)};
+    const analyze::FindingsToFailOn fail_on = records.fail_on_findings();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
     const auto summary = open_output_file("--summary", records.summary);
-    BatchOutput output{records.output, std::move(filter), checks};
+    CollectedRecordOutput output{records.output, std::move(filter), checks};
     std::unique_ptr<process::FleetPage> page;
     try {
         page = flags.page.open(stream, *mod);
@@ -238,12 +240,13 @@ int run_collect(const CollectFlags& flags) {
     if (missed) {
         sink::print_error("--until-end: stopped before all records were handled");
     }
-    if (flags.until_end && collector.missed_count() != 0) {
-        sink::print_error("--until-end: {} missing",
-                          record::counted(collector.missed_count(), "record[s] [is|are]"));
+    if (flags.until_end && collector.missed_record_count() != 0) {
+        sink::print_error(
+            "--until-end: {} missing",
+            record::count_with_noun(collector.missed_record_count(), "record[s] [is|are]"));
     }
     const int code = report_result(checks.outcome(fail_on, running.seconds()), summary.get());
-    const bool short_of = missed || (flags.until_end && collector.missed_count() != 0);
+    const bool short_of = missed || (flags.until_end && collector.missed_record_count() != 0);
     return code == 0 && (!written || short_of) ? kExitFailed : code;
 }
 

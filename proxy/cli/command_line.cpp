@@ -246,8 +246,8 @@ CommandLine::CommandLine(const Invocation& invocation, std::string_view only)
         "-V,--version",
         [] {
             return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
-                               process::describe(process::possible_confinement()),
-                               web::has_page() ? "" : "\nwithout the live page");
+                               process::describe(process::supported_confinement()),
+                               web::is_page_built() ? "" : "\nwithout the live page");
         },
         "Print the version, the observer's confinement and what was left out, and exit");
     app.add_flag_callback(

@@ -80,7 +80,7 @@ void ReportFlags::check(const std::string& records) const {
 struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
-    ArtifactFlags artifacts;
+    DemoAndCaptureFlags artifacts;
     BusFlags bus;
     ReportFlags reports;
 };
@@ -109,7 +109,7 @@ class DecodeCommand {
 
     const DecodeFlags* flags_;
     base::Stopwatch running_;
-    analyze::FailingFindings fail_on_;
+    analyze::FindingsToFailOn fail_on_;
     std::unique_ptr<sink::OutputFile> summary_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
@@ -118,7 +118,7 @@ class DecodeCommand {
     std::optional<capture::CaptureRun> captures_;
     std::unique_ptr<sink::OutputFile> file_;
     std::unique_ptr<sink::OutputFile> bus_;
-    std::optional<sink::TeeOutput> both_;
+    std::optional<sink::DuplicatingOutput> both_;
     std::unique_ptr<sink::OutputFile> capture_;
     analyze::FindingPrinter findings_{stderr, log_stream().is_colored()};
     std::optional<analyze::TypeSizes> sizes_;
@@ -134,7 +134,7 @@ class DecodeCommand {
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.fail_on_findings()},
       mod_{flags.records.lookup.description()}, config_{flags.artifacts.complete(
-                                                    flags.records, *mod_, flags.bus.on())},
+                                                    flags.records, *mod_, flags.bus.is_enabled())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
@@ -158,14 +158,14 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     config_.stats = flags.reports.stats;
     pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
     if (!flags.artifacts.capture.empty()) {
-        capture_ = open_recording(recorded_capture(), flags.artifacts.capture);
+        capture_ = open_recording(capture_recording_kind(), flags.artifacts.capture);
         outputs.capture = capture_.get();
     }
     if (config_.demos) {
-        outputs.files = &files_.emplace(sink::FileQueue::WhenFull::wait);
+        outputs.files = &files_.emplace(sink::FileQueue::FullQueuePolicy::wait);
     }
     if (config_.makes_worlds()) {
-        worlds_.emplace(mod_->objects, world_sinks_, world::WaitTicks{},
+        worlds_.emplace(mod_->objects, world_sinks_, world::MergeDelay{},
                         world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
     if (flags.reports.sizes) {
@@ -199,7 +199,7 @@ sink::Output* DecodeCommand::open_lines() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
         check_replaceable("--output", output);
-        file_ = open_recording(recorded_lines(), output);
+        file_ = open_recording(lines_recording_kind(), output);
     }
     bus_ = flags_->bus.open(name_on_bus(), bus::kFileTimeouts);
     if (file_ != nullptr && bus_ != nullptr) {
@@ -231,7 +231,7 @@ bool DecodeCommand::finish_demos() {
     if (files_->created() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->lost() == 0 && losses.unwritten() == 0;
+    return files_->lost() == 0 && losses.num_unwritten() == 0;
 }
 
 /// True if the reader of standard output has left and there is no other consumer.
@@ -261,7 +261,7 @@ int DecodeCommand::print_reports() {
     }
     if (!sizes_->has_snapshots()) {
         sink::print_error("--sizes: no snapshot with known items");
-        return captures_->damaged() ? kExitFailed : kExitUsage;
+        return captures_->is_damaged() ? kExitFailed : kExitUsage;
     }
     sink::print_text(people, reports.json ? record::json_text(sizes_->sizes_json()) + '\n'
                                           : sizes_->sizes_table());
@@ -368,7 +368,7 @@ int DecodeCommand::run() {
         if (const auto dropped = worlds_->totals().worlds.dropped; dropped != 0) {
             sink::print_error("{} in no world: more than {} servers are active at once; choose one "
                               "with --server",
-                              record::counted(dropped, "snapshot[s] [is|are]"),
+                              record::count_with_noun(dropped, "snapshot[s] [is|are]"),
                               world::WorldMerger::kMaxServers);
         }
     }
@@ -385,7 +385,7 @@ int DecodeCommand::run() {
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
                                                          result_.sessions, running_.seconds()),
                                    summary_.get());
-    const bool whole = recorded && captured && filmed && !captures_->damaged();
+    const bool whole = recorded && captured && filmed && !captures_->is_damaged();
     const int worst = code == 0 ? reported : code;
     return worst == 0 && !whole ? kExitFailed : worst;
 }

@@ -35,7 +35,7 @@ void JsonReader::fail(std::string_view what) const {
     throw UsageError{fmt::format("{}: {}", where_, what)};
 }
 
-void JsonReader::allow(std::initializer_list<std::string_view> keys) const {
+void JsonReader::require_known_keys(std::initializer_list<std::string_view> keys) const {
     for (const auto& member : *object_) {
         const std::string_view key{member.key().data(), member.key().size()};
         if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
@@ -158,7 +158,7 @@ snapshot::Uuid uuid_of_name(std::string_view name) {
 namespace {
 
 /// Reads a UUID, or a name from which a UUID is made.
-Identifier parse_uuid(const JsonReader& in) {
+TypeIdentifier parse_uuid(const JsonReader& in) {
     const std::string text = in.text("uuid");
     if (text.find('@') != std::string::npos) {
         if (text.size() > kMaxUuidName || !needs_no_escape(text)) {
@@ -168,7 +168,7 @@ Identifier parse_uuid(const JsonReader& in) {
         }
         return {.uuid = uuid_of_name(text), .uuid_name = text};
     }
-    Identifier found;
+    TypeIdentifier found;
     std::string digits = text;
     digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
     bool good = digits.size() == 2 * found.uuid.size();
@@ -187,8 +187,8 @@ Identifier parse_uuid(const JsonReader& in) {
 
 } // namespace
 
-Identifier parse_identifier(const JsonReader& in, std::string_view number, std::uint16_t max,
-                            std::string_view what) {
+TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number, std::uint16_t max,
+                                std::string_view what) {
     if (in.has(number) == in.has("uuid")) {
         in.fail(
             fmt::format("give either '{}' or 'uuid' (a UUID, or the name it is made of)", number));
@@ -273,7 +273,7 @@ FieldType parse_kind(const JsonReader& in) {
 
 MessageField parse_field(const JsonReader& in, const std::vector<MessageField>& fields,
                          SpecStorage& storage) {
-    in.allow({"name", "kind", "optional", "secret", "names", "flags"});
+    in.require_known_keys({"name", "kind", "optional", "secret", "names", "flags"});
     MessageField field{.name = storage.keep(in.name("name")),
                        .type = parse_kind(in),
                        .optional = in.flag("optional"),
@@ -311,9 +311,10 @@ MessageField parse_field(const JsonReader& in, const std::vector<MessageField>& 
 }
 
 MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
-    in.allow({"name", "number", "uuid", "protocol", "system", "from", "secret", "fields"});
+    in.require_known_keys(
+        {"name", "number", "uuid", "protocol", "system", "from", "secret", "fields"});
     MessageSpec message{.name = storage.keep(in.name("name"))};
-    const Identifier id = parse_identifier(in, "number", UINT16_MAX, "a message");
+    const TypeIdentifier id = parse_identifier(in, "number", UINT16_MAX, "a message");
     message.number = id.number;
     message.dialect = id.dialect;
     message.uuid = id.uuid;

@@ -72,7 +72,7 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
 
 struct ExplainFlags {
     CaptureFlags captures; ///< captures or recordings
-    LookupFlags lookup;
+    MapAndObjectFlags lookup;
     std::optional<std::int64_t> session;
     std::int64_t tick = -1;
     bool learn_sizes = false;
@@ -104,11 +104,11 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.lookup.description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    LineCutter lines{[&reader](std::string_view line) { reader.on_line(line); }};
+    LineSplitter lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures](record::Timestamp time) {
-            const capture::CaptureRun::DatagramPosition place = captures.position_at(time);
+            const capture::CaptureRun::DatagramPosition place = captures.datagram_position_at(time);
             return analyze::SnapshotDatagrams::DatagramPosition{.file = place.path,
                                                                 .frame = place.frame};
         },
@@ -123,7 +123,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
     observers.add(datagrams);
     inspect_captures(flags, *mod, captures, json, flags.learn_sizes, observers);
     json.flush();
-    return !captures.damaged();
+    return !captures.is_damaged();
 }
 
 /// Throws UsageError if a path looks like the misspelt name of a finding.
@@ -258,10 +258,10 @@ int run_explain(const ExplainFlags& flags) {
     }
     const analyze::Explanation& story = reader.explanation();
     if (reader.lacks_session()) {
-        throw UsageError{fmt::format("--session {0}: there is no session {0}; there {1}",
-                                     *flags.session,
-                                     record::choose_plural(story.num_sessions, "[is|are] ") +
-                                         record::counted(story.num_sessions, "session[s]"))};
+        throw UsageError{
+            fmt::format("--session {0}: there is no session {0}; there {1}", *flags.session,
+                        record::choose_plural(story.num_sessions, "[is|are] ") +
+                            record::count_with_noun(story.num_sessions, "session[s]"))};
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
@@ -456,7 +456,7 @@ int run_compare(const CompareFlags& flags) {
         .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .comparison = &comparison};
     fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
                                                        : comparison_text(report)));
-    if (!comparison.are_equal()) {
+    if (!comparison.are_games_equal()) {
         return kExitFinding;
     }
     return inputs[0]->is_complete() && inputs[1]->is_complete() ? 0 : kExitFailed;

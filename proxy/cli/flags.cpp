@@ -69,12 +69,12 @@ Flag Flag::show_default(const std::string& text) {
     return *this;
 }
 
-Flag Flag::take_one_or_two() {
+Flag Flag::take_one_or_two_values() {
     option_->multi_option_policy(CLI::MultiOptionPolicy::Throw)->allow_extra_args()->expected(1, 2);
     return *this;
 }
 
-Flag Flag::read_variable(const std::string& name) {
+Flag Flag::read_environment_variable(const std::string& name) {
     option_->envname(name);
     return *this;
 }
@@ -137,8 +137,8 @@ Flag Command::add_switch(const std::string& names, bool& variable, const std::st
     return Flag{*app_->add_flag_callback(names, set, help)};
 }
 
-Flag Command::add_taken(const std::string& names, std::function<void(const Texts&)> take,
-                        const std::string& value, const std::string& help) {
+Flag Command::add_callback_flag(const std::string& names, std::function<void(const Texts&)> take,
+                                const std::string& value, const std::string& help) {
     const auto take_all = [take = std::move(take)](const Texts& values) {
         try {
             take(values);
@@ -152,7 +152,7 @@ Flag Command::add_taken(const std::string& names, std::function<void(const Texts
 
 Flag Command::add_list(const std::string& names, std::function<void(const Texts&)> take,
                        const std::string& value, const std::string& help) {
-    CLI::Option& option = add_taken(names, std::move(take), value, help).option();
+    CLI::Option& option = add_callback_flag(names, std::move(take), value, help).option();
     make_repeatable(option);
     return Flag{*option.delimiter(',')};
 }
@@ -167,7 +167,7 @@ void Command::remove(const std::string& name) {
     app_->remove_option(app_->get_option(name));
 }
 
-void Command::make_internal() {
+void Command::hide_from_help() {
     app_->group("")->allow_extras();
 }
 

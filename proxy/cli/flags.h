@@ -51,10 +51,10 @@ class Flag {
     /// Shows this default in help, instead of the variable's value.
     Flag show_default(const std::string& text);
     /// Takes one or two values, and is not repeatable.
-    Flag take_one_or_two();
+    Flag take_one_or_two_values();
     /// Reads this environment variable. For commands without Settings: Settings read the variables
     /// of all flags.
-    Flag read_variable(const std::string& name);
+    Flag read_environment_variable(const std::string& name);
 
   private:
     CLI::Option* option_;
@@ -107,7 +107,7 @@ class Command {
         const auto take = [&variable, words](const Texts& given) {
             variable = std::ranges::find(words, given.front(), &Word::first)->second;
         };
-        return add_taken(names, take, value, help)
+        return add_callback_flag(names, take, value, help)
             .one_of(texts)
             .show_default(std::ranges::find(words, variable, &Word::second)->first);
     }
@@ -115,7 +115,7 @@ class Command {
     /// Removes a flag that does not apply to this command.
     void remove(const std::string& name);
     /// Leaves the command out of help, and keeps arguments that are unknown.
-    void make_internal();
+    void hide_from_help();
     [[nodiscard]] Texts unknown_arguments() const;
 
     /// Parses arguments.
@@ -125,8 +125,8 @@ class Command {
     [[nodiscard]] CLI::App& app() const { return *app_; }
 
   private:
-    Flag add_taken(const std::string& names, std::function<void(const Texts&)> take,
-                   const std::string& value, const std::string& help);
+    Flag add_callback_flag(const std::string& names, std::function<void(const Texts&)> take,
+                           const std::string& value, const std::string& help);
 
     std::shared_ptr<CLI::App> app_;
 };

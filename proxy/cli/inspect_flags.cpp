@@ -130,7 +130,7 @@ std::vector<std::string> CaptureFlags::files() const {
     for (const std::string& path : paths) {
         std::error_code ignored;
         if (!std::filesystem::is_directory(path, ignored)) {
-            if (const std::string hint = kind_hint(path, FileType::capture); !hint.empty()) {
+            if (const std::string hint = file_type_hint(path, FileType::capture); !hint.empty()) {
                 throw UsageError{fmt::format("{}: contains no traffic{}", path, hint)};
             }
             all.push_back(path);
@@ -158,15 +158,15 @@ void add_memory_flag(Command& command, std::size_t& memory_mib) {
         "MIB");
 }
 
-capture::ServerGuess CaptureFlags::servers() const {
-    capture::ServerGuess guess;
+capture::ServerDetector CaptureFlags::servers() const {
+    capture::ServerDetector guess;
     if (!server.empty()) {
         add_server(guess, server);
     }
     return guess;
 }
 
-void add_server(capture::ServerGuess& guess, const std::string& server) {
+void add_server(capture::ServerDetector& guess, const std::string& server) {
     const HostPort where = parse_host_port(server, "--server");
     std::optional<boost::asio::ip::address> address;
     if (!where.host.empty()) {
@@ -181,16 +181,16 @@ void add_server(capture::ServerGuess& guess, const std::string& server) {
     guess.add_server(where.port, address);
 }
 
-void LookupFlags::add_to(Command& command, const std::string& maps_help) {
+void MapAndObjectFlags::add_to(Command& command, const std::string& maps_help) {
     command.add("--maps", &maps, "DIR", "Folder to search for maps (repeatable)" + maps_help);
     add_objects_flag(command, objects_file);
 }
 
-std::vector<std::filesystem::path> LookupFlags::map_folders() const {
+std::vector<std::filesystem::path> MapAndObjectFlags::map_folders() const {
     return existing_folders("--maps", maps);
 }
 
-std::unique_ptr<wire::ModDescription> LookupFlags::description() const {
+std::unique_ptr<wire::ModDescription> MapAndObjectFlags::description() const {
     auto mod = std::make_unique<wire::ModDescription>();
     read_objects_file(objects_file, *mod);
     return mod;
@@ -270,8 +270,8 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     return folders;
 }
 
-analyze::FailingFindings RecordFlags::fail_on_findings() const {
-    auto parsed = analyze::FailingFindings::parse(fail_on);
+analyze::FindingsToFailOn RecordFlags::fail_on_findings() const {
+    auto parsed = analyze::FindingsToFailOn::parse(fail_on);
     if (!parsed) {
         throw UsageError{fmt::format(
             "--fail-on {}: neither a finding nor a severity ('twscope explain' lists them)",
@@ -280,7 +280,7 @@ analyze::FailingFindings RecordFlags::fail_on_findings() const {
     return *std::move(parsed);
 }
 
-void ArtifactFlags::add_to(Command& command) {
+void DemoAndCaptureFlags::add_to(Command& command) {
     command.add("--demo", &demo, "DIR",
                 "Write what each client saw to this folder as demos for the game, one per "
                 "session and map; with --view world, one per map with all players");
@@ -295,7 +295,7 @@ void ArtifactFlags::add_to(Command& command) {
                 "== 3' (proxy/filter/FILTERS.md)");
 }
 
-std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records) const {
+std::optional<sink::DemoOptions> DemoAndCaptureFlags::demos(const RecordFlags& records) const {
     if (!wants_demos()) {
         return std::nullopt;
     }
@@ -305,8 +305,9 @@ std::optional<sink::DemoOptions> ArtifactFlags::demos(const RecordFlags& records
                              .show_secrets = records.config.json.show_secrets};
 }
 
-pipeline::Config ArtifactFlags::complete(const RecordFlags& records,
-                                         const wire::ModDescription& mod, bool publishes) const {
+pipeline::Config DemoAndCaptureFlags::complete(const RecordFlags& records,
+                                               const wire::ModDescription& mod,
+                                               bool publishes) const {
     pipeline::Config config = records.complete(mod);
     config.demos = demos(records);
     config.capture_filter = records.parse_filter("--write-filter", capture_filter, mod);
@@ -315,7 +316,7 @@ pipeline::Config ArtifactFlags::complete(const RecordFlags& records,
     return config;
 }
 
-void ArtifactFlags::check_capture(bool show_secrets) const {
+void DemoAndCaptureFlags::check_capture(bool show_secrets) const {
     if (!capture.empty() && !show_secrets) {
         throw UsageError{
             fmt::format("--write {}: a capture contains every byte, passwords and whispers "
@@ -324,7 +325,7 @@ void ArtifactFlags::check_capture(bool show_secrets) const {
     }
 }
 
-std::vector<std::filesystem::path> ArtifactFlags::folders() const {
+std::vector<std::filesystem::path> DemoAndCaptureFlags::folders() const {
     return wants_demos() ? std::vector<std::filesystem::path>{demo}
                          : std::vector<std::filesystem::path>{};
 }

@@ -36,17 +36,17 @@ struct CaptureFlags {
     /// their start.
     /// Errors: UsageError for a folder without segments.
     [[nodiscard]] std::vector<std::string> files() const;
-    [[nodiscard]] capture::ServerGuess servers() const;
+    [[nodiscard]] capture::ServerDetector servers() const;
 
     [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
 
-void add_server(capture::ServerGuess& guess, const std::string& server);
+void add_server(capture::ServerDetector& guess, const std::string& server);
 
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 
-struct LookupFlags {
+struct MapAndObjectFlags {
     std::vector<std::string> maps;
     std::string objects_file;
 
@@ -61,7 +61,7 @@ struct LookupFlags {
 /// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
 struct RecordFlags {
     pipeline::Config config; ///< members that flags set directly; complete() adds the others
-    LookupFlags lookup;
+    MapAndObjectFlags lookup;
     std::string map_cache;
     std::string output; ///< empty if no records are written
     std::vector<std::string> fail_on;
@@ -75,7 +75,7 @@ struct RecordFlags {
     /// The folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    [[nodiscard]] analyze::FailingFindings fail_on_findings() const;
+    [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const;
 
     /// True if message records are needed. --no-messages only leaves them out of the written
     /// records. `written`: an output other than -o writes messages. `asked`: something other than
@@ -100,7 +100,7 @@ struct RecordFlags {
 };
 
 /// The flags that `proxy` and `decode` share: demos and captures.
-struct ArtifactFlags {
+struct DemoAndCaptureFlags {
     std::string demo; ///< folder; empty if there are no demos
     int demo_version = 6;
     std::string capture;        ///< file or folder; empty if there is no capture

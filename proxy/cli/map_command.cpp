@@ -124,7 +124,7 @@ UsageError complaint(const std::string& file, const map::MapError& error) {
         where += fmt::format(" (offset {})", error.offset);
     }
     return UsageError{fmt::format("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
-                                  kind_hint(file, FileType::map))};
+                                  file_type_hint(file, FileType::map))};
 }
 
 std::string joined_names(const std::set<std::string>& names) {
@@ -141,7 +141,7 @@ struct DrawnRecording {
 /// Reads the paths to draw.
 DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string& file = flags.recording();
-    RecordsFiles{{file}}.check();
+    RecordsFiles{{file}}.require_recordings();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
         throw complaint(flags.file, bytes.error());
@@ -169,12 +169,12 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     }
     if (found.on_other_maps != 0) {
         sink::print_error("{}: skipped {} on other maps: {}", file,
-                          record::counted(found.on_other_maps, "position[s]"),
+                          record::count_with_noun(found.on_other_maps, "position[s]"),
                           joined_names(found.other_maps));
     }
     if (found.on_unknown_maps != 0) {
         sink::print_error("{}: {} no map record; taken to be of this map", file,
-                          record::counted(found.on_unknown_maps, "position[s] [has|have]"));
+                          record::count_with_noun(found.on_unknown_maps, "position[s] [has|have]"));
     }
     if (found.stopped_ms != 0) {
         sink::print_error("{}: left out {:.1f} s in which the game was paused or over", file,
@@ -182,16 +182,17 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     }
     if (found.left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
-                          record::counted(found.left_out, "position[s] and deaths"));
+                          record::count_with_noun(found.left_out, "position[s] and deaths"));
     }
-    drawn.about =
-        fmt::format(" with {} from {} to {}", record::counted(found.players.size(), "player[s]"),
-                    found.begin, found.end);
+    drawn.about = fmt::format(" with {} from {} to {}",
+                              record::count_with_noun(found.players.size(), "player[s]"),
+                              found.begin, found.end);
     if (!flags.heat.empty()) {
-        drawn.about += found.knows_deaths
-                           ? ", " + record::counted(found.deaths.size(), "recorded death[s]")
-                           : "; deaths are not known: the recording has no message records or no "
-                             "session records";
+        drawn.about +=
+            found.knows_deaths
+                ? ", " + record::count_with_noun(found.deaths.size(), "recorded death[s]")
+                : "; deaths are not known: the recording has no message records or no "
+                  "session records";
     }
     const auto physics = map.physics();
     drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, parse_color(flags.color_by))

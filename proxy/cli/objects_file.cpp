@@ -59,7 +59,7 @@ FieldKind find_kind(std::string_view word, std::int64_t count) {
 /// field with the same name, if there is one.
 FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpec* known_object,
                       SpecStorage& storage) {
-    in.allow({"name", "kind", "count", "names", "flags"});
+    in.require_known_keys({"name", "kind", "count", "names", "flags"});
     const std::string& name = storage.keep(in.name("name"));
     const FieldSpec* const known = find_known(known_object, name);
     FieldSpec field = known == nullptr ? FieldSpec{.name = name} : *known;
@@ -202,7 +202,7 @@ void parse_per_viewer(const JsonReader& in, CustomObject& object) {
 void parse_roles(const JsonReader& in, CustomObject& object) {
     if (const json::object* position = in.object("position"); position != nullptr) {
         const JsonReader at{in.where() + ", position", *position};
-        at.allow({"x", "y", "per_unit"});
+        at.require_known_keys({"x", "y", "per_unit"});
         const auto offset = [&](std::string_view key) {
             return int_field(in, object, "position", at.text(key)).offset;
         };
@@ -229,7 +229,8 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
 /// there is none.
 const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& object,
                                           SpecStorage& storage) {
-    const Identifier id = parse_identifier(in, "type", snapshot::kFirstUuidType - 1, "an object");
+    const TypeIdentifier id =
+        parse_identifier(in, "type", snapshot::kFirstUuidType - 1, "an object");
     object.type = id.number;
     object.dialect = id.dialect;
     object.uuid = id.uuid;
@@ -257,8 +258,8 @@ bool parse_agreed(const JsonReader& in, const CustomObject& object) {
 }
 
 CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
-    in.allow({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position", "client",
-              "id_is_client", "per_viewer"});
+    in.require_known_keys({"name", "type", "uuid", "protocol", "agreed_size", "fields", "position",
+                           "client", "id_is_client", "per_viewer"});
     CustomObject object;
     const ObjectSpec* const known = parse_object_identifier(in, object, storage);
     object.name = known == nullptr || in.has("name") ? storage.keep(in.name("name")) : known->name;
@@ -343,7 +344,7 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
                                      error ? error.message() : "is not a JSON object")};
     }
     const JsonReader top{"--objects " + path, root.get_object()};
-    top.allow({"objects", "messages"});
+    top.require_known_keys({"objects", "messages"});
     if (!top.has("objects") && !top.has("messages")) {
         top.fail("has no 'objects' and no 'messages'");
     }

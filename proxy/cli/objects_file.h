@@ -34,7 +34,7 @@ class JsonReader {
 
     [[noreturn]] void fail(std::string_view what) const;
     /// Fails if the object has a key that is not in `keys`.
-    void allow(std::initializer_list<std::string_view> keys) const;
+    void require_known_keys(std::initializer_list<std::string_view> keys) const;
 
     [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
 
@@ -69,7 +69,7 @@ class JsonReader {
 };
 
 /// How a file identifies an object or a message: by a number of a protocol, or by a UUID.
-struct Identifier {
+struct TypeIdentifier {
     std::uint16_t number = 0; ///< 0 if there is a UUID
     snapshot::Dialect dialect = snapshot::Dialect::six;
     snapshot::Uuid uuid{};
@@ -83,8 +83,8 @@ struct Identifier {
 /// Reads an identifier: the key that `number` names and the key `protocol`, or the key `uuid`,
 /// which contains a UUID or a name from which a UUID is made. `what`: what is identified, such as
 /// "an object".
-[[nodiscard]] Identifier parse_identifier(const JsonReader& in, std::string_view number,
-                                          std::uint16_t max, std::string_view what);
+[[nodiscard]] TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number,
+                                              std::uint16_t max, std::string_view what);
 
 /// Reads the key `names` of an object, which gives names to numbers.
 [[nodiscard]] std::vector<snapshot::NamedValue> parse_value_names(const JsonReader& in,

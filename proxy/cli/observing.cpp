@@ -102,10 +102,10 @@ process::ReloadedSettings ConfigReloader::reread() {
     flags.add_to(command);
     const auto& given = invocation_.arguments;
     program.parse({given.begin() + 1, given.end()});
-    settings.fill();
+    settings.fill_flags();
     flags.check(settings);
     process::ReloadedSettings reload;
-    if (flags.http.on()) {
+    if (flags.http.is_enabled()) {
         reload.token = flags.http.token(flags.state_folder());
     }
     reload.servers = servers_of(flags);
@@ -163,7 +163,7 @@ int console_of(const RunFlags& flags) {
 sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     const RecordFlags& records = flags.records;
     std::error_code ignored;
-    const bool is_split = !flags.recording.folder(recorded_lines(), records.output).empty() &&
+    const bool is_split = !flags.recording.folder(lines_recording_kind(), records.output).empty() &&
                           !std::filesystem::is_directory(records.output, ignored);
     if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
@@ -223,7 +223,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     const process::Confinement confinement =
         process::confine({.readable = std::move(readable),
                           .writable = flags.written_folders(),
-                          .reopened = flags.reopened_folders(),
+                          .reopened = flags.folders_of_reopened_files(),
                           .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         spdlog::debug("inspecting in process {}, confined by: {}", ::getpid(),
@@ -265,7 +265,7 @@ void prepare_signals(const Invocation& invocation) {
     }
 }
 
-int observe(const RunFlags& flags, Settings& settings) {
+int run_observer_process(const RunFlags& flags, Settings& settings) {
     using StartMode = sink::Recording::StartMode;
     relay::lower_thread_priority(); // before output threads exist
     process::ObserverChannel post{
@@ -279,13 +279,14 @@ int observe(const RunFlags& flags, Settings& settings) {
     }
     post.number = greeting->number;
     post.waits = greeting->waits;
-    settings.complete_from(greeting->flags);
+    settings.complete_from_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.lookup.description();
     const auto summary = open_output_file("--summary", flags.records.summary);
     const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
-    const auto file = flags.recording.open(recorded_lines(), flags.records.output, begin);
-    const auto capture = flags.recording.open(recorded_capture(), flags.artifacts.capture, begin);
+    const auto file = flags.recording.open(lines_recording_kind(), flags.records.output, begin);
+    const auto capture =
+        flags.recording.open(capture_recording_kind(), flags.artifacts.capture, begin);
     sink::BoundedWaitStream console{console_of(flags)};
     console.set_colors(log_stream().colors());
     const auto bus =
@@ -298,13 +299,13 @@ int observe(const RunFlags& flags, Settings& settings) {
     options.console = flags.quiet ? nullptr : &console;
     options.summary = summary.get();
     options.capture = capture.get();
-    if (flags.http.on()) {
+    if (flags.http.is_enabled()) {
         options.page = process::PageOptions{.admin = flags.http.admin,
                                             .token = greeting->token,
                                             .log_is_private = log_stream().is_terminal(),
                                             .recording_folders = flags.recording_folders(),
                                             .explain_finding = analyze::explanation_of_lines};
-        options.page_addresses = flags.http.where();
+        options.page_addresses = flags.http.page_addresses();
     }
     confine_observer(flags, post.number);
     // An observer that waits was started for a takeover, not because the previous one was lost.
@@ -321,14 +322,14 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
                                        const MakeFlags& make_flags) {
     process::SupervisorOptions options;
     const bool reports =
-        !flags.records.summary.empty() || flags.http.on() || flags.records.config.stats;
+        !flags.records.summary.empty() || flags.http.is_enabled() || flags.records.config.stats;
     if (!flags.no_inspect || reports) {
         options.observer = {invocation.arguments.front(), kObserverArgument, command};
     }
     options.startup.flags = settings.flags();
-    if (flags.http.on()) {
+    if (flags.http.is_enabled()) {
         options.startup.token = flags.http.token(flags.state_folder());
-        options.open_page = [&flags] { return flags.http.listen(); };
+        options.open_page = [&flags] { return flags.http.open_page_sockets(); };
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},

@@ -20,7 +20,7 @@ void prepare_signals(const Invocation& invocation);
 
 /// Runs the observer process, a child of the process that receives the traffic. Returns the exit
 /// code.
-[[nodiscard]] int observe(const RunFlags& flags, Settings& settings);
+[[nodiscard]] int run_observer_process(const RunFlags& flags, Settings& settings);
 
 /// Returns the options of a live run's supervisor: its observer, its duration, and the effect of
 /// signals.

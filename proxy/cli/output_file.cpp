@@ -50,7 +50,7 @@ UsageError open_error(const std::string& flag, const std::string& path,
 }
 
 std::unique_ptr<sink::OutputFile> open_output_file(const std::string& flag, const std::string& path,
-                                                   const sink::Framing& units) {
+                                                   const sink::RecordingFormat& units) {
     if (path.empty()) {
         return nullptr;
     }
@@ -132,7 +132,7 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
     }
 }
 
-std::string kind_hint(const std::string& path, FileType wanted) {
+std::string file_type_hint(const std::string& path, FileType wanted) {
     std::error_code ignored;
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // a pipe's data may be gone by now
@@ -155,7 +155,7 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
-                          record::counted(file.lost(), what));
+                          record::count_with_noun(file.lost(), what));
     }
     return false;
 }
@@ -239,14 +239,14 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
     }
 }
 
-void LineChecks::check_line(std::string_view line) {
+void RecordLineChecks::check_line(std::string_view line) {
     for (filter::Expectation& expectation : expectations_) {
         expectation.evaluate_line(line);
     }
     count(line);
 }
 
-void LineChecks::count(std::string_view line) {
+void RecordLineChecks::count(std::string_view line) {
     const auto head = filter::read_line_head(line);
     if (!head) {
         return;
@@ -267,8 +267,8 @@ void LineChecks::count(std::string_view line) {
     }
 }
 
-analyze::Outcome LineChecks::outcome(const analyze::FailingFindings& fail_on,
-                                     double seconds) const {
+analyze::Outcome RecordLineChecks::outcome(const analyze::FindingsToFailOn& fail_on,
+                                           double seconds) const {
     auto checks = fail_on.make_checks(totals_, "--fail-on");
     analyze::add_expectation_checks(checks, expectations_, "--expect");
     return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
@@ -294,8 +294,9 @@ std::string collected_file_name(const bus::CollectedRecord& record) {
                        sink::matches_shape(hour, kHour) ? fmt::format("{}Z", hour) : "other");
 }
 
-BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
-                         LineChecks& checks)
+CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
+                                             std::optional<filter::Filter> filter,
+                                             RecordLineChecks& checks)
     : filter_{std::move(filter)}, checks_{&checks} {
     if (output.empty()) {
         return;
@@ -328,16 +329,16 @@ BatchOutput::BatchOutput(const std::string& output, std::optional<filter::Filter
     }
 }
 
-std::string BatchOutput::unconfirmed_batch() const {
+std::string CollectedRecordOutput::unconfirmed_batch() const {
     return batch_.empty() && files_ ? files_->unconfirmed_batch() : batch_;
 }
 
-std::string BatchOutput::file_name_of(const bus::CollectedRecord& record) const {
+std::string CollectedRecordOutput::file_name_of(const bus::CollectedRecord& record) const {
     return folder_ ? collected_file_name(record) : file_;
 }
 
-int BatchOutput::write_batch(const std::string& batch,
-                             const std::vector<bus::CollectedRecord>& records) {
+int CollectedRecordOutput::write_batch(const std::string& batch,
+                                       const std::vector<bus::CollectedRecord>& records) {
     pending_.clear();
     std::map<std::string, std::string> texts;
     invalid_lines_ = 0;
@@ -374,7 +375,7 @@ int BatchOutput::write_batch(const std::string& batch,
 
 /// Confirms the batch. Text on standard output cannot be taken back, so only confirmed batches are
 /// written to it.
-void BatchOutput::confirm_batch() {
+void CollectedRecordOutput::confirm_batch() {
     if (files_) {
         files_->confirm_batch();
     }
@@ -391,13 +392,13 @@ void BatchOutput::confirm_batch() {
     pending_.clear();
     batch_.clear();
     if (invalid_lines_ != 0) {
-        spdlog::warn(
-            "skipped {}: something else publishes to this stream",
-            record::counted(invalid_lines_, "message[s] that [is|are] not [a record|records]"));
+        spdlog::warn("skipped {}: something else publishes to this stream",
+                     record::count_with_noun(invalid_lines_,
+                                             "message[s] that [is|are] not [a record|records]"));
     }
 }
 
-int BatchOutput::roll_back_batch() {
+int CollectedRecordOutput::roll_back_batch() {
     const int error = files_ ? files_->roll_back_batch() : 0;
     if (error == 0) {
         pending_.clear();

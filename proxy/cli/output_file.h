@@ -31,7 +31,7 @@ inline constexpr std::string_view kCompressed = ".zst";
 /// Returns null if the flag was not given. Errors: UsageError that names the flag.
 [[nodiscard]] std::unique_ptr<sink::OutputFile>
 open_output_file(const std::string& flag, const std::string& path,
-                 const sink::Framing& units = sink::record_lines());
+                 const sink::RecordingFormat& units = sink::record_line_format());
 
 enum class FileType : std::uint8_t { capture, map, records, objects };
 
@@ -43,7 +43,7 @@ void check_replaceable(const std::string& flag, const std::string& path,
 
 /// Returns a text to append to an error, which says what a file is and which command reads it, such
 /// as "; this is a capture; use 'twscope decode'". Empty if the type is unknown or is `wanted`.
-[[nodiscard]] std::string kind_hint(const std::string& path, FileType wanted);
+[[nodiscard]] std::string file_type_hint(const std::string& path, FileType wanted);
 
 /// Writes all buffered data, and prints on standard error how many records are missing. Returns
 /// true if no record is missing. `what`: the noun and verb for the message.
@@ -75,14 +75,14 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
 void check_creatable(const NamedOutput& output);
 
 /// Checks recorded lines against expectations and findings.
-class LineChecks {
+class RecordLineChecks {
   public:
-    explicit LineChecks(std::vector<filter::Expectation> expectations)
+    explicit RecordLineChecks(std::vector<filter::Expectation> expectations)
         : expectations_{std::move(expectations)} {}
 
     void check_line(std::string_view line);
 
-    [[nodiscard]] analyze::Outcome outcome(const analyze::FailingFindings& fail_on,
+    [[nodiscard]] analyze::Outcome outcome(const analyze::FindingsToFailOn& fail_on,
                                            double seconds) const;
 
   private:
@@ -95,12 +95,12 @@ class LineChecks {
 
 /// Writes collected records to files by server and hour in a folder, to one file, or to standard
 /// output, and checks them.
-class BatchOutput final : public bus::BatchSink {
+class CollectedRecordOutput final : public bus::BatchSink {
   public:
     /// If `output` is empty, records are only checked. `checks` has to outlive the object.
     /// Errors: UsageError.
-    BatchOutput(const std::string& output, std::optional<filter::Filter> filter,
-                LineChecks& checks);
+    CollectedRecordOutput(const std::string& output, std::optional<filter::Filter> filter,
+                          RecordLineChecks& checks);
 
     [[nodiscard]] std::string unconfirmed_batch() const override;
     [[nodiscard]] int write_batch(const std::string& batch,
@@ -119,7 +119,7 @@ class BatchOutput final : public bus::BatchSink {
     [[nodiscard]] std::string file_name_of(const bus::CollectedRecord& record) const;
 
     std::optional<filter::Filter> filter_;
-    LineChecks* checks_;
+    RecordLineChecks* checks_;
     bool folder_ = false; ///< writes a file for each server and hour
     std::string file_;    ///< name of the single file
     bool compressed_ = false;

@@ -61,7 +61,7 @@ Action add_live_command(Command command, Invocation invocation, const std::strin
     const auto run_command = [flags, settings, invocation = std::move(invocation), run] {
         prepare_signals(invocation);
         if (invocation.is_observer) {
-            return observe(*flags, *settings);
+            return run_observer_process(*flags, *settings);
         }
         if (flags->check_config) {
             return check_config(*flags, *settings);
@@ -91,7 +91,7 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
                                      .address_limit = "--max-per-address"};
     options.servers = flags.servers();
     if (flags.relay.resync) {
-        options.relay.resync = pipeline::make_game_resync();
+        options.relay.resync = pipeline::make_resync_functions();
     }
     return options;
 }
@@ -111,7 +111,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
         try {
             process::BlockedSignals held;
             auto run = std::make_unique<process::RelayRun>(options);
-            held.keep_blocked();
+            held.keep_signals_blocked();
             return run;
         } catch (const relay::RetryableStartError& error) {
             const std::string why =
@@ -164,15 +164,15 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     options.relay.address_key = key.key;
     options.takeover_file = takeover_file(flags, options);
     if (!flags.no_inspect) {
-        options.example_client = record::shown_client(std::string{process::kExampleClient},
-                                                      flags.records.config.pseudonym_key);
+        options.example_client = record::client_address_text(std::string{process::kExampleClient},
+                                                             flags.records.config.pseudonym_key);
     }
     flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
     std::optional<process::HandoverTaker> taker;
     if (flags.takeover) {
         options.taker = &taker.emplace(options.takeover_file, options.example_client);
     }
-    const relay::ClientAddress wanted = options.relay.client_address;
+    const relay::ClientAddressMode wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);
     if (run == nullptr) {
         return kExitNotYet;
@@ -180,18 +180,18 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     if (const auto ending = run->start_observer()) {
         return exit_code_of_failed_start(*ending);
     }
-    const relay::ClientAddress mode = run->client_address();
+    const relay::ClientAddressMode mode = run->client_address();
     if (flags.takeover) {
         run->take_over();
         if (!options.supervision.observer.empty()) {
             spdlog::info("{}", flags.describe_recording());
         }
     }
-    if (mode == relay::ClientAddress::loopback && !key.warning.empty()) {
+    if (mode == relay::ClientAddressMode::loopback && !key.warning.empty()) {
         spdlog::warn("{} (see --state)", key.warning);
     }
-    const std::string addresses = describe_client_address(wanted, mode);
-    if (mode == relay::ClientAddress::shared) {
+    const std::string addresses = describe_client_address_mode(wanted, mode);
+    if (mode == relay::ClientAddressMode::shared) {
         run->log_routes({});
         spdlog::warn("{}", addresses);
     } else {
@@ -231,7 +231,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
     }
     try {
         return run_relay(flags, settings, invocation, started);
-    } catch (const process::NoTakeoverPeer& error) {
+    } catch (const process::NoTakeoverPeerError& error) {
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::HandoverError& error) {
@@ -262,8 +262,8 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
     return {.live = {.interface = flags.interface,
                      .ports = flags.ports(),
                      .buffer_bytes = flags.buffer_mib << kMiB},
-            .servers = flags.guess(),
-            .shown = flags.shown(),
+            .servers = flags.server_detector(),
+            .shown = flags.traffic_text(),
             .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
                        .max_sessions = flags.max_sessions},
             .ring_bytes = flags.ring_mib << kMiB};
@@ -353,7 +353,7 @@ Action add_health_command(Command& program) {
     auto flags = std::make_shared<HealthFlags>();
     // The proxy's own variable: in a container, both commands use the same address.
     command.add("address", &flags->address, "ADDR:PORT", "Address the proxy listens on")
-        .read_variable("TWSCOPE_LISTEN");
+        .read_environment_variable("TWSCOPE_LISTEN");
     command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
     return [flags] { return run_health(*flags); };
 }
@@ -482,7 +482,7 @@ Action add_extcap_command(Command& program) {
     Command command =
         program.add_command("extcap", "Capture in Wireshark, which lists twscope as an interface "
                                       "once it is in its extcap folder");
-    command.make_internal(); // only Wireshark starts it
+    command.hide_from_help(); // only Wireshark starts it
     auto flags = std::make_shared<ExtcapFlags>();
     command.add_switch("--extcap-interfaces", flags->interfaces, "Print the interfaces");
     command.add("--extcap-version", &flags->version, "VERSION", "Wireshark's version");

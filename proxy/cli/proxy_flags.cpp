@@ -29,7 +29,7 @@ namespace tw::cli {
 
 namespace {
 
-using relay::ClientAddress;
+using relay::ClientAddressMode;
 
 /// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
 constexpr int kRoutingTable = 8303;
@@ -39,17 +39,17 @@ constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 } // namespace
 
 RelayFlags::RelayFlags() {
-    options.client_address = ClientAddress::automatic;
+    options.client_address = ClientAddressMode::automatic;
     options.insecure_shared = false;
 }
 
 void RelayFlags::add_to(Command& command) {
-    command.add_choice<ClientAddress>(
+    command.add_choice<ClientAddressMode>(
         "--client-address", options.client_address, "MODE",
-        {{"auto", ClientAddress::automatic},
-         {"shared", ClientAddress::shared},
-         {"loopback", ClientAddress::loopback},
-         {"transparent", ClientAddress::transparent}},
+        {{"auto", ClientAddressMode::automatic},
+         {"shared", ClientAddressMode::shared},
+         {"loopback", ClientAddressMode::loopback},
+         {"transparent", ClientAddressMode::transparent}},
         "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
         "the server is on this host's loopback), the client's real one (transparent: needs "
         "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
@@ -63,7 +63,7 @@ void RelayFlags::add_to(Command& command) {
     command.add_switch("--print-routes", print_routes,
                        "Print the routing commands that --client-address transparent needs for "
                        "this server, and exit");
-    command.add_number("--max-per-address", &options.admission.max_per_address, 0, 60000,
+    command.add_number("--max-per-address", &options.new_clients.max_per_address, 0, 60000,
                        "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
                        "loopback; 0 means unlimited");
     command.add_switch("--no-admission", no_admission,
@@ -136,13 +136,13 @@ void add_state_flag(Command& command, std::string& state, const std::string& con
                             content));
 }
 
-std::string describe_client_address(ClientAddress wanted, ClientAddress chosen) {
-    const bool asked = wanted != ClientAddress::automatic;
+std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddressMode chosen) {
+    const bool asked = wanted != ClientAddressMode::automatic;
     switch (chosen) {
-    case ClientAddress::loopback:
+    case ClientAddressMode::loopback:
         return fmt::format("the server sees each client as its own 127.x.y.z ({})",
                            asked ? "as --client-address says" : "it is on loopback");
-    case ClientAddress::transparent:
+    case ClientAddressMode::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
                "need the routes of --print-routes)";
     default:
@@ -367,7 +367,7 @@ void ProxyFlags::check_traffic(const Settings& settings) const {
         if (!relay.print_routes) {
             std::ignore = state_folder();
         }
-    } else if (!settings.names("server")) { // else its empty value was reported
+    } else if (!settings.has_flag("server")) { // else its empty value was reported
         throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
 }
@@ -384,13 +384,14 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
     // One address gets at most half of the table.
     const std::size_t per_address = relay.no_admission
                                         ? 0
-                                        : std::min(relay.options.admission.max_per_address,
+                                        : std::min(relay.options.new_clients.max_per_address,
                                                    std::max<std::size_t>(max_sessions / 2, 1));
     lines.push_back(fmt::format(
         "at most {} {}",
-        per_address == 0 ? record::counted(max_sessions, "session[s]")
-                         : fmt::format("{} per address, {}",
-                                       record::counted(per_address, "session[s]"), max_sessions),
+        per_address == 0
+            ? record::count_with_noun(max_sessions, "session[s]")
+            : fmt::format("{} per address, {}", record::count_with_noun(per_address, "session[s]"),
+                          max_sessions),
         named.size() > 1 ? "per server" : "in all"));
     if (!can_hold_files(state_folder())) {
         lines.push_back(fmt::format("cannot write to {}: bans do not outlast the run, and no other "
@@ -486,24 +487,24 @@ void TapFlags::add_to(Command& command) {
 }
 
 void TapFlags::check_traffic(const Settings& settings) const {
-    if (interface.empty() && !settings.names("interface")) { // else its empty value was reported
+    if (interface.empty() && !settings.has_flag("interface")) { // else its empty value was reported
         throw UsageError{
             "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
     }
-    std::ignore = guess();
+    std::ignore = server_detector();
 }
 
 std::vector<std::string> TapFlags::describe_traffic() const {
-    return {"observing " + shown()};
+    return {"observing " + traffic_text()};
 }
 
 std::filesystem::path TapFlags::state_folder() const {
     return tw::cli::state_folder(state);
 }
 
-capture::ServerGuess TapFlags::guess() const {
-    capture::ServerGuess guess;
-    guess.select_traffic(capture::ServerGuess::TrafficSelection::recognised);
+capture::ServerDetector TapFlags::server_detector() const {
+    capture::ServerDetector guess;
+    guess.select_traffic(capture::ServerDetector::TrafficSelection::recognised);
     for (const std::string& server : servers) {
         add_server(guess, server);
     }
@@ -518,7 +519,7 @@ std::vector<std::uint16_t> TapFlags::ports() const {
     return ports;
 }
 
-std::string TapFlags::shown() const {
+std::string TapFlags::traffic_text() const {
     return servers.empty() ? fmt::format("{}, servers by what they send", interface)
                            : fmt::format("{}, {} {}", interface,
                                          record::choose_plural(servers.size(), "server[s]"),

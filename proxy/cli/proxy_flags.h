@@ -38,8 +38,8 @@ struct RelayFlags {
 void add_state_flag(Command& command, std::string& state, const std::string& content);
 
 /// Returns a log line that says which client addresses the server sees, and why.
-[[nodiscard]] std::string describe_client_address(relay::ClientAddress wanted,
-                                                  relay::ClientAddress chosen);
+[[nodiscard]] std::string describe_client_address_mode(relay::ClientAddressMode wanted,
+                                                       relay::ClientAddressMode chosen);
 
 /// Returns a shell script that routes the server's responses to a proxy that uses its clients'
 /// addresses.
@@ -98,10 +98,10 @@ struct TapFlags final : RunFlags {
 
     [[nodiscard]] std::string server_name() const override { return interface; }
 
-    [[nodiscard]] capture::ServerGuess guess() const;
+    [[nodiscard]] capture::ServerDetector server_detector() const;
     [[nodiscard]] std::vector<std::uint16_t> ports() const;
     /// Describes the traffic: "eth0, servers :8303, :8304".
-    [[nodiscard]] std::string shown() const;
+    [[nodiscard]] std::string traffic_text() const;
 };
 
 } // namespace tw::cli

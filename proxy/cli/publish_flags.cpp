@@ -165,7 +165,7 @@ bus::BusAccess BusAccessFlags::access() const {
 
 std::vector<std::filesystem::path> BusAccessFlags::files() const {
     std::vector<std::filesystem::path> files;
-    if (!on()) {
+    if (!is_enabled()) {
         return files;
     }
     // The files used for looking up host names.
@@ -240,7 +240,7 @@ bus::PublishOptions BusFlags::options(const std::string& server, bool many) cons
 
 std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::BusTimeouts timeouts,
                                                bool many) const {
-    if (!on()) {
+    if (!is_enabled()) {
         return nullptr;
     }
     try {
@@ -255,7 +255,7 @@ bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
     if (bus.lost() != 0) {
         sink::print_error("--bus {}: {} could not be published", bus.path(),
-                          record::counted(bus.lost(), "record[s]"));
+                          record::count_with_noun(bus.lost(), "record[s]"));
     }
     return bus.lost() == 0;
 }
@@ -326,7 +326,7 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
     if (recordings.empty()) {
         return std::nullopt;
     }
-    if (!on()) {
+    if (!is_enabled()) {
         throw UsageError{fmt::format(
             "--http-recordings needs a page to record from; add --http, for example --http {}",
             kSuggestedHttpPort)};
@@ -336,16 +336,16 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
     return options;
 }
 
-std::vector<web::HttpAddress> HttpFlags::where() const {
+std::vector<web::HttpAddress> HttpFlags::page_addresses() const {
     std::vector<web::HttpAddress> all;
     std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), read_address);
     return all;
 }
 
-std::vector<web::ListeningSocket> HttpFlags::listen() const {
+std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {
     std::vector<web::ListeningSocket> listening;
     try {
-        for (const web::HttpAddress& each : where()) {
+        for (const web::HttpAddress& each : page_addresses()) {
             listening.emplace_back(each);
         }
     } catch (const web::ListenLaterError& error) {

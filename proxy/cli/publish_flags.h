@@ -32,7 +32,7 @@ struct BusAccessFlags {
 
     void add_to(Command& command, const std::string& about);
 
-    [[nodiscard]] bool on() const { return !url.empty() || !urls.empty(); }
+    [[nodiscard]] bool is_enabled() const { return !url.empty() || !urls.empty(); }
 
     /// How to connect to the bus. Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::BusAccess access() const;
@@ -59,7 +59,7 @@ struct BusFlags {
 
     void add_to(Command& command);
 
-    [[nodiscard]] bool on() const { return access.on(); }
+    [[nodiscard]] bool is_enabled() const { return access.is_enabled(); }
 
     /// The folder of --spool; empty if not given.
     /// Errors: UsageError.
@@ -92,15 +92,15 @@ struct HttpFlags {
     /// Adds the flags of a page that cannot change anything. `about`: what --http serves.
     void add_access(Command& command, const std::string& about);
 
-    [[nodiscard]] bool on() const { return !addresses.empty(); }
+    [[nodiscard]] bool is_enabled() const { return !addresses.empty(); }
 
     /// The addresses of the page.
     /// Errors: UsageError.
-    [[nodiscard]] std::vector<web::HttpAddress> where() const;
+    [[nodiscard]] std::vector<web::HttpAddress> page_addresses() const;
 
     /// Binds the page's addresses.
     /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
-    [[nodiscard]] std::vector<web::ListeningSocket> listen() const;
+    [[nodiscard]] std::vector<web::ListeningSocket> open_page_sockets() const;
 
     /// How the page may record; nullopt if it may not.
     /// Errors: UsageError without a page, or for a folder that cannot be written to.

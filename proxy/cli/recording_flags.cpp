@@ -111,7 +111,7 @@ bool is_stream(const std::string& path) {
 /// Opens a stream, which cannot be truncated or read again.
 std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
-    if (kind.units == &sink::capture_units() && !std::filesystem::is_fifo(path, ignored)) {
+    if (kind.units == &sink::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
         throw UsageError{
             fmt::format("{} {}: name a file, or a pipe with a reader", kind.flag, path)};
     }
@@ -184,22 +184,22 @@ void RecordingFlags::add_to(Command& command) {
         "every second");
 }
 
-const RecordingKind& recorded_lines() {
+const RecordingKind& lines_recording_kind() {
     static const RecordingKind lines{.flag = "--output",
                                      .suffix = ".jsonl",
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
-                                     .units = &sink::record_lines(),
+                                     .units = &sink::record_line_format(),
                                      .readers = sink::Readers::all};
     return lines;
 }
 
-const RecordingKind& recorded_capture() {
+const RecordingKind& capture_recording_kind() {
     static const RecordingKind capture{.flag = "--write",
                                        .suffix = ".pcapng",
                                        .folder_name = "capture",
                                        .folder_suffix = ".pcapng",
-                                       .units = &sink::capture_units(),
+                                       .units = &sink::capture_format(),
                                        .readers = sink::Readers::owner};
     return capture;
 }
@@ -220,8 +220,8 @@ std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
 
 void RecordingFlags::check(const std::string& output, const std::string& capture) const {
     std::ignore = message_bytes();
-    const auto lines = options(recorded_lines(), output);
-    const auto packets = options(recorded_capture(), capture);
+    const auto lines = options(lines_recording_kind(), output);
+    const auto packets = options(capture_recording_kind(), capture);
     if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
         throw UsageError{
             "--keep deletes segments; name a folder with --output or --write, or add --rotate"};
@@ -319,13 +319,13 @@ std::pair<std::string, std::string> parts_of(const std::vector<std::string>& wha
 
 } // namespace
 
-void FlightFlags::add_to(Command& command) {
+void FlightRecorderFlags::add_to(Command& command) {
     command
         .add("--flight", &what, "TIME,SIZE DIR",
              "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
              "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
              "finding; it contains passwords, so it requires --show-secrets")
-        .take_one_or_two();
+        .take_one_or_two_values();
     command.add_list(
         "--flight-on", triggers, "ID,...",
         "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)");
@@ -333,12 +333,12 @@ void FlightFlags::add_to(Command& command) {
                        "On a finding, write all sessions instead of only the one it is about");
 }
 
-std::filesystem::path FlightFlags::folder() const {
+std::filesystem::path FlightRecorderFlags::folder() const {
     return writable_folder("--flight", parts_of(what).second);
 }
 
-std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const {
-    if (!on()) {
+std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secrets) const {
+    if (!is_enabled()) {
         if (!triggers.empty() || whole) {
             throw UsageError{"--flight-on and --flight-all need --flight, for example --flight "
                              "60s,64MiB DIR"};
@@ -350,7 +350,7 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
     const auto kept = parse_time_and_size("--flight", parts_of(what).first);
-    const auto parsed = analyze::FailingFindings::parse(triggers);
+    const auto parsed = analyze::FindingsToFailOn::parse(triggers);
     if (!parsed) {
         throw UsageError{fmt::format(
             "--flight-on {}: neither a finding nor a severity ('twscope explain' lists them)",
@@ -369,7 +369,7 @@ std::optional<sink::FlightOptions> FlightFlags::options(bool show_secrets) const
         .whole = whole};
 }
 
-void FlightFlags::check(bool show_secrets, std::size_t memory_mib) const {
+void FlightRecorderFlags::check(bool show_secrets, std::size_t memory_mib) const {
     const auto checked = options(show_secrets);
     if (!checked) {
         return;

@@ -32,12 +32,12 @@ struct RecordingKind {
     std::string_view suffix;      ///< suffix of a single file
     std::string_view folder_name; ///< base name of segments in a folder
     std::string_view folder_suffix;
-    const sink::Framing* units;
+    const sink::RecordingFormat* units;
     sink::Readers readers;
 };
 
-[[nodiscard]] const RecordingKind& recorded_lines();
-[[nodiscard]] const RecordingKind& recorded_capture();
+[[nodiscard]] const RecordingKind& lines_recording_kind();
+[[nodiscard]] const RecordingKind& capture_recording_kind();
 
 /// Opens a file for a recording that is not live, without segments; compressed if its name ends in
 /// .zst. Existing contents are lost. Errors: UsageError, also if another process records to it.
@@ -70,7 +70,7 @@ struct RecordingFlags {
                                                          sink::Recording::StartMode begin) const;
 };
 
-struct FlightFlags {
+struct FlightRecorderFlags {
     /// Time and size, and folder; empty if there is no flight recorder.
     std::vector<std::string> what;
     std::vector<std::string> triggers;
@@ -78,7 +78,7 @@ struct FlightFlags {
 
     void add_to(Command& command);
 
-    [[nodiscard]] bool on() const { return !what.empty(); }
+    [[nodiscard]] bool is_enabled() const { return !what.empty(); }
 
     [[nodiscard]] std::filesystem::path folder() const;
     /// The options of the flight recorder; nullopt if there is none. Errors: UsageError, also if

@@ -137,7 +137,7 @@ class Selection {
         if (part == nullptr || (filter_ && !filter_->matches(line))) {
             return;
         }
-        earlier_[head.session].*part = record::repeated(line);
+        earlier_[head.session].*part = record::as_repeated_record(line);
     }
 
     std::set<std::int64_t> sessions_;
@@ -166,7 +166,7 @@ class RepeatedLines {
         if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
             return true; // it names a segment's file, which means nothing once segments are joined
         }
-        const bool again = record::is_repeated(line);
+        const bool again = record::is_repeated_record(line);
         const bool event =
             line.substr(0, kHeadBytes).find(R"("type":"session")") != std::string_view::npos;
         if (!again && !event) {
@@ -258,7 +258,7 @@ std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_t
     if (!is_table) {
         check_replaceable("--output", path);
     }
-    return open_recording(recorded_lines(), path);
+    return open_recording(lines_recording_kind(), path);
 }
 
 /// Writes the selected lines.
@@ -351,38 +351,38 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
     auto table = table_of(flags);
-    files.check();
+    files.require_recordings();
     Writer writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
     std::string current;
     std::uint64_t broken = 0;
     bool readable = true;
-    const RecordsFiles::Use use{.begin =
-                                    [&](const std::string& path) {
-                                        current = path;
-                                        broken = 0;
-                                        repetitions.begin_file(path);
-                                    },
-                                .line =
-                                    [&](std::string_view line) {
-                                        if (!filter::is_record_line(line)) {
-                                            ++broken;
-                                        } else if (!repetitions.is_one(line) &&
-                                                   (selection.all() || selection.wants(line))) {
-                                            for (const auto& each : selection.take_earlier(line)) {
-                                                writer.write_earlier(each);
-                                            }
-                                            writer.write(line);
-                                        }
-                                    },
-                                .end =
-                                    [&](const sink::LineReader& reader) {
-                                        readable = report_unread_data(current, reader) && readable;
-                                        readable =
-                                            report_invalid_lines(current, broken) && readable;
-                                    },
-                                .pause = [&] { writer.flush(); },
-                                .enough = [&] { return writer.reader_left(); }};
+    const RecordsFiles::ReadCallbacks use{
+        .begin =
+            [&](const std::string& path) {
+                current = path;
+                broken = 0;
+                repetitions.begin_file(path);
+            },
+        .line =
+            [&](std::string_view line) {
+                if (!filter::is_record_line(line)) {
+                    ++broken;
+                } else if (!repetitions.is_one(line) &&
+                           (selection.all() || selection.wants(line))) {
+                    for (const auto& each : selection.take_earlier(line)) {
+                        writer.write_earlier(each);
+                    }
+                    writer.write(line);
+                }
+            },
+        .end =
+            [&](const sink::LineReader& reader) {
+                readable = report_unread_data(current, reader) && readable;
+                readable = report_invalid_lines(current, broken) && readable;
+            },
+        .pause = [&] { writer.flush(); },
+        .enough = [&] { return writer.reader_left(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
             std::signal(signal, [](int) { interrupted = 1; });

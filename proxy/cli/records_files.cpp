@@ -158,7 +158,7 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
 
 /// Returns "1 line was read", "2 lines were read".
 std::string lines_read(std::uint64_t lines) {
-    return record::counted(lines, "line[s] [was|were] read");
+    return record::count_with_noun(lines, "line[s] [was|were] read");
 }
 
 void report(const std::string& path, const std::string& what) {
@@ -175,9 +175,10 @@ void report_truncated_line(const std::string& path, std::uint64_t lines) {
 
 bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
-        report(path, "skipped " +
-                         record::counted(lines, "line[s] that [is|are] not [a record|records]") +
-                         kind_hint(path, FileType::records));
+        report(path,
+               "skipped " +
+                   record::count_with_noun(lines, "line[s] that [is|are] not [a record|records]") +
+                   file_type_hint(path, FileType::records));
     }
     return lines == 0;
 }
@@ -190,10 +191,10 @@ bool report_unread_data(const std::string& path, const sink::LineReader& reader)
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
         report(path,
-               fmt::format("damaged: skipped {} of compressed data; {}{}",
-                           record::counted(left_out, "byte[s]"), lines_read(reader.num_lines()),
-                           reader.source().has_returned_damaged_text() ? ", and some may be wrong"
-                                                                       : ""));
+               fmt::format(
+                   "damaged: skipped {} of compressed data; {}{}",
+                   record::count_with_noun(left_out, "byte[s]"), lines_read(reader.num_lines()),
+                   reader.source().has_returned_damaged_text() ? ", and some may be wrong" : ""));
     } else if (end == sink::FileEnd::damaged) {
         report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
                                  "one may be wrong",
@@ -237,7 +238,7 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
     }
 }
 
-void RecordsFiles::open(const std::string& path, const Use& use) {
+void RecordsFiles::open(const std::string& path, const ReadCallbacks& use) {
     try {
         reader_ = std::make_unique<sink::LineReader>(path);
     } catch (const std::system_error& error) {
@@ -247,13 +248,13 @@ void RecordsFiles::open(const std::string& path, const Use& use) {
     use.begin(path);
 }
 
-void RecordsFiles::read_lines_so_far(const Use& use) {
+void RecordsFiles::read_lines_so_far(const ReadCallbacks& use) {
     for (std::string_view line; !use.enough() && reader_->next_line(line);) {
         joiner_.add_line(line, use.line);
     }
 }
 
-void RecordsFiles::close(const Use& use) {
+void RecordsFiles::close(const ReadCallbacks& use) {
     if (!use.enough()) {
         joiner_.finish(use.line);
         use.end(*reader_);
@@ -261,7 +262,7 @@ void RecordsFiles::close(const Use& use) {
     reader_.reset();
 }
 
-void RecordsFiles::read(const Use& use) {
+void RecordsFiles::read(const ReadCallbacks& use) {
     for (const std::string& file : files_) {
         if (use.enough()) {
             return;
@@ -294,7 +295,7 @@ std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) 
 }
 
 /// True if the current file's name now belongs to another file, or the current file was truncated.
-bool RecordsFiles::replaced() const {
+bool RecordsFiles::is_file_replaced() const {
     auto& disk = sink::system_disk();
     const auto own = disk.facts(reader_->source().descriptor());
     const auto named = disk.facts(current_);
@@ -318,7 +319,7 @@ void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments)
     }
 }
 
-void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) {
+void RecordsFiles::follow(const ReadCallbacks& use, const std::function<bool()>& stopped) {
     const auto look = [this] {
         auto segments = folder_.empty() ? std::vector<sink::Segment>{} : sink::segments_in(folder_);
         report_unfollowed(segments);
@@ -336,7 +337,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
         // Looks for the next file before it reads, so that all data that was appended to the
         // current file is read.
         const std::string next = next_file(look());
-        const bool other = next.empty() && replaced();
+        const bool other = next.empty() && is_file_replaced();
         read_lines_so_far(use);
         if (!next.empty() || other) {
             const std::string path = next.empty() ? current_ : next;
@@ -351,7 +352,7 @@ void RecordsFiles::follow(const Use& use, const std::function<bool()>& stopped) 
     close(use);
 }
 
-void RecordsFiles::check() const {
+void RecordsFiles::require_recordings() const {
     constexpr int kMaxLinesChecked = 16;
     for (const std::string& path : files_) {
         std::error_code ignored;
@@ -368,8 +369,8 @@ void RecordsFiles::check() const {
             reader.num_lines() == 0 && reader.skipped_bytes() == 0 &&
             (reader.unfinished_line().empty() || reader.unfinished_line().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{
-                fmt::format("{}: contains no records{}", path, kind_hint(path, FileType::records))};
+            throw UsageError{fmt::format("{}: contains no records{}", path,
+                                         file_type_hint(path, FileType::records))};
         }
     }
 }
@@ -424,7 +425,7 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
     named.paths = {origin.path};
     capture::CaptureRun captures{named.files(), origin.servers};
     captures.set_quiet(quiet);
-    LineCutter lines{use};
+    LineSplitter lines{use};
     sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
     WithoutMessages sparse{json};
     std::atomic<std::uint32_t> numbers{0};
@@ -432,12 +433,12 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
         {.objects = origin.objects, .memory = &memory}, maps, sparse, numbers};
     captures.read(inspector);
     json.flush();
-    return !captures.damaged();
+    return !captures.is_damaged();
 }
 
 } // namespace
 
-void LineCutter::write(std::string_view block) {
+void LineSplitter::write(std::string_view block) {
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
         use_(block.substr(0, end));

@@ -53,9 +53,9 @@ class RecordsFiles {
 
     /// Checks that all files are recordings: a record is among their first lines, or they are still
     /// empty. Errors: UsageError that says what the file is instead.
-    void check() const;
+    void require_recordings() const;
 
-    struct Use {
+    struct ReadCallbacks {
         std::function<void(const std::string& path)> begin;
         std::function<void(std::string_view line)> line;
         std::function<void(const sink::LineReader& reader)> end;
@@ -67,17 +67,17 @@ class RecordsFiles {
 
     /// Reads all files to their ends.
     /// Errors: UsageError for a file that cannot be opened.
-    void read(const Use& use);
+    void read(const ReadCallbacks& use);
     /// Continues after read() until `stopped` returns true: reads data that is added to the last
     /// file, a new file of the same name, and further segments of the recording in its folder.
-    void follow(const Use& use, const std::function<bool()>& stopped);
+    void follow(const ReadCallbacks& use, const std::function<bool()>& stopped);
 
   private:
-    void open(const std::string& path, const Use& use);
-    void read_lines_so_far(const Use& use);
-    void close(const Use& use);
+    void open(const std::string& path, const ReadCallbacks& use);
+    void read_lines_so_far(const ReadCallbacks& use);
+    void close(const ReadCallbacks& use);
     [[nodiscard]] std::string next_file(const std::vector<sink::Segment>& segments) const;
-    [[nodiscard]] bool replaced() const;
+    [[nodiscard]] bool is_file_replaced() const;
     void report_unfollowed(const std::vector<sink::Segment>& segments);
 
     std::vector<std::string> files_;
@@ -89,9 +89,9 @@ class RecordsFiles {
 };
 
 /// Cuts the blocks of an output into lines.
-class LineCutter final : public sink::Output {
+class LineSplitter final : public sink::Output {
   public:
-    explicit LineCutter(std::function<void(std::string_view line)> use) : use_{std::move(use)} {}
+    explicit LineSplitter(std::function<void(std::string_view line)> use) : use_{std::move(use)} {}
 
     void write(std::string_view block) override;
 
@@ -108,7 +108,7 @@ class LineCutter final : public sink::Output {
 /// The source of record lines: a capture, demo or recording, or a folder with segments.
 struct RecordsOrigin {
     std::string path;
-    capture::ServerGuess servers; ///< for a capture: the servers whose traffic is read
+    capture::ServerDetector servers; ///< for a capture: the servers whose traffic is read
     const snapshot::ObjectSet* objects = nullptr;
     std::size_t memory_bytes = 0; ///< for a capture: the memory limit of inspection
 };

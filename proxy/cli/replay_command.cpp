@@ -36,14 +36,14 @@ namespace tw::cli {
 namespace {
 
 std::string clients_text(const replay::ReplayResult& result) {
-    using replay::Ending;
-    constexpr std::array<std::pair<Ending, std::string_view>, 6> kEndings{{
-        {Ending::finished, "played to the end"},
-        {Ending::interrupted, "interrupted"},
-        {Ending::unanswered, "got no answer"},
-        {Ending::refused, "refused"},
-        {Ending::closed, "disconnected by the server"},
-        {Ending::silent, "timed out"},
+    using replay::ClientEnding;
+    constexpr std::array<std::pair<ClientEnding, std::string_view>, 6> kEndings{{
+        {ClientEnding::finished, "played to the end"},
+        {ClientEnding::interrupted, "interrupted"},
+        {ClientEnding::unanswered, "got no answer"},
+        {ClientEnding::refused, "refused"},
+        {ClientEnding::closed, "disconnected by the server"},
+        {ClientEnding::silent, "timed out"},
     }};
     std::string text =
         fmt::format("clients: {}, {} entered the game", result.clients, result.entered);
@@ -60,18 +60,19 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     const replay::ClientCounts& counts = result.counts;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
-    text += fmt::format(
-        "sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
-        record::counted(counts.inputs, "input[s]"), record::counted(counts.messages, "message[s]"),
-        result.seconds, record::counted(result.resent, "chunk[s]"),
-        record::counted(counts.skipped, "input[s]"), record::counted(withheld, "message[s]"));
+    text += fmt::format("sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
+                        record::count_with_noun(counts.inputs, "input[s]"),
+                        record::count_with_noun(counts.messages, "message[s]"), result.seconds,
+                        record::count_with_noun(result.resent, "chunk[s]"),
+                        record::count_with_noun(counts.skipped, "input[s]"),
+                        record::count_with_noun(withheld, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
                     "an unknown base\n",
-                    record::counted(totals.snapshots, "snapshot[s]"), totals.verified,
+                    record::count_with_noun(totals.snapshots, "snapshot[s]"), totals.verified,
                     totals.mismatched, totals.undecodable, totals.unknown_base);
     text += fmt::format("lost: {} missing, {} incomplete, {} of {} pings\n",
-                        record::counted(totals.missed, "snapshot[s]"), totals.incomplete,
+                        record::count_with_noun(totals.missed, "snapshot[s]"), totals.incomplete,
                         counts.pings - counts.round_trip_us.count, counts.pings);
     if (counts.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;
@@ -122,14 +123,14 @@ class ReplayCommand {
     [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
 
     const ReplayFlags* flags_;
-    analyze::FailingFindings fail_on_;
+    analyze::FindingsToFailOn fail_on_;
     std::unique_ptr<sink::OutputFile> summary_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
     std::unique_ptr<sink::OutputFile> file_;
-    std::optional<pipeline::WrittenRecords> written_;
+    std::optional<pipeline::RecordWriter> written_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;
     bool damaged_ = false; ///< parts of the capture could not be read
@@ -160,9 +161,9 @@ void ReplayCommand::read_scripts() {
         numbers};
     CaptureFlags named;
     named.paths = {flags_->capture};
-    capture::CaptureRun captured{named.files(), capture::ServerGuess{}};
+    capture::CaptureRun captured{named.files(), capture::ServerDetector{}};
     captured.read(inspector);
-    damaged_ = captured.damaged();
+    damaged_ = captured.is_damaged();
     if (reader.is_truncated()) {
         sink::print_error("{}: does not fit in memory; only its beginning is played",
                           flags_->capture);
@@ -189,7 +190,7 @@ void ReplayCommand::open_sinks() {
     summary_ = open_output_file("--summary", records.summary);
     if (!records.output.empty()) {
         check_replaceable("--output", records.output);
-        file_ = open_recording(recorded_lines(), records.output);
+        file_ = open_recording(lines_recording_kind(), records.output);
     }
     written_.emplace(config_, pipeline::Outputs{.records = file_.get()});
 }
@@ -221,20 +222,20 @@ bool ReplayCommand::finish_file(const replay::ReplayResult& result) {
 }
 
 int ReplayCommand::report_run(const replay::ReplayResult& result) {
-    using replay::Ending;
+    using replay::ClientEnding;
     auto checks = fail_on_.make_checks(result.totals, "--fail-on");
     analyze::add_expectation_checks(checks, written_->expectations().list(), "--expect");
     const int code = report_result(
         analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
         summary_.get());
-    if (result.num_ended(Ending::unanswered) == result.clients) {
+    if (result.num_ended(ClientEnding::unanswered) == result.clients) {
         sink::print_error("no answer from {}; is the server running?", flags_->server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
         sink::print_error("the server said: {}", record::terminal_text(result.reason));
     }
-    if (result.num_ended(Ending::refused) == result.clients) {
+    if (result.num_ended(ClientEnding::refused) == result.clients) {
         sink::print_error("{} let no client in; if it needs a password, give --password",
                           flags_->server);
         return kExitUsage;
@@ -243,7 +244,7 @@ int ReplayCommand::report_run(const replay::ReplayResult& result) {
         return code;
     }
     const std::size_t fine =
-        result.num_ended(Ending::finished) + result.num_ended(Ending::interrupted);
+        result.num_ended(ClientEnding::finished) + result.num_ended(ClientEnding::interrupted);
     return fine == result.clients && result.send_errors == 0 ? 0 : kExitFailed;
 }
 

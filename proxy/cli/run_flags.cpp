@@ -94,7 +94,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
                 records.parse_filter("--console-filter", records.console_filter, described());
         },
         [this, described] { std::ignore = records.expectations(described()); },
-        [this] { std::ignore = http.where(); },
+        [this] { std::ignore = http.page_addresses(); },
         [this] { std::ignore = bus.options(server_name(), !servers().empty()); },
         [this] { std::ignore = page_recordings(); },
     };
@@ -119,18 +119,18 @@ std::string RunFlags::describe_recording() const {
     };
     std::vector<std::string> parts;
     if (!records.output.empty()) {
-        parts.push_back("records to " + place(recorded_lines(), records.output));
+        parts.push_back("records to " + place(lines_recording_kind(), records.output));
     }
-    if (bus.on()) {
+    if (bus.is_enabled()) {
         parts.emplace_back("records to the bus");
     }
     if (!artifacts.capture.empty()) {
-        parts.push_back("a capture to " + place(recorded_capture(), artifacts.capture));
+        parts.push_back("a capture to " + place(capture_recording_kind(), artifacts.capture));
     }
     if (artifacts.wants_demos()) {
         parts.push_back("demos to " + artifacts.demo);
     }
-    if (flight.on()) {
+    if (flight.is_enabled()) {
         parts.push_back("the last datagrams to memory, and on request to " +
                         flight.folder().string());
     }
@@ -157,10 +157,10 @@ bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& 
 void add_flag_problems(const RunFlags& flags, const Settings& settings,
                        std::vector<std::string>& problems) {
     for (const RunFlags::Check& check : flags.checks(settings)) {
-        add_problem(problems, check);
+        add_problem_of_check(problems, check);
     }
-    add_problem(problems,
-                [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
+    add_problem_of_check(
+        problems, [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
     const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
         const std::string folder = flags.recording.folder(kind, path);
         const std::string created = folder.empty() ? path : folder;
@@ -168,11 +168,13 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
             check_creatable({kind.flag, created});
         }
     };
-    add_problem(problems, [&] { check_recording(recorded_lines(), flags.records.output); });
-    add_problem(problems, [&] { check_recording(recorded_capture(), flags.artifacts.capture); });
-    add_problem(problems, [&] { check_creatable({"--summary", flags.records.summary}); });
-    add_problem(problems, [&] {
-        if (flags.recording.folder(recorded_lines(), flags.records.output).empty()) {
+    add_problem_of_check(problems,
+                         [&] { check_recording(lines_recording_kind(), flags.records.output); });
+    add_problem_of_check(
+        problems, [&] { check_recording(capture_recording_kind(), flags.artifacts.capture); });
+    add_problem_of_check(problems, [&] { check_creatable({"--summary", flags.records.summary}); });
+    add_problem_of_check(problems, [&] {
+        if (flags.recording.folder(lines_recording_kind(), flags.records.output).empty()) {
             check_replaceable("--output", flags.records.output);
         }
     });
@@ -181,12 +183,12 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
 } // namespace
 
 int check_config(const RunFlags& flags, Settings& settings) {
-    std::vector<std::string> problems = settings.fill_all();
-    if (settings.is_read()) {
+    std::vector<std::string> problems = settings.try_fill_flags();
+    if (settings.is_file_read()) {
         add_flag_problems(flags, settings, problems);
     }
     for (const std::string& problem : problems) {
-        sink::print_error("{}", settings.with_source(problem));
+        sink::print_error("{}", settings.add_source_to_message(problem));
     }
     if (!problems.empty()) {
         return kExitUsage;
@@ -196,18 +198,18 @@ int check_config(const RunFlags& flags, Settings& settings) {
         text += line + '\n';
     }
     text += flags.describe_recording() + '\n';
-    if (!flags.records.output.empty() || flags.bus.on()) {
+    if (!flags.records.output.empty() || flags.bus.is_enabled()) {
         text += fmt::format("client addresses: {}\n", flags.records.config.pseudonym_key.empty()
                                                           ? "recorded as they are"
                                                           : "pseudonyms");
     }
     const RecordingFlags& recording = flags.recording;
     const bool is_limited = !recording.keep.empty() || !recording.min_free.empty();
-    if (!is_limited && (recording.options(recorded_lines(), flags.records.output) ||
-                        recording.options(recorded_capture(), flags.artifacts.capture))) {
+    if (!is_limited && (recording.options(lines_recording_kind(), flags.records.output) ||
+                        recording.options(capture_recording_kind(), flags.artifacts.capture))) {
         text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
-    text += flags.http.on()
+    text += flags.http.is_enabled()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
                 : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);
     for (const std::string& line : settings.sources()) {
@@ -231,10 +233,10 @@ void RunFlags::check_inspecting() const {
     if (!no_inspect) {
         return;
     }
-    if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.on()) {
+    if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.is_enabled()) {
         throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
     }
-    if (!records.output.empty() || bus.on()) {
+    if (!records.output.empty() || bus.is_enabled()) {
         throw UsageError{"--output and --bus need inspection; drop --no-inspect"};
     }
     if (!records.expect.empty() || !records.fail_on.empty()) {
@@ -251,7 +253,7 @@ void RunFlags::check_inspecting() const {
 
 pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
     auto recordings = page_recordings();
-    pipeline::Config config = artifacts.complete(records, mod, recordings || bus.on());
+    pipeline::Config config = artifacts.complete(records, mod, recordings || bus.is_enabled());
     config.memory_bytes = memory_mib << 20U;
     config.message_bytes = recording.message_bytes();
     config.limits_findings = true;
@@ -269,7 +271,7 @@ std::optional<pipeline::PageRecordingOptions> RunFlags::page_recordings() const 
 
 std::vector<std::filesystem::path> RunFlags::recording_folders() const {
     std::vector<std::filesystem::path> folders = artifacts.folders();
-    if (flight.on()) {
+    if (flight.is_enabled()) {
         folders.push_back(flight.folder());
     }
     if (const auto page = page_recordings()) {
@@ -286,8 +288,8 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
     if (const auto folder = bus.spool_folder(); !folder.empty()) {
         folders.push_back(folder);
     }
-    for (const auto& folder : {recording.folder(recorded_lines(), records.output),
-                               recording.folder(recorded_capture(), artifacts.capture)}) {
+    for (const auto& folder : {recording.folder(lines_recording_kind(), records.output),
+                               recording.folder(capture_recording_kind(), artifacts.capture)}) {
         if (!folder.empty()) {
             folders.emplace_back(folder);
         }
@@ -295,12 +297,12 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
     return folders;
 }
 
-std::vector<std::filesystem::path> RunFlags::reopened_folders() const {
+std::vector<std::filesystem::path> RunFlags::folders_of_reopened_files() const {
     std::vector<std::string> paths{records.summary};
-    if (recording.folder(recorded_lines(), records.output).empty()) {
+    if (recording.folder(lines_recording_kind(), records.output).empty()) {
         paths.push_back(records.output);
     }
-    if (recording.folder(recorded_capture(), artifacts.capture).empty()) {
+    if (recording.folder(capture_recording_kind(), artifacts.capture).empty()) {
         paths.push_back(artifacts.capture);
     }
     std::vector<std::filesystem::path> folders;

@@ -23,10 +23,10 @@ class Settings;
 /// flag whose value is not valid.
 struct RunFlags {
     RecordFlags records;
-    ArtifactFlags artifacts;
+    DemoAndCaptureFlags artifacts;
     RecordingFlags recording;
     BusFlags bus;
-    FlightFlags flight;
+    FlightRecorderFlags flight;
     HttpFlags http;
     double idle_timeout = 60; ///< seconds
     std::size_t max_sessions = 1024;
@@ -68,7 +68,7 @@ struct RunFlags {
     /// The folders in which files are created during the run.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
     /// The folders of outputs whose files are opened again by their paths, after they were moved.
-    [[nodiscard]] std::vector<std::filesystem::path> reopened_folders() const;
+    [[nodiscard]] std::vector<std::filesystem::path> folders_of_reopened_files() const;
     /// The name of a server without a given name.
     [[nodiscard]] virtual std::string server_name() const = 0;
     /// The folder for data that is kept between runs.

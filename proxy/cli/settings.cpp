@@ -297,12 +297,12 @@ std::vector<process::GivenFlag> Settings::flags() const {
 }
 
 void Settings::complete() {
-    fill();
+    fill_flags();
     report_old_flags(*command_);
     apply_color();
 }
 
-void Settings::complete_from(const std::vector<process::GivenFlag>& flags) {
+void Settings::complete_from_process(const std::vector<process::GivenFlag>& flags) {
     for (const auto& [name, values] : flags) {
         CLI::Option& option = *command_->get_option("--" + name);
         for (const std::string& value : values) {
@@ -321,28 +321,28 @@ void Settings::apply_color() const {
                                    : sink::Colors::automatic);
 }
 
-void Settings::fill() {
-    const auto problems = fill_all();
+void Settings::fill_flags() {
+    const auto problems = try_fill_flags();
     if (!problems.empty()) {
         throw UsageError{problems.front()};
     }
 }
 
-std::vector<std::string> Settings::fill_all() {
+std::vector<std::string> Settings::try_fill_flags() {
     for (const CLI::Option* option : options_of(*command_)) {
         if (option->count() != 0) {
             sources_.emplace_back(option->get_lnames().front(), kCommandLine);
         }
     }
     if (has_variables()) {
-        add_problem(problems_, [this] { check_variables(*command_); });
+        add_problem_of_check(problems_, [this] { check_variables(*command_); });
         complete_from_variables();
     }
     is_read_ = file_.empty();
     if (!is_read_) {
-        add_problem(problems_, [this] { complete_from_file(); });
+        add_problem_of_check(problems_, [this] { complete_from_file(); });
     }
-    add_problem(problems_, [this] { check_required_flags(*command_); });
+    add_problem_of_check(problems_, [this] { check_required_flags(*command_); });
     return std::exchange(problems_, {});
 }
 
@@ -363,13 +363,13 @@ std::vector<std::string> Settings::sources() const {
     return lines;
 }
 
-bool Settings::names(std::string_view flag) const {
+bool Settings::has_flag(std::string_view flag) const {
     return std::ranges::any_of(sources_, [flag](const auto& each) {
         return each.first == flag && each.second != kCommandLine;
     });
 }
 
-std::string Settings::with_source(std::string message) const {
+std::string Settings::add_source_to_message(std::string message) const {
     for (const auto& [flag, source] : sources_) {
         const std::string name = "--" + flag;
         const CLI::Option* const option = command_->get_option_no_throw(name);
@@ -387,7 +387,7 @@ int Settings::run(const std::function<int()>& command) const {
     try {
         return command();
     } catch (const UsageError& error) {
-        throw UsageError{with_source(error.what())};
+        throw UsageError{add_source_to_message(error.what())};
     }
 }
 
@@ -407,7 +407,7 @@ void Settings::complete_from_variables() {
         if (option->count() != 0 || value == nullptr) {
             continue;
         }
-        add_problem(problems_, [&] {
+        add_problem_of_check(problems_, [&] {
             if (!take(*option, {value}, variable)) {
                 throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
                                              is_switch(*option) ? "true or false" : "a value")};
@@ -494,7 +494,7 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
         }
     }
     for (const auto& [option, values] : filled) {
-        add_problem(problems_, [&, option = option, &values = values] {
+        add_problem_of_check(problems_, [&, option = option, &values = values] {
             if (!take(*option, values, "--config " + file_)) {
                 const std::string& key = option->get_lnames().front();
                 throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,

@@ -29,7 +29,7 @@ void add_color_flag(Command& command, std::string& value);
 /// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
 /// the message already.
 template <typename Check>
-void add_problem(std::vector<std::string>& problems, const Check& check) {
+void add_problem_of_check(std::vector<std::string>& problems, const Check& check) {
     try {
         check();
     } catch (const std::exception& error) {
@@ -52,37 +52,37 @@ class Settings {
 
     /// Fills in what the command line left out, after it was parsed.
     /// Errors: UsageError.
-    void fill();
+    void fill_flags();
 
-    /// Like fill(), but returns all errors, one per line, instead of throwing the first one.
-    [[nodiscard]] std::vector<std::string> fill_all();
+    /// Like fill_flags(), but returns all errors, one per line, instead of throwing the first one.
+    [[nodiscard]] std::vector<std::string> try_fill_flags();
 
     /// True if the file given with --config could be read, or no file was given. Otherwise the
     /// flags are not those that the user meant, so checking them would give false errors.
-    [[nodiscard]] bool is_read() const { return is_read_; }
+    [[nodiscard]] bool is_file_read() const { return is_read_; }
 
     /// Describes which flags each source has set, one line for each source, and which flags of the
     /// file another source overrides. The lines contain no values, which may be secret.
     [[nodiscard]] std::vector<std::string> sources() const;
 
-    /// Like fill(), and also sets the colours of the log according to --color.
+    /// Like fill_flags(), and also sets the colours of the log according to --color.
     /// Precondition: this process has one thread.
     void complete();
 
     /// Like complete(), but sets the flags to those of another process, instead of reading them.
-    void complete_from(const std::vector<process::GivenFlag>& flags);
+    void complete_from_process(const std::vector<process::GivenFlag>& flags);
 
     /// Whether a variable or the file names the flag, also if its value is not valid.
-    [[nodiscard]] bool names(std::string_view flag) const;
+    [[nodiscard]] bool has_flag(std::string_view flag) const;
 
     /// Returns an error message. If the message begins with a flag, adds the variable or file that
     /// has set the flag.
-    [[nodiscard]] std::string with_source(std::string message) const;
+    [[nodiscard]] std::string add_source_to_message(std::string message) const;
 
-    /// Runs a command. A UsageError of the command gets its message from with_source().
+    /// Runs a command. A UsageError of the command gets its message from add_source_to_message().
     [[nodiscard]] int run(const std::function<int()>& command) const;
 
-    /// The file given with --config, after fill(); empty if there is none.
+    /// The file given with --config, after fill_flags(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
     /// All flags, in the command's order, with their values from any source.
@@ -97,7 +97,7 @@ class Settings {
     CLI::App* command_;
     std::string file_;
     std::string color_{"auto"};
-    std::vector<std::string> problems_;                        ///< errors of fill_all() so far
+    std::vector<std::string> problems_;                        ///< errors of try_fill_flags()
     std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
     std::vector<std::string> overridden_; ///< flags of the file that another source has set
     bool is_read_ = true;

@@ -152,7 +152,7 @@ void Expectation::add_result(const Matches& matches, const Describe& describe) {
 }
 
 void Expectation::evaluate(const Record& record) {
-    if (mode_ == Mode::always && !filter_.has_keys_in(record)) {
+    if (mode_ == Mode::always && !filter_.has_any_key_in(record)) {
         return;
     }
     add_result([&](ValueObserver* observer) { return filter_.matches(record, observer); },
@@ -164,7 +164,7 @@ void Expectation::evaluate(const Record& record) {
 }
 
 void Expectation::evaluate_line(std::string_view line) {
-    if (mode_ == Mode::always && !has_keys_in_line(filter_, line)) {
+    if (mode_ == Mode::always && !has_any_key_in_line(filter_, line)) {
         return;
     }
     add_result([&](ValueObserver* observer) { return matches_line(filter_, line, observer); },

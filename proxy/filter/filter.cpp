@@ -26,7 +26,7 @@ const SnapshotRecord* snapshot_of(const Record& record) {
 /// Passes the values of a record in memory to an Evaluation.
 class RecordValues {
   public:
-    using Item = ItemContext;
+    using Item = FilteredItem;
 
     RecordValues(const Record& record, bool show_secrets)
         : record_{&record}, show_secrets_{show_secrets} {}
@@ -44,10 +44,10 @@ class RecordValues {
 
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
-    void each_item(const Use& use) const {
+    void for_each_item(const Use& use) const {
         const SnapshotRecord* const snapshot = snapshot_of(*record_);
         for (std::size_t i = 0; snapshot != nullptr && i < snapshot->items.size(); ++i) {
-            ItemContext item{*snapshot, i};
+            FilteredItem item{*snapshot, i};
             if (use(item)) {
                 return;
             }
@@ -78,8 +78,8 @@ bool Filter::matches(const Record& record, ValueObserver* observer) const {
     return Evaluation{program_, RecordValues{record, show_secrets_}, observer}.matches();
 }
 
-bool Filter::has_keys_in(const Record& record) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.has_keys();
+bool Filter::has_any_key_in(const Record& record) const {
+    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.has_any_key();
 }
 
 namespace {

@@ -107,8 +107,8 @@ class Filter {
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
     /// Returns whether the record has at least one of the filter's keys; see
-    /// Evaluation::has_keys().
-    [[nodiscard]] bool has_keys_in(const record::Record& record) const;
+    /// Evaluation::has_any_key().
+    [[nodiscard]] bool has_any_key_in(const record::Record& record) const;
 
     friend bool operator==(const Filter&, const Filter&) = default;
 
@@ -146,7 +146,7 @@ class ValueComparer final : public ValueVisitor {
     ValueComparer(const Comparison& comparison, std::size_t index, ValueObserver* observer)
         : comparison_{&comparison}, index_{index}, observer_{observer} {}
 
-    bool take(const Value& value) override {
+    bool receive_value(const Value& value) override {
         any_ = true;
         if (observer_ != nullptr) {
             observer_->on_value(index_, value);
@@ -172,9 +172,9 @@ class ValueComparer final : public ValueVisitor {
 };
 
 /// Stores only whether a key has a value.
-class AnyValue final : public ValueVisitor {
+class ValueDetector final : public ValueVisitor {
   public:
-    bool take(const Value& /*value*/) override {
+    bool receive_value(const Value& /*value*/) override {
         found = true;
         return true;
     }
@@ -184,7 +184,7 @@ class AnyValue final : public ValueVisitor {
 
 /// Evaluates a filter for one record. `Source` reads the record; it has a type `Item` and the
 /// functions visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and
-/// each_item(use). each_item() calls `use` for each item until `use` returns true.
+/// for_each_item(use). for_each_item() calls `use` for each item until `use` returns true.
 template <typename Source>
 class Evaluation {
   public:
@@ -199,14 +199,14 @@ class Evaluation {
 
     /// Returns whether the record has at least one of the filter's keys. Keys that all records have
     /// do not count. True if the filter has only such keys.
-    [[nodiscard]] bool has_keys() {
+    [[nodiscard]] bool has_any_key() {
         bool named = false;
         for (const Comparison& comparison : program_->comparisons) {
             if (comparison.key.common) {
                 continue;
             }
             named = true;
-            AnyValue any;
+            ValueDetector any;
             if (comparison.key.scope == KeyScope::record) {
                 source_.visit(comparison.key, buffer_, any);
             }
@@ -264,7 +264,7 @@ class Evaluation {
     std::size_t count_items(const FilterNode& node, std::size_t enough) {
         std::size_t count = 0;
         // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
-        source_.each_item([&](Item& item) {
+        source_.for_each_item([&](Item& item) {
             count += node.child == FilterNode::kNone || evaluate_node(node.child, &item) ? 1U : 0U;
             return count >= enough;
         });
@@ -278,7 +278,7 @@ class Evaluation {
         }
         const std::size_t count = count_items(node, SIZE_MAX);
         ValueComparer comparer{program_->comparisons[node.index], node.index, observer_};
-        comparer.take(Value::of(static_cast<std::int64_t>(count)));
+        comparer.receive_value(Value::of(static_cast<std::int64_t>(count)));
         return comparer.is_satisfied();
     }
 

@@ -179,16 +179,16 @@ class Values {
 
     bool take(std::string_view text) {
         if (text.starts_with('"')) {
-            return visitor_->take(Value::of(string_of(text)));
+            return visitor_->receive_value(Value::of(string_of(text)));
         }
         if (text == "true" || text == "false") {
-            return visitor_->take(Value::of(text == "true"));
+            return visitor_->receive_value(Value::of(text == "true"));
         }
         if (const auto integer = number_of<std::int64_t>(text)) {
-            return visitor_->take(Value::of(*integer));
+            return visitor_->receive_value(Value::of(*integer));
         }
         const auto real = number_of<double>(text);
-        return real && visitor_->take(Value::of(*real)); // null is not passed
+        return real && visitor_->receive_value(Value::of(*real)); // null is not passed
     }
 
     /// Returns the contents of a quoted string. Replaces escapes by the characters that they mean;
@@ -251,13 +251,13 @@ bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& vis
     }
     auto count = reading_->find(*object, finding);
     const auto number = count ? number_of<std::int64_t>(text_of(*count)) : std::nullopt;
-    return visitor.take(Value::of(number.value_or(0)));
+    return visitor.receive_value(Value::of(number.value_or(0)));
 }
 
 struct JsonLine::Parts {
     std::vector<char> text{}; ///< the line, followed by kPadding bytes
     JsonReading first{};
-    JsonReading second{}; ///< reads the line's object during each_item()
+    JsonReading second{}; ///< reads the line's object during for_each_item()
     JsonObject object{first};
     JsonObject item{first};
 };
@@ -296,7 +296,7 @@ JsonObject& JsonLine::object() {
     return parts_->object;
 }
 
-void JsonLine::each_item(const std::function<bool(JsonObject&)>& use) {
+void JsonLine::for_each_item(const std::function<bool(JsonObject&)>& use) {
     JsonReading& reading = parts_->first;
     auto items = reading.find("items");
     if (!items || !text_of(*items).starts_with('[')) {

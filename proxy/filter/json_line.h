@@ -63,7 +63,7 @@ class JsonLine {
     [[nodiscard]] JsonObject& object();
     /// Calls `use` for each element of the list `items`, until `use` returns true. An element that
     /// is not an object is passed as an object without members.
-    void each_item(const std::function<bool(JsonObject&)>& use);
+    void for_each_item(const std::function<bool(JsonObject&)>& use);
 
   private:
     struct Parts;

@@ -88,7 +88,7 @@ bool find_path(Key& key, DescribedTypes more) {
 
 bool find_table_row(Key& key) {
     if (key.scope == KeyScope::record) {
-        return find_record_rows(key);
+        return resolve_record_key(key);
     }
     if (key.name == record::kItemData.key.name()) {
         key.way = Key::Location::data;
@@ -165,12 +165,12 @@ Value time_value(record::Timestamp time, FormatBuffer& buffer) {
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
     if (!names.flags) {
         const auto name = names.find(value);
-        return name && visitor.take(Value::of(*name));
+        return name && visitor.receive_value(Value::of(*name));
     }
     const auto bits = static_cast<std::uint32_t>(value);
     for (const snapshot::NamedValue& flag : names.values) {
         const auto mask = static_cast<std::uint32_t>(flag.value);
-        if (mask != 0 && (bits & mask) == mask && visitor.take(Value::of(flag.name))) {
+        if (mask != 0 && (bits & mask) == mask && visitor.receive_value(Value::of(flag.name))) {
             return true;
         }
     }
@@ -256,7 +256,7 @@ bool visit_record(const Key& key, const record::Record& record, bool show_secret
                    ? visit_field_names(key.path, **message, visitor)
                    : visit_fields(key.path, **message, show_secrets, buffer, visitor);
     }
-    return found && visitor.take(*found);
+    return found && visitor.receive_value(*found);
 }
 
 std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
@@ -536,7 +536,7 @@ bool visit_fields(std::string_view path, const MessageRecord& record, bool show_
                   FormatBuffer& buffer, ValueVisitor& visitor) {
     PathWalk walk{path};
     for (const FieldValue& value : record.values) {
-        if (walk.step(value) && visitor.take(value_of(value, show_secrets, buffer))) {
+        if (walk.step(value) && visitor.receive_value(value_of(value, show_secrets, buffer))) {
             return true;
         }
     }

@@ -76,7 +76,7 @@ struct Key {
     /// For each record type, the key's entry in the table of the type; null if the type does not
     /// have the key.
     std::array<const SchemaKey<record::Record>*, std::variant_size_v<record::Record>> of_records{};
-    const SchemaKey<record::ShownItem>* of_item = nullptr;
+    const SchemaKey<record::RecordItem>* of_item = nullptr;
     const SchemaKey<map::Location>* of_place = nullptr;
     std::string path; ///< the dotted name below `fields` or `names`
 
@@ -114,11 +114,11 @@ struct DescribedTypes {
                                                  std::span<const std::string_view> words);
 
 /// An item for which a filter is evaluated. Its place on the map is computed once, when needed.
-class ItemContext {
+class FilteredItem {
   public:
-    ItemContext(const record::SnapshotRecord& record, std::size_t index);
+    FilteredItem(const record::SnapshotRecord& record, std::size_t index);
 
-    [[nodiscard]] const record::ShownItem& shown() const { return shown_; }
+    [[nodiscard]] const record::RecordItem& shown() const { return shown_; }
 
     [[nodiscard]] const snapshot::ItemView& item() const { return shown_.item; }
 
@@ -127,17 +127,17 @@ class ItemContext {
     [[nodiscard]] const std::optional<map::Location>& place();
 
     /// Returns whether at least one session received the item's int at this index.
-    [[nodiscard]] bool was_received(std::size_t offset) const {
+    [[nodiscard]] bool was_int_received(std::size_t offset) const {
         const record::Sightings* sightings = shown_.record->sightings;
         return sightings == nullptr ||
-               (sightings->untold[index_] & record::Sightings::bit(offset)) == 0;
+               (sightings->missing_ints[index_] & record::Sightings::int_bit(offset)) == 0;
     }
 
     /// Passes the numbers of the sessions that received the item to the visitor.
     bool visit_sessions(ValueVisitor& visitor) const;
 
   private:
-    record::ShownItem shown_;
+    record::RecordItem shown_;
     std::size_t index_;
     std::optional<map::Location> place_;
     bool located_ = false;
@@ -149,7 +149,7 @@ class ItemContext {
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
                   FormatBuffer& buffer, ValueVisitor& visitor);
 /// Like visit_record(), for a key of an item.
-bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVisitor& visitor);
+bool visit_item(const Key& key, FilteredItem& item, FormatBuffer& buffer, ValueVisitor& visitor);
 
 // Only the key tables use the declarations below.
 
@@ -182,13 +182,13 @@ OptionalValue number_value(const std::optional<Integer>& value) {
 /// Returns the keys below `at`, which describe the item's place on the map.
 [[nodiscard]] const SchemaKeys<map::Location>& place_keys();
 /// Returns the keys of an item, except fields, names, at and data, which are read separately.
-[[nodiscard]] const SchemaKeys<record::ShownItem>& item_keys();
+[[nodiscard]] const SchemaKeys<record::RecordItem>& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
 
 /// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no record
 /// type has the key.
-bool find_record_rows(Key& key);
+bool resolve_record_key(Key& key);
 [[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,
                                         bool show_secrets, FormatBuffer& buffer);
 void add_record_keys(std::vector<std::string>& names);

@@ -181,12 +181,13 @@ class SeverityRanks final : public ValueVisitor {
   public:
     explicit SeverityRanks(ValueVisitor& target) : target_{&target} {}
 
-    bool take(const Value& value) override {
+    bool receive_value(const Value& value) override {
         const auto severity = record::find_severity(value.text);
-        return target_->take(severity ? Value{.text = value.text,
-                                              .number = static_cast<std::int64_t>(*severity),
-                                              .word = true}
-                                      : value);
+        return target_->receive_value(severity
+                                          ? Value{.text = value.text,
+                                                  .number = static_cast<std::int64_t>(*severity),
+                                                  .word = true}
+                                          : value);
     }
 
   private:
@@ -218,8 +219,8 @@ class LineRecord {
 
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
-    void each_item(const Use& use) const {
-        line_->each_item(use);
+    void for_each_item(const Use& use) const {
+        line_->for_each_item(use);
     }
 
   private:
@@ -310,9 +311,9 @@ bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
     return Evaluation{program_, LineRecord{line}, nullptr}.matches(&item);
 }
 
-bool has_keys_in_line(const Filter& filter, std::string_view line) {
+bool has_any_key_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
-    return Evaluation{filter.program(), LineRecord{json}, nullptr}.has_keys();
+    return Evaluation{filter.program(), LineRecord{json}, nullptr}.has_any_key();
 }
 
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor) {
@@ -322,7 +323,7 @@ bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visito
 }
 
 bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor) {
-    return key == kRowRemoved ? visitor.take(Value::of(item.has_member(key)))
+    return key == kRowRemoved ? visitor.receive_value(Value::of(item.has_member(key)))
                               : item.visit(key, visitor);
 }
 

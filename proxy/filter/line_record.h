@@ -85,8 +85,8 @@ class LineFilter {
     JsonLine line_;
 };
 
-/// Returns whether the line has at least one of the filter's keys; see Evaluation::has_keys().
-[[nodiscard]] bool has_keys_in_line(const Filter& filter, std::string_view line);
+/// Returns whether the line has at least one of the filter's keys; see Evaluation::has_any_key().
+[[nodiscard]] bool has_any_key_in_line(const Filter& filter, std::string_view line);
 
 /// Passes the values of a key of a line to the visitor. Returns true if the visitor wants no more.
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);

@@ -45,7 +45,7 @@ struct Value {
 class ValueVisitor : public record::Interface {
   public:
     /// Receives a value. Returns true if no further value is wanted.
-    virtual bool take(const Value& value) = 0;
+    virtual bool receive_value(const Value& value) = 0;
 
     /// Called before the values of a JSON list, even if the list has only one value.
     virtual void begin_list() {}

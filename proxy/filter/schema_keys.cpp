@@ -15,7 +15,7 @@ using KeysByType = std::array<SchemaKeys<Record>, kTypes>;
 
 template <std::size_t kType>
 SchemaKeys<Record> make_keys() {
-    KeyGatherer<Record> keys;
+    KeyCollector<Record> keys;
     keys.add_schema(
         {},
         [](const Record& record) {
@@ -41,7 +41,7 @@ const KeysByType& keys_by_type() {
 
 } // namespace
 
-bool find_record_rows(Key& key) {
+bool resolve_record_key(Key& key) {
     std::size_t types = 0;
     for (std::size_t type = 0; type < kTypes; ++type) {
         const auto* const row = find_row(keys_by_type()[type], key.name);
@@ -78,7 +78,7 @@ std::vector<std::string_view> possible_record_words(std::string_view key) {
     return {};
 }
 
-using record::ShownItem;
+using record::RecordItem;
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
 using snapshot::ObjectSpec;
@@ -87,20 +87,21 @@ namespace {
 
 template <typename From, typename Schema>
 SchemaKeys<From> keys_of(const Schema& schema) {
-    KeyGatherer<From> keys;
+    KeyCollector<From> keys;
     keys.add_schema(
         {}, [](const From& from) { return &from; }, schema);
     return keys.take_keys();
 }
 
 bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
-    return std::ranges::any_of(
-        ints, [&](std::int32_t value) { return visitor.take(Value::of(std::int64_t{value})); });
+    return std::ranges::any_of(ints, [&](std::int32_t value) {
+        return visitor.receive_value(Value::of(std::int64_t{value}));
+    });
 }
 
 /// Returns the item's field with this name; null if the item is too short for the field, because
 /// old servers send fewer ints, or if no session received the field.
-const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
+const FieldSpec* find_field(const FilteredItem& context, std::string_view name) {
     if (context.object() == nullptr) {
         return nullptr;
     }
@@ -109,7 +110,7 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
             return nullptr;
         }
         if (field.name == name) {
-            return context.was_received(field.offset) ? &field : nullptr;
+            return context.was_int_received(field.offset) ? &field : nullptr;
         }
     }
     return nullptr;
@@ -118,8 +119,9 @@ const FieldSpec* find_field(const ItemContext& context, std::string_view name) {
 bool visit_field(const FieldSpec& field, std::span<const std::int32_t> data, FormatBuffer& buffer,
                  ValueVisitor& visitor) {
     const auto ints = data.subspan(field.offset, field.count);
-    return field.kind == FieldKind::int_string ? visitor.take(int_string_value(ints, buffer))
-                                               : visit_ints(ints, visitor);
+    return field.kind == FieldKind::int_string
+               ? visitor.receive_value(int_string_value(ints, buffer))
+               : visit_ints(ints, visitor);
 }
 
 } // namespace
@@ -135,8 +137,8 @@ const SchemaKeys<map::Location>& place_keys() {
     return keys;
 }
 
-const SchemaKeys<ShownItem>& item_keys() {
-    static const auto keys = keys_of<ShownItem>(record::kItemSchema);
+const SchemaKeys<RecordItem>& item_keys() {
+    static const auto keys = keys_of<RecordItem>(record::kItemSchema);
     return keys;
 }
 
@@ -154,14 +156,14 @@ std::vector<std::string_view> tile_names(std::string_view key) {
     return words;
 }
 
-ItemContext::ItemContext(const record::SnapshotRecord& record, std::size_t index)
+FilteredItem::FilteredItem(const record::SnapshotRecord& record, std::size_t index)
     : shown_{&record, record.items[index], nullptr}, index_{index} {
     const std::uint16_t type = item().key.type;
     shown_.object = record.types != nullptr ? record.types->object(type)
                                             : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
-const std::optional<map::Location>& ItemContext::place() {
+const std::optional<map::Location>& FilteredItem::place() {
     if (!located_ && shown_.record->tile_map != nullptr && object() != nullptr) {
         place_ = shown_.record->tile_map->tiles_at(*object(), item().data);
     }
@@ -169,28 +171,28 @@ const std::optional<map::Location>& ItemContext::place() {
     return place_;
 }
 
-bool ItemContext::visit_sessions(ValueVisitor& visitor) const {
+bool FilteredItem::visit_sessions(ValueVisitor& visitor) const {
     bool enough = false;
     if (const record::Sightings* sightings = shown_.record->sightings) {
-        sightings->each(index_, [&](std::uint32_t session) {
-            enough = visitor.take(Value::of(std::int64_t{session}));
+        sightings->for_each_session(index_, [&](std::uint32_t session) {
+            enough = visitor.receive_value(Value::of(std::int64_t{session}));
             return enough;
         });
     }
     return enough;
 }
 
-bool visit_item(const Key& key, ItemContext& item, FormatBuffer& buffer, ValueVisitor& visitor) {
+bool visit_item(const Key& key, FilteredItem& item, FormatBuffer& buffer, ValueVisitor& visitor) {
     const ReadContext reading{buffer, false}; // items contain no secrets
     switch (key.way) {
     case Key::Location::row: {
         const OptionalValue found = key.of_item->read(item.shown(), reading);
-        return found && visitor.take(*found);
+        return found && visitor.receive_value(*found);
     }
     case Key::Location::place: {
         const auto& place = item.place();
         const OptionalValue found = place ? key.of_place->read(*place, reading) : std::nullopt;
-        return found && visitor.take(*found);
+        return found && visitor.receive_value(*found);
     }
     case Key::Location::fields: {
         const FieldSpec* field = find_field(item, key.path);

@@ -46,10 +46,10 @@ inline constexpr std::optional<KeyKind> kKindOf<std::optional<Inner>> = kKindOf<
 
 /// Returns all words that a value of the type can be; empty if these are not a closed set.
 template <typename Type>
-std::vector<std::string_view> words_of() {
+std::vector<std::string_view> possible_words_of() {
     std::vector<std::string_view> words;
     if constexpr (kIsOptional<Type>) {
-        return words_of<typename Type::value_type>();
+        return possible_words_of<typename Type::value_type>();
     } else if constexpr (record::kIsWord<Type>) {
         words.assign(Type::kAll.begin(), Type::kAll.end());
     } else if constexpr (std::is_same_v<Type, record::Severity>) {
@@ -124,7 +124,7 @@ inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const 
 /// Collects the keys of the source type `From`. A `reach` is a function that takes a `From` and
 /// returns the object that a nested schema describes; null or nullopt if the object is absent.
 template <typename From>
-class KeyGatherer {
+class KeyCollector {
   public:
     template <typename Reach, typename Schema>
     void add_schema(const std::string& prefix, const Reach& reach, const Schema& schema) {
@@ -167,7 +167,7 @@ class KeyGatherer {
             add_number(name + ".y", read_coordinate(reach, row.get, &record::NumberPair::y));
         } else if constexpr (kKindOf<Result> != std::nullopt) {
             keys_.push_back(
-                {std::move(name), *kKindOf<Result>, words_of<Result>(),
+                {std::move(name), *kKindOf<Result>, possible_words_of<Result>(),
                  [reach, get = row.get](const From& from, ReadContext reading) -> OptionalValue {
                      const auto source = reach(from);
                      return source ? read_value(std::invoke(get, *source), reading) : std::nullopt;

@@ -192,12 +192,12 @@ bool DemoSession::on_delta(snapshot::Tick tick, std::span<const std::byte> body)
         applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
     }
     if (!applied) {
-        reject_snapshot(record, decode_finding(applied.error(), body, types_));
+        reject_snapshot(record, decode_error_finding(applied.error(), body, types_));
         return false;
     }
     const snapshot::AssembledDelta seen{
         .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
-    report_warnings(seen, warnings, types_, reporter_);
+    report_delta_warnings(seen, warnings, types_, reporter_);
     accept_snapshot(record, next_.view());
     std::swap(now_, next_);
     return true;
@@ -264,20 +264,20 @@ constexpr std::uint32_t kChargeEvery = 16;
 
 Inspector::~Inspector() {
     for (auto& [unused, watched] : sessions_) {
-        release(watched);
+        release_memory_charge(watched);
     }
 }
 
-void Inspector::charge(OpenSession& watched) const {
+void Inspector::update_memory_charge(OpenSession& watched) const {
     watched.until_charge = kChargeEvery;
     const std::size_t bytes = watched.session->memory_bytes();
-    options_.memory->change(watched.charged, bytes);
+    options_.memory->change_use(watched.charged, bytes);
     watched.charged = bytes;
 }
 
-void Inspector::release(OpenSession& watched) const {
+void Inspector::release_memory_charge(OpenSession& watched) const {
     if (options_.memory != nullptr) {
-        options_.memory->change(watched.charged, 0);
+        options_.memory->change_use(watched.charged, 0);
         watched.charged = 0;
     }
 }
@@ -287,7 +287,7 @@ void Inspector::free_memory(record::Timestamp time) {
     std::vector<OpenSession*> longest_silent;
     for (auto& [unused, watched] : sessions_) {
         watched.session->free_spare_memory();
-        charge(watched);
+        update_memory_charge(watched);
         longest_silent.push_back(&watched);
     }
     std::ranges::sort(longest_silent, {}, [](const OpenSession* watched) {
@@ -297,8 +297,8 @@ void Inspector::free_memory(record::Timestamp time) {
         if (!options_.memory->is_nearly_full()) {
             return;
         }
-        watched->session->drop_state(time);
-        charge(*watched);
+        watched->session->free_traffic_memory(time);
+        update_memory_charge(*watched);
     }
 }
 
@@ -319,7 +319,7 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
     }
     session->open(time);
     OpenSession& watched = sessions_[key];
-    release(watched);
+    release_memory_charge(watched);
     watched = {.session = std::move(session), .heard = time};
     ++seen_;
 }
@@ -346,7 +346,7 @@ void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Dir
     if (options_.memory == nullptr || --watched.until_charge != 0) {
         return;
     }
-    charge(watched);
+    update_memory_charge(watched);
     if (options_.memory->is_exceeded()) {
         free_memory(time);
     }
@@ -415,7 +415,7 @@ void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_
     OpenSession& watched = found->second;
     watched.session->close(time, reason, workspace_);
     closed_.merge(watched.session->totals());
-    release(watched);
+    release_memory_charge(watched);
     sessions_.erase(found);
 }
 

@@ -115,7 +115,7 @@ class Inspector {
 
     /// Must be called if the source is a capture or a tap. From then on, single datagrams or all
     /// datagrams of one direction may be missing.
-    void expect_missing() { options_.sees_all = false; }
+    void expect_missing_datagrams() { options_.sees_all = false; }
 
     /// Opens a session. `key`: identifies the session in later calls; no other open session may
     /// have it. `checkpoint`: the previous observer's state of the session, for which is_sound()
@@ -191,8 +191,8 @@ class Inspector {
 
     /// Returns the keys of the open sessions, in the order in which the sessions were opened.
     [[nodiscard]] std::vector<std::uint64_t> open_keys() const;
-    void charge(OpenSession& watched) const;
-    void release(OpenSession& watched) const;
+    void update_memory_charge(OpenSession& watched) const;
+    void release_memory_charge(OpenSession& watched) const;
     void free_memory(record::Timestamp time);
 
     Options options_;

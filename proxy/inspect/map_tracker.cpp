@@ -166,7 +166,7 @@ MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
         return std::nullopt;
     }
     auto tile_map =
-        set_current_map(announced, maps_->keep(announced, download_.take_bytes()), reporter);
+        set_current_map(announced, maps_->store_map(announced, download_.take_bytes()), reporter);
     if (tile_map != nullptr) {
         missing_.reset();
     }
@@ -188,7 +188,7 @@ std::shared_ptr<const record::TileMap> MapTracker::find_demo_map(const MapAnnoun
                                                                  Reporter& reporter) {
     return set_current_map(announced,
                            bytes.empty() ? maps_->find(announced)
-                                         : maps_->keep(announced, std::move(bytes)),
+                                         : maps_->store_map(announced, std::move(bytes)),
                            reporter, "demo");
 }
 

@@ -60,8 +60,8 @@ class MapSource : public record::Interface {
   public:
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
     /// Checks a downloaded map against its announcement and stores it for later searches.
-    [[nodiscard]] virtual FoundMap keep(const MapAnnouncement& announcement,
-                                        std::vector<std::byte> bytes) = 0;
+    [[nodiscard]] virtual FoundMap store_map(const MapAnnouncement& announcement,
+                                             std::vector<std::byte> bytes) = 0;
 
     /// Like find(), but searches only the maps that keep() stored, without reading files.
     [[nodiscard]] virtual FoundMap find_stored(const MapAnnouncement& /*announcement*/) {

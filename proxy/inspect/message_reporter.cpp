@@ -293,7 +293,7 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
     if (!records_ && (message.snapshot ? is_whole(*message.snapshot, head.body)
-                                       : wire::is_plainly_flawless(*head.spec, head.body))) {
+                                       : wire::is_certainly_valid(*head.spec, head.body))) {
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
         }

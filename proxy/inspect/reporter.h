@@ -37,7 +37,7 @@ enum class PartFate : std::uint8_t {
 };
 
 /// A snapshot message, and how the inspection handled it.
-struct PartSeen {
+struct ObservedPart {
     const wire::SnapshotBody& body;
     PartFate fate;
 };
@@ -52,7 +52,7 @@ enum class DeltaFate : std::uint8_t {
 };
 
 /// A complete delta, and how the inspection handled it.
-struct DeltaSeen {
+struct ObservedDelta {
     const snapshot::AssembledDelta& delta; ///< `delta.marked`: the parts from compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
@@ -87,9 +87,9 @@ class Observer : public record::Interface {
     virtual void on_fields(std::size_t /*bytes*/) {}
 
     /// Called if the chunk's message is a snapshot or a part of a snapshot.
-    virtual void on_part(const PartSeen& /*part*/) {}
+    virtual void on_part(const ObservedPart& /*part*/) {}
 
-    virtual void on_delta(const DeltaSeen& /*delta*/) {}
+    virtual void on_delta(const ObservedDelta& /*delta*/) {}
 
     /// Called after a datagram was read.
     virtual void on_datagram_end() {}

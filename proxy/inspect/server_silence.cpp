@@ -13,7 +13,7 @@ void ServerActivity::on_answer(Timestamp now) {
         pauses_[num_pauses_++ % kStoredPauses] = {
             .from = heard_,
             .to = now,
-            .sessions = sessions_heard_since(heard_ - kRecentlyAnswered)};
+            .sessions = count_sessions_answered_since(heard_ - kRecentlyAnswered)};
     }
     heard_ = std::max(heard_, now);
 }
@@ -25,7 +25,7 @@ ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) 
     return found == pauses_.end() ? nullptr : found;
 }
 
-std::size_t ServerActivity::sessions_heard_since(Timestamp time) const {
+std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         sessions_, [time](const ServerSilence* each) { return each->heard() >= time; }));
 }

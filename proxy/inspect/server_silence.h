@@ -51,7 +51,7 @@ class ServerActivity {
     [[nodiscard]] bool has_answered_since(record::Timestamp time) const { return heard_ >= time; }
 
     /// Returns the number of sessions to which the server has sent a datagram since `time`.
-    [[nodiscard]] std::size_t sessions_heard_since(record::Timestamp time) const;
+    [[nodiscard]] std::size_t count_sessions_answered_since(record::Timestamp time) const;
 
     /// A time in which clients get no answer from the server.
     struct Silence {

@@ -98,7 +98,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
     acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
-    const bool waits = has_to_wait(bytes, workspace);
+    const bool waits = must_hold_datagram(bytes, workspace);
     check_server_silence(waits);
     if (!waits) {
         read_datagram(time, direction, bytes, workspace);
@@ -109,7 +109,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
     held_.hold(time, direction, bytes);
     if (held_.is_full()) {
-        stop_waiting(workspace);
+        stop_holding_datagrams(workspace);
     }
 }
 
@@ -123,7 +123,7 @@ void Session::check_server_silence(bool waits) {
     }
 }
 
-bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace) {
+bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
     // If only one side is recorded, no handshake can be completed. So the first handshake packet
@@ -144,7 +144,7 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
         waits = packet->kind == wire::PacketKind::chunks;
         if (waits) {
-            const PacketChunks chunks{*packet, acceptance_.with_token(), workspace.chunks};
+            const PacketChunks chunks{*packet, acceptance_.has_token(), workspace.chunks};
             change = acceptance_.on_chunks(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
@@ -154,18 +154,18 @@ bool Session::has_to_wait(std::span<const std::byte> bytes, Workspace& workspace
                 (waits || wire::may_be_seven_chunks(bytes, workspace.packet));
         if (!waits && !keepalive && change == ConnectionChange::none) {
             // This is a new handshake or a CLOSE: the connection of the held datagrams has ended.
-            stop_waiting(workspace);
+            stop_holding_datagrams(workspace);
         }
     }
     if (change != ConnectionChange::none ||
         (acceptance_.connection().established() && !held_.empty())) {
-        read_held(change, workspace);
+        read_held_datagrams(change, workspace);
         workspace.packet.begin(bytes, {});
     }
     return waits;
 }
 
-void Session::read_held(ConnectionChange change, Workspace& workspace) {
+void Session::read_held_datagrams(ConnectionChange change, Workspace& workspace) {
     const record::RecordHeader now = reporter_.head();
     const std::vector<HeldDatagrams::HeldDatagram> held = held_.take_all();
     if (!held.empty()) {
@@ -181,9 +181,9 @@ void Session::read_held(ConnectionChange change, Workspace& workspace) {
     reporter_.set_head(now.time, now.direction);
 }
 
-void Session::stop_waiting(Workspace& workspace) {
+void Session::stop_holding_datagrams(Workspace& workspace) {
     if (!held_.empty()) {
-        read_held(acceptance_.infer_from_client(), workspace);
+        read_held_datagrams(acceptance_.infer_from_client(), workspace);
     }
 }
 
@@ -215,7 +215,7 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
                                   .offset = packet.error().offset,
                                   .name = wire::error_info(packet.error().code).name,
                                   .bytes = bytes.first(std::min<std::size_t>(bytes.size(), 64)),
-                                  .secrecy = secrecy_of_undecoded(bytes, wire::kHeaderSize)});
+                                  .secrecy = secrecy_of_undecoded_bytes(bytes, wire::kHeaderSize)});
     } else if (packet->dialect == wire::Dialect::seven &&
                packet->kind == wire::PacketKind::control) {
         const auto control = acceptance_.read_as_six_control(bytes, reporter_);
@@ -285,15 +285,15 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
                                                : "closed by the server");
         acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
-        const PacketChunks chunks{packet, acceptance_.with_token(), workspace.chunks};
-        if (acceptance_.takes_chunks_of_control(packet, chunks, reporter_)) {
+        const PacketChunks chunks{packet, acceptance_.has_token(), workspace.chunks};
+        if (acceptance_.are_control_chunks_read(packet, chunks, reporter_)) {
             on_accepted(packet, chunks, workspace);
         }
     }
 }
 
 void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    const PacketChunks chunks{packet, acceptance_.with_token(), workspace.chunks};
+    const PacketChunks chunks{packet, acceptance_.has_token(), workspace.chunks};
     if (const ConnectionChange change = acceptance_.on_chunks(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
@@ -305,10 +305,10 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
 
 void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks,
                           Workspace& workspace) {
-    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.with_token(),
+    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.has_token(),
                                                         .damaged = chunks.error.has_value()});
-    const bool prelude = acceptance_.is_prelude(chunks, reporter_);
-    if (acceptance_.missed_chunks()) {
+    const bool prelude = acceptance_.is_anti_spoof_prelude(chunks, reporter_);
+    if (acceptance_.has_newly_missed_chunks()) {
         maps_.on_gap();
         snapshots_.on_gap(reporter_);
     }
@@ -318,7 +318,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         auto head = wire::decode_message_header(chunk.payload, packet.dialect, *described_);
-        const bool likely = head && mark_if_mistaken(*head);
+        const bool likely = head && discard_mistaken_spec(*head);
         const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
             snapshots_.on_chunk(chunk.sequence, reporter_.head().time);
@@ -345,7 +345,7 @@ void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks
 
 /// Treats the message as unknown if this server uses its id for another message. Returns true if
 /// the server's version is unknown, so that the meaning of the id is uncertain.
-bool Session::mark_if_mistaken(wire::MessageHeader& head) {
+bool Session::discard_mistaken_spec(wire::MessageHeader& head) {
     using Interpretation = ServerProgram::Interpretation;
     if (head.spec == nullptr || head.spec->removed_in == 0 ||
         reporter_.direction() != wire::Direction::s2c) {
@@ -488,7 +488,7 @@ void Session::apply_pending_checkpoint() {
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
     const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
     if (checkpoint.dialect != snapshots_.dialect() ||
-        !(other_map || snapshots_.is_behind(checkpoint))) {
+        !(other_map || snapshots_.is_older_than(checkpoint))) {
         return;
     }
     if (other_map && maps_.announced()) {
@@ -553,7 +553,7 @@ void Session::end_connection(std::string_view reason) {
 
 void Session::close(record::Timestamp time, std::string_view reason, Workspace& workspace) {
     reporter_.set_head(time, std::nullopt);
-    stop_waiting(workspace);
+    stop_holding_datagrams(workspace);
     if (closed_) {
         if (is_anything(reporter_.stats)) {
             emit_summary(time);
@@ -583,7 +583,7 @@ void Session::on_resync(record::Timestamp time) {
     reporter_.report_finding({.id = FindingId::session_resync});
 }
 
-void Session::drop_state(record::Timestamp time) {
+void Session::free_traffic_memory(record::Timestamp time) {
     on_gap(time, held_.take_all().size(), "memory");
     snapshots_.drop_snapshots(reporter_);
     maps_.abandon_download();

@@ -79,7 +79,7 @@ class MemoryBudget {
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
     /// Changes the memory use of one session or map from `before` to `after` bytes.
-    void change(std::size_t before, std::size_t after) noexcept {
+    void change_use(std::size_t before, std::size_t after) noexcept {
         used_.fetch_add(after - before, std::memory_order_relaxed); // wraps if `after` is smaller
     }
 
@@ -103,15 +103,15 @@ class MemoryBudget {
 /// Returns `value` as a shared value that counts as `bytes` in `budget` until it is destroyed.
 /// `budget` must outlive the value; null: nothing is counted.
 template <typename T>
-[[nodiscard]] std::shared_ptr<const T> make_charged(MemoryBudget* budget, T value,
-                                                    std::size_t bytes) {
+[[nodiscard]] std::shared_ptr<const T> make_shared_in_budget(MemoryBudget* budget, T value,
+                                                             std::size_t bytes) {
     if (budget == nullptr) {
         return std::make_shared<const T>(std::move(value));
     }
-    budget->change(0, bytes);
+    budget->change_use(0, bytes);
     return {std::make_unique<const T>(std::move(value)).release(), [budget, bytes](const T* held) {
                 std::default_delete<const T>{}(held);
-                budget->change(bytes, 0);
+                budget->change_use(bytes, 0);
             }};
 }
 
@@ -197,7 +197,7 @@ class Session {
 
     /// Frees all memory that grows with the session's traffic. Then no snapshot can be verified
     /// until the next full snapshot.
-    void drop_state(record::Timestamp time);
+    void free_traffic_memory(record::Timestamp time);
 
     /// Emits a summary record with the totals of the current connection.
     void emit_summary(record::Timestamp time) {
@@ -219,7 +219,7 @@ class Session {
         return totals;
     }
 
-    [[nodiscard]] const record::SessionStats& current() const { return reporter_.stats; }
+    [[nodiscard]] const record::SessionStats& connection_totals() const { return reporter_.stats; }
 
     [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
 
@@ -233,12 +233,12 @@ class Session {
     void read_datagram(record::Timestamp time, wire::Direction direction,
                        std::span<const std::byte> bytes, Workspace& workspace);
     /// Returns whether the datagram must wait, because its connection's protocol is not known yet.
-    [[nodiscard]] bool has_to_wait(std::span<const std::byte> bytes, Workspace& workspace);
+    [[nodiscard]] bool must_hold_datagram(std::span<const std::byte> bytes, Workspace& workspace);
     /// Begins the connection, if `change` reports a new one, and reads the held datagrams.
-    void read_held(ConnectionChange change, Workspace& workspace);
+    void read_held_datagrams(ConnectionChange change, Workspace& workspace);
     /// Reads the held datagrams although the protocol is not known yet. If they look like one side
     /// of a running connection, first begins that connection.
-    void stop_waiting(Workspace& workspace);
+    void stop_holding_datagrams(Workspace& workspace);
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();
     void check_server_silence(bool waits);
@@ -247,7 +247,7 @@ class Session {
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
     void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
-    [[nodiscard]] bool mark_if_mistaken(wire::MessageHeader& head);
+    [[nodiscard]] bool discard_mistaken_spec(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on_message(const wire::MessageHeader& head);
     /// Updates the session's state from a message of the server.

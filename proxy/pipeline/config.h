@@ -40,8 +40,8 @@ struct Config {
     sink::JsonOptions json{};
     /// Limit of message records per session and second; 0: unlimited.
     std::uint64_t message_bytes = 0;
-    bool limits_findings = false;                   ///< limit repeated findings (FindingLimit)
-    std::optional<filter::Filter> filter{};         ///< selects the written records
+    bool limits_findings = false;           ///< limit repeated findings (FindingRateLimiter)
+    std::optional<filter::Filter> filter{}; ///< selects the written records
     std::optional<filter::Filter> console_filter{}; ///< selects the records on the console
     /// Selects the datagrams in the written capture by their records.
     std::optional<filter::Filter> capture_filter{};

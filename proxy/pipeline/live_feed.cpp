@@ -125,7 +125,7 @@ constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
 } // namespace
 
-bool PageWorldFeed::select_server(const record::WorldRecord& world) {
+bool PageWorldFeed::select_shown_server(const record::WorldRecord& world) {
     if (world.server != server_) {
         const record::Timestamp since = world.head.time - shown_at_;
         const bool is_silent = since > kServerSilent || since < -kServerSilent;
@@ -142,7 +142,7 @@ bool PageWorldFeed::select_server(const record::WorldRecord& world) {
 
 void PageWorldFeed::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
-    if (found == nullptr || !feed_->interest.wants_world() || !select_server(**found)) {
+    if (found == nullptr || !feed_->interest.wants_world() || !select_shown_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
@@ -182,16 +182,16 @@ void PageWorldFeed::flush_to_page() {
     }
 }
 
-FindingContexts::FindingContexts(const snapshot::ObjectSet& objects)
+FindingContextCollector::FindingContextCollector(const snapshot::ObjectSet& objects)
     : json_{{.items = sink::ItemChoice::all, .objects = &objects}, lines_} {}
 
-std::string FindingContexts::to_json_line(const record::Record& record) {
+std::string FindingContextCollector::to_json_line(const record::Record& record) {
     json_.on_record(record);
     json_.flush();
     return std::exchange(lines_.text, {});
 }
 
-void FindingContexts::on_record(const record::Record& record) {
+void FindingContextCollector::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         on_snapshot(**snapshot);
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
@@ -203,7 +203,7 @@ void FindingContexts::on_record(const record::Record& record) {
     }
 }
 
-void FindingContexts::on_session(const record::SessionRecord& record) {
+void FindingContextCollector::on_session(const record::SessionRecord& record) {
     SessionState& state = sessions_[record.head.session];
     finish_context(record.head.session, state);
     state.last_valid.reset();
@@ -215,13 +215,13 @@ void FindingContexts::on_session(const record::SessionRecord& record) {
     state.session = to_json_line(&record);
 }
 
-void FindingContexts::on_map(const record::MapRecord& record) {
+void FindingContextCollector::on_map(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.map = to_json_line(&record);
     }
 }
 
-void FindingContexts::on_snapshot(const record::SnapshotRecord& record) {
+void FindingContextCollector::on_snapshot(const record::SnapshotRecord& record) {
     const auto found = sessions_.find(record.head.session);
     if (found == sessions_.end()) {
         return;
@@ -241,8 +241,8 @@ void FindingContexts::on_snapshot(const record::SnapshotRecord& record) {
     }
 }
 
-void FindingContexts::add_valid_snapshot(const record::SnapshotRecord& record,
-                                         SessionState& state) {
+void FindingContextCollector::add_valid_snapshot(const record::SnapshotRecord& record,
+                                                 SessionState& state) {
     OpenContext& open = *state.open;
     if (state.last_valid && record.previous) {
         const record::SnapshotRecord before{.head = state.last_valid->head,
@@ -258,13 +258,14 @@ void FindingContexts::add_valid_snapshot(const record::SnapshotRecord& record,
     append_line(open, open.since, to_json_line(&record));
 }
 
-void FindingContexts::append_line(OpenContext& open, std::string& to, const std::string& line) {
+void FindingContextCollector::append_line(OpenContext& open, std::string& to,
+                                          const std::string& line) {
     if (open.before.size() + open.since.size() + line.size() <= kMaxBytes) {
         to += line;
     }
 }
 
-void FindingContexts::on_finding(const record::FindingRecord& record) {
+void FindingContextCollector::on_finding(const record::FindingRecord& record) {
     constexpr std::string_view kFamily = "snapshot.";
     const auto found = sessions_.find(record.head.session);
     const record::FindingInfo& info = record::finding_info(record.id);
@@ -287,8 +288,8 @@ void FindingContexts::on_finding(const record::FindingRecord& record) {
     append_line(*state.open, state.open->since, to_json_line(&record));
 }
 
-web::FindingContext FindingContexts::make_context(std::uint32_t session,
-                                                  const SessionState& state) {
+web::FindingContext FindingContextCollector::make_context(std::uint32_t session,
+                                                          const SessionState& state) {
     const OpenContext& open = *state.open;
     return {.session = session,
             .tick = open.tick,
@@ -296,7 +297,7 @@ web::FindingContext FindingContexts::make_context(std::uint32_t session,
                                                          open.since)};
 }
 
-void FindingContexts::finish_context(std::uint32_t session, SessionState& state) {
+void FindingContextCollector::finish_context(std::uint32_t session, SessionState& state) {
     if (!state.open) {
         return;
     }
@@ -307,7 +308,7 @@ void FindingContexts::finish_context(std::uint32_t session, SessionState& state)
     state.open.reset();
 }
 
-void FindingContexts::copy_contexts_to(web::StatusView& view) const {
+void FindingContextCollector::copy_contexts_to(web::StatusView& view) const {
     view.finding_contexts.assign(contexts_.begin(), contexts_.end());
     for (const auto& [number, state] : sessions_) {
         if (state.open) {

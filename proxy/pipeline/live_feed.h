@@ -66,7 +66,7 @@ class PageTrafficCounter final : public inspect::Observer {
     const web::ViewerInterest* interest_;
     bool is_counting_ = false; ///< true if the current datagram is counted
     record::ByteLedger ledger_;
-    inspect::Attribution attribution_{ledger_};
+    inspect::ByteAttribution attribution_{ledger_};
 };
 
 /// Collects one worker's records for the viewers of the page. Does nothing while the page has no
@@ -118,10 +118,10 @@ class LiveFeed final : public record::RecordSink {
 
 /// Passes sessions' events to another sink. Drops snapshots while no viewer of the page looks at
 /// merged snapshots.
-class ViewedInputFilter final : public world::WorldInputSink {
+class UnviewedSnapshotFilter final : public world::WorldInputSink {
   public:
     /// `interest` and `to` must outlive this object.
-    ViewedInputFilter(const web::ViewerInterest& interest, world::WorldInputSink& to)
+    UnviewedSnapshotFilter(const web::ViewerInterest& interest, world::WorldInputSink& to)
         : interest_{&interest}, to_{&to} {}
 
     void on_input(const world::WorldInput& input) override {
@@ -150,7 +150,7 @@ class PageWorldFeed final : public record::RecordSink {
     void flush_to_page();
 
   private:
-    [[nodiscard]] bool select_server(const record::WorldRecord& world);
+    [[nodiscard]] bool select_shown_server(const record::WorldRecord& world);
     void write_line(const record::WorldRecord& world);
 
     web::PageFeed* feed_;
@@ -167,7 +167,7 @@ class PageWorldFeed final : public record::RecordSink {
 /// Stores the records around the latest findings about snapshots, from the last valid snapshot
 /// before a finding to the first one after it. With these records, the page can explain the
 /// findings. Between findings, only the head of each session's latest valid snapshot is stored.
-class FindingContexts final : public record::RecordSink {
+class FindingContextCollector final : public record::RecordSink {
   public:
     /// The limit of stored contexts. If it is exceeded, the oldest context is dropped.
     static constexpr std::size_t kMaxContexts = 16;
@@ -178,7 +178,7 @@ class FindingContexts final : public record::RecordSink {
     static constexpr record::Timestamp kMinInterval = 500'000'000;
 
     /// `objects` must outlive this object.
-    explicit FindingContexts(const snapshot::ObjectSet& objects);
+    explicit FindingContextCollector(const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 

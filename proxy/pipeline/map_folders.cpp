@@ -62,8 +62,8 @@ MapFolders::find_known_result(const inspect::MapAnnouncement& announcement) cons
     return known == kept_.end() ? nullptr : &known->second;
 }
 
-inspect::FoundMap MapFolders::keep(const inspect::MapAnnouncement& announcement,
-                                   std::vector<std::byte> bytes) {
+inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announcement,
+                                        std::vector<std::byte> bytes) {
     if (!map::is_valid_map_name(announcement.name)) {
         return {.status = inspect::MapStatus::name_invalid};
     }
@@ -152,9 +152,9 @@ void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::b
     });
     found.file = known != kept_.end()
                      ? known->second.file
-                     : inspect::make_charged(options_.memory,
-                                             std::vector<std::byte>{bytes.begin(), bytes.end()},
-                                             bytes.size());
+                     : inspect::make_shared_in_budget(
+                           options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
+                           bytes.size());
 }
 
 inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const std::string& what) {
@@ -176,7 +176,7 @@ inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const 
             return print_error(physics.error());
         }
         const std::size_t bytes = physics->memory_bytes();
-        found.physics = inspect::make_charged(options_.memory, *std::move(physics), bytes);
+        found.physics = inspect::make_shared_in_budget(options_.memory, *std::move(physics), bytes);
     }
     add_file_bytes(found, file->datafile().bytes());
     return found;

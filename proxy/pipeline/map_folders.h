@@ -39,8 +39,8 @@ class MapFolders final : public inspect::MapSource {
         : folders_{std::move(folders)}, options_{std::move(options)} {}
 
     [[nodiscard]] inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
-    [[nodiscard]] inspect::FoundMap keep(const inspect::MapAnnouncement& announcement,
-                                         std::vector<std::byte> bytes) override;
+    [[nodiscard]] inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
+                                              std::vector<std::byte> bytes) override;
     [[nodiscard]] inspect::FoundMap
     find_stored(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;

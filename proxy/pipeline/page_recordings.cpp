@@ -107,7 +107,7 @@ RecordingFolders::open_recording(std::string_view name) const {
     return nullptr;
 }
 
-std::uint64_t recorded_bytes(const std::filesystem::path& folder) {
+std::uint64_t recording_folder_bytes(const std::filesystem::path& folder) {
     std::uint64_t bytes = 0;
     each_recording(folder, [&](std::string_view /*name*/, const struct stat& found) {
         bytes += static_cast<std::uint64_t>(found.st_size);
@@ -129,15 +129,14 @@ std::string capture_name(record::Timestamp now) {
 
 PageRecordings::PageRecordings(PageRecordingOptions options, std::uint64_t max_bytes,
                                std::atomic<std::uint64_t>* progress)
-    : options_{std::move(options)}, max_bytes_{max_bytes}, files_{sink::FileQueue::WhenFull::refuse,
-                                                                  sink::FileQueue::kMaxQueueBytes,
-                                                                  progress} {}
+    : options_{std::move(options)}, max_bytes_{max_bytes},
+      files_{sink::FileQueue::FullQueuePolicy::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
 
 std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
     if (kind == web::RecordingKind::capture && !options_.captures) {
         return "a capture contains passwords and whispers, and this run may not show secrets";
     }
-    if (recorded_bytes(options_.demos.folder) >= max_bytes_) {
+    if (recording_folder_bytes(options_.demos.folder) >= max_bytes_) {
         return fmt::format("the recordings in {} take {} MiB or more; move some away first",
                            options_.demos.folder.string(), max_bytes_ >> 20U);
     }
@@ -226,7 +225,7 @@ void PageRecordings::stop_if_failed_or_full() {
     stop_after_write_error();
     const std::lock_guard lock{mutex_};
     if ((capture_since_ms_ || demos_since_ms_) &&
-        recorded_bytes(options_.demos.folder) >= max_bytes_) {
+        recording_folder_bytes(options_.demos.folder) >= max_bytes_) {
         stop_all(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),
                              max_bytes_ >> 20U));
     }
@@ -297,11 +296,11 @@ void PageRecorder::update(record::Timestamp now) {
     if (capture_) {
         block_buffer_.flush();
     }
-    const std::uint64_t unwritten = demos_.losses().unwritten();
+    const std::uint64_t unwritten = demos_.losses().num_unwritten();
     const std::uint64_t lost =
         block_buffer_.take_lost_count() + unwritten - std::exchange(counted_losses_, unwritten);
     if (lost != 0) {
-        recordings_->add_losses(lost);
+        recordings_->count_lost_blocks(lost);
     }
 }
 

@@ -56,7 +56,7 @@ class RecordingFolders {
 };
 
 /// Returns the total size of the recordings in this folder, in bytes.
-[[nodiscard]] std::uint64_t recorded_bytes(const std::filesystem::path& folder);
+[[nodiscard]] std::uint64_t recording_folder_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
     sink::DemoOptions demos{}; ///< options of demos; captures are written to the same folder
@@ -115,7 +115,7 @@ class PageRecordings {
     [[nodiscard]] sink::FileQueue& files() { return files_; }
 
     /// Counts blocks that a worker lost because the queue was full.
-    void add_losses(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
+    void count_lost_blocks(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
     /// Writes all queued data. Call this function after all workers have finished.
     void finish();

@@ -86,7 +86,7 @@ SessionCheckpoints read_checkpoints(int file) {
     return checkpoints;
 }
 
-WrittenRecords::WrittenRecords(const Config& config, const Outputs& outputs)
+RecordWriter::RecordWriter(const Config& config, const Outputs& outputs)
     : expectations_{config.expectations} {
     if (!config.expectations.empty()) {
         sinks_.add(expectations_);
@@ -107,19 +107,19 @@ WrittenRecords::WrittenRecords(const Config& config, const Outputs& outputs)
     sinks_.add(*lines, config.filter);
 }
 
-void WrittenRecords::end_session(const record::RecordHeader& head) {
+void RecordWriter::end_session(const record::RecordHeader& head) {
     if (finding_limit_) {
         finding_limit_->end_session(head);
     }
 }
 
-void WrittenRecords::flush() {
+void RecordWriter::flush() {
     if (json_) {
         json_->flush();
     }
 }
 
-void WrittenRecords::finish() {
+void RecordWriter::finish() {
     if (finding_limit_) {
         finding_limit_->finish();
     }
@@ -129,7 +129,7 @@ void WrittenRecords::finish() {
     flush();
 }
 
-void WrittenRecords::write_summary(const record::SummaryRecord& summary) {
+void RecordWriter::write_summary(const record::SummaryRecord& summary) {
     if (json_) {
         json_->on_record(&summary);
         json_->flush();
@@ -233,7 +233,7 @@ WorkerResult Pipeline::take_result() {
     result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->lost() : 0;
     result_.messages_left_out = written_.messages_left_out();
-    result_.flight = flight_ ? flight_->tally() : sink::FlightCounts{};
+    result_.flight = flight_ ? flight_->counts() : sink::FlightCounts{};
     return std::move(result_);
 }
 

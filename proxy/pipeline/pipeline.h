@@ -153,14 +153,14 @@ class DatagramForwarder final : public inspect::Observer {
 
 /// Writes the records of sessions or merged snapshots: checks the expectations, prints findings as
 /// text, and writes the JSON lines that pass the filter and the limits.
-class WrittenRecords final : public record::RecordSink {
+class RecordWriter final : public record::RecordSink {
   public:
     /// The objects that `config` and `outputs` point to must outlive this object.
-    WrittenRecords(const Config& config, const Outputs& outputs);
+    RecordWriter(const Config& config, const Outputs& outputs);
 
     void on_record(const record::Record& record) override { sinks_.on_record(record); }
 
-    /// Tells the FindingLimit that a session has ended.
+    /// Tells the FindingRateLimiter that a session has ended.
     void end_session(const record::RecordHeader& head);
     /// Passes collected JSON lines to the output.
     void flush();
@@ -173,7 +173,7 @@ class WrittenRecords final : public record::RecordSink {
     /// Returns the expectations with their results so far.
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    /// Returns the number of message records that the MessageLimit left out.
+    /// Returns the number of message records that the MessageRateLimiter left out.
     [[nodiscard]] std::uint64_t messages_left_out() const {
         return message_limit_ ? message_limit_->left_out() : 0;
     }
@@ -181,8 +181,8 @@ class WrittenRecords final : public record::RecordSink {
   private:
     filter::Expectations expectations_;
     std::optional<sink::JsonLines> json_;
-    std::optional<sink::MessageLimit> message_limit_;
-    std::optional<sink::FindingLimit> finding_limit_;
+    std::optional<sink::MessageRateLimiter> message_limit_;
+    std::optional<sink::FindingRateLimiter> finding_limit_;
     RecordFanout sinks_;
 };
 
@@ -199,7 +199,7 @@ class Pipeline {
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 
-    [[nodiscard]] WrittenRecords& written_records() { return written_; }
+    [[nodiscard]] RecordWriter& written_records() { return written_; }
 
     /// Returns the flight recorder; null if it is not enabled.
     [[nodiscard]] sink::FlightRecorder* flight_recorder() { return flight_ ? &*flight_ : nullptr; }
@@ -222,13 +222,13 @@ class Pipeline {
 
     WorkerResult result_;
     inspect::Observers observers_;
-    inspect::Attribution attribution_{result_.ledger};
+    inspect::ByteAttribution attribution_{result_.ledger};
     std::deque<DatagramForwarder> datagrams_; ///< one for each sink that receives datagrams
     RecordFanout sinks_; ///< all sinks of records; each record passes them in this order
-    WrittenRecords written_;
+    RecordWriter written_;
     SnapshotRemover without_snapshots_{written_};
     std::optional<web::StatusCollector> live_;
-    std::optional<FindingContexts> contexts_;
+    std::optional<FindingContextCollector> contexts_;
     std::optional<LiveFeed> feed_;
     std::optional<sink::DemoSink> demos_;
     std::optional<sink::CaptureSink> capture_;

@@ -16,7 +16,7 @@ void log_reopening_error(sink::OutputFile& file) {
     }
 }
 
-void LiveOutput::log_changes() {
+void QueuedOutputFile::log_changes() {
     sink::OutputFile& file = *target_;
     if (const auto cut = file.take_removed_end(); cut.bytes != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
@@ -24,7 +24,7 @@ void LiveOutput::log_changes() {
                      cut.units == 0
                          ? ""
                          : ", which held at least " +
-                               record::counted(cut.units, "whole record[s] or packet[s]"));
+                               record::count_with_noun(cut.units, "whole record[s] or packet[s]"));
     }
     if (const auto jump = file.take_clock_jump(); jump != 0) {
         spdlog::warn(
@@ -47,14 +47,14 @@ void LiveOutput::log_changes() {
     }
 }
 
-std::uint64_t LiveOutput::finish() {
+std::uint64_t QueuedOutputFile::finish() {
     target_->stop_waiting();
     queue_.finish();
     log_changes();
     return queue_.dropped() + target_->lost();
 }
 
-void RecordOutputs::open(const BusTarget& bus, LiveOutput* file,
+void RecordOutputs::open(const BusTarget& bus, QueuedOutputFile* file,
                          std::atomic<std::uint64_t>& progress) {
     file_ = file;
     if (bus.output == nullptr) {
@@ -97,7 +97,7 @@ std::uint64_t RecordOutputs::finish() {
 }
 
 void FileQueues::open(const Config& config, Outputs& outputs) {
-    constexpr auto kFull = sink::FileQueue::WhenFull::refuse;
+    constexpr auto kFull = sink::FileQueue::FullQueuePolicy::refuse;
     constexpr std::size_t kMost = sink::FileQueue::kMaxQueueBytes;
     if (config.demos) {
         outputs.files = &files_.emplace(kFull, kMost, progress_);
@@ -112,7 +112,7 @@ void FileQueues::open(const Config& config, Outputs& outputs) {
 }
 
 void FileQueues::log_files() {
-    while (const auto written = flight_ ? flight_->take_written() : std::nullopt) {
+    while (const auto written = flight_ ? flight_->take_written_path() : std::nullopt) {
         spdlog::info("flight recorder: wrote {}", *written);
     }
     for (auto* const files : {&files_, &flight_}) {
@@ -137,10 +137,10 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
-    const std::uint64_t missing = losses.unwritten() + files_->lost();
+    const std::uint64_t missing = losses.num_unwritten() + files_->lost();
     if (missing != 0) {
         spdlog::error("demos are incomplete; {} could not be written",
-                      record::counted(files_->lost(), "block[s]"));
+                      record::count_with_noun(files_->lost(), "block[s]"));
     }
     return missing;
 }
@@ -152,11 +152,12 @@ void FileQueues::finish_flight(const sink::FlightCounts& tally) {
     flight_->finish();
     log_files();
     spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
-                 record::counted(flight_->created(), "capture[s]"),
-                 record::counted(tally.held_back, "finding[s] [is|are]"));
+                 record::count_with_noun(flight_->created(), "capture[s]"),
+                 record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
     if (tally.lost + flight_->lost() != 0) {
-        spdlog::warn("its captures lack {} and {}", record::counted(tally.lost, "datagram[s]"),
-                     record::counted(flight_->lost(), "block[s]"));
+        spdlog::warn("its captures lack {} and {}",
+                     record::count_with_noun(tally.lost, "datagram[s]"),
+                     record::count_with_noun(flight_->lost(), "block[s]"));
     }
 }
 

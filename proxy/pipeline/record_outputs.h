@@ -14,11 +14,12 @@ namespace tw::pipeline {
 void log_reopening_error(sink::OutputFile& file);
 
 /// An output file for records or a capture, with its queue. Logs the state of both.
-class LiveOutput {
+class QueuedOutputFile {
   public:
     /// Logs how many bytes were cut off the file when it was opened. `makers`, `progress`: see
     /// QueuedOutput. `target` must outlive this object.
-    LiveOutput(sink::OutputFile& target, unsigned makers, std::atomic<std::uint64_t>* progress)
+    QueuedOutputFile(sink::OutputFile& target, unsigned makers,
+                     std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {
         log_changes();
     }
@@ -50,7 +51,7 @@ struct BusTarget {
 class RecordOutputs {
   public:
     /// Sets the outputs, which must outlive this object. `bus.output` and `file` may be null.
-    void open(const BusTarget& bus, LiveOutput* file, std::atomic<std::uint64_t>& progress);
+    void open(const BusTarget& bus, QueuedOutputFile* file, std::atomic<std::uint64_t>& progress);
 
     /// Returns the output for the records' JSON lines; null without bus and file.
     [[nodiscard]] sink::Output* line_output();
@@ -66,10 +67,10 @@ class RecordOutputs {
     [[nodiscard]] std::uint64_t finish();
 
   private:
-    LiveOutput* file_ = nullptr;
-    std::optional<LiveOutput> bus_;
+    QueuedOutputFile* file_ = nullptr;
+    std::optional<QueuedOutputFile> bus_;
     std::function<record::BusTotals()> bus_totals_;
-    std::optional<sink::TeeOutput> both_;
+    std::optional<sink::DuplicatingOutput> both_;
 };
 
 /// The queues through which demos, flight recordings and page recordings are written. Logs their

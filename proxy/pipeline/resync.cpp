@@ -18,9 +18,9 @@ constexpr record::Timestamp kMinInterval =
 
 } // namespace
 
-static_assert(relay::Resync::kNothing == wire::kNoSnapshot);
+static_assert(relay::ResyncFunctions::kNothing == wire::kNoSnapshot);
 
-relay::Resync make_game_resync() {
+relay::ResyncFunctions make_resync_functions() {
     // creates the table now instead of during the first request
     std::ignore = wire::message_table();
     return {.rewrite = wire::rewrite_acknowledgement, .find_answer = wire::find_full_snapshot_tick};
@@ -41,7 +41,7 @@ void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestam
     }
 }
 
-std::optional<std::uint32_t> ResyncLimiter::accept_request(std::string_view request) {
+std::optional<std::uint32_t> ResyncLimiter::session_of_request(std::string_view request) {
     std::uint32_t session = 0;
     const char* const end = request.data() + request.size();
     const auto [read, error] = std::from_chars(request.data(), end, session);

@@ -14,7 +14,7 @@ namespace tw::pipeline {
 
 /// Returns the functions with which the relay makes a game server send a full snapshot (see
 /// wire::acknowledge). The relay itself does not know the game's format.
-[[nodiscard]] relay::Resync make_game_resync();
+[[nodiscard]] relay::ResyncFunctions make_resync_functions();
 
 /// Requests full snapshots for sessions whose snapshots cannot be decoded because a base snapshot
 /// was lost. Used by one worker.
@@ -48,7 +48,7 @@ class ResyncLimiter {
 
     /// Returns the session that a request contains; nullopt if the text is invalid or the limit is
     /// reached.
-    [[nodiscard]] std::optional<std::uint32_t> accept_request(std::string_view request);
+    [[nodiscard]] std::optional<std::uint32_t> session_of_request(std::string_view request);
 
   private:
     unsigned left_ = kMaxPerSecond;

@@ -60,7 +60,7 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
       pipeline_{config,
                 outputs,
-                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input_of(index),
+                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input_sink_of(index),
                 maps,
                 session_numbers,
                 index},
@@ -143,7 +143,7 @@ void Worker::do_due_work(base::Clock::time_point now) {
     }
     if (board_ != nullptr && needs_publish_ && now - published_ >= kPublishInterval) {
         published_ = now;
-        publish_state();
+        publish_status_view();
     }
     if (report_wanted_.exchange(false)) {
         inspector_.emit_summaries(base::now_utc());
@@ -166,7 +166,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
     return due;
 }
 
-void Worker::publish_state() {
+void Worker::publish_status_view() {
     pipeline_.fill_status(view_);
     // Fails while a reader uses the slot, and is repeated later.
     needs_publish_ = !board_->try_publish(index_, view_);
@@ -187,9 +187,10 @@ void Worker::open_session(const relay::Event& event) {
             restored_.insert(event.session);
         }
     }
-    inspector_.on_open(event.session, event.time,
-                       record::shown_client(base::to_string(event.client), config_->pseudonym_key),
-                       base::to_string(event.server), std::move(checkpoint), server_name(event));
+    inspector_.on_open(
+        event.session, event.time,
+        record::client_address_text(base::to_string(event.client), config_->pseudonym_key),
+        base::to_string(event.server), std::move(checkpoint), server_name(event));
 }
 
 void Worker::close_session(const relay::Event& event) {

@@ -73,7 +73,7 @@ class Worker {
     void do_due_work(base::Clock::time_point now);
     [[nodiscard]] base::Clock::time_point next_due_time(base::Clock::time_point now) const;
     void handle_event(const relay::Event& event);
-    void publish_state();
+    void publish_status_view();
     [[nodiscard]] std::string_view server_name(const relay::Event& event) const;
     void open_session(const relay::Event& event);
     void close_session(const relay::Event& event);
@@ -101,7 +101,7 @@ class Worker {
     base::Clock::time_point flushed_;
     base::Clock::time_point published_;
     bool needs_flush_ = false;  ///< events were read since the last flush
-    bool needs_publish_ = true; ///< events were read since the last publish_state()
+    bool needs_publish_ = true; ///< events were read since the last publish_status_view()
     std::atomic<bool> ending_{false};
     std::atomic<bool> report_wanted_{false};
     std::atomic<bool> flight_wanted_{false};

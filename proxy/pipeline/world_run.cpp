@@ -105,7 +105,7 @@ constexpr std::chrono::milliseconds kRoundPause{20};
 constexpr std::chrono::milliseconds kPagePause{5};
 /// How long a tick waits for late snapshots if only the page shows merged snapshots. The wait is
 /// short, because it does no harm if a tee is missing on the page for a moment.
-constexpr world::WaitTicks kPageWaitTicks{.least = 0, .most = 2};
+constexpr world::MergeDelay kPageWaitTicks{.least = 0, .most = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval at which queues are emptied while the page has no viewers.
 constexpr std::chrono::milliseconds kIdleInterval{1000};
@@ -115,7 +115,7 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 WorldThread::WorldThread(const Config& config, const Outputs& outputs)
     : written_{config, config.makes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
-              config.makes_worlds() ? world::WaitTicks{} : kPageWaitTicks,
+              config.makes_worlds() ? world::MergeDelay{} : kPageWaitTicks,
               world::WorldMerger::memory_share(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
@@ -132,7 +132,7 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
         }
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
-        sources_.push_back(std::make_unique<Source>());
+        sources_.push_back(std::make_unique<WorkerInputs>());
         if (page_interest_ != nullptr) {
             sources_.back()->watched.emplace(*page_interest_, *sources_.back()->queue);
         }
@@ -140,8 +140,8 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
     thread_ = std::thread{[this] { run(); }};
 }
 
-world::WorldInputSink& WorldThread::input_of(unsigned worker) {
-    Source& source = *sources_[worker];
+world::WorldInputSink& WorldThread::input_sink_of(unsigned worker) {
+    WorkerInputs& source = *sources_[worker];
     return source.watched ? static_cast<world::WorldInputSink&>(*source.watched) : *source.queue;
 }
 
@@ -176,7 +176,7 @@ void WorldThread::merge_input(WorldQueue::Batch& batch) {
 
 void WorldThread::merge_inputs(bool all) {
     while (true) {
-        Source* first = nullptr;
+        WorkerInputs* first = nullptr;
         auto until = std::numeric_limits<record::Timestamp>::max();
         for (const auto& source : sources_) {
             if (source->batch.empty()) {
@@ -215,7 +215,7 @@ void WorldThread::run() {
             if (ending) {
                 break;
             }
-            pause();
+            wait_for_inputs();
         }
     }
     do {
@@ -225,7 +225,7 @@ void WorldThread::run() {
     written_.finish();
 }
 
-void WorldThread::pause() {
+void WorldThread::wait_for_inputs() {
     if (page_interest_ != nullptr && !page_interest_->wants_world()) {
         page_interest_->wait_for_world_viewer(kIdleInterval);
     } else {
@@ -247,7 +247,7 @@ void WorldThread::finish() {
             dropped != 0 && page_interest_ == nullptr) {
             spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
                          "be merged",
-                         record::counted(dropped, "snapshot[s] [is|are]"));
+                         record::count_with_noun(dropped, "snapshot[s] [is|are]"));
         }
     }
 }

@@ -104,9 +104,9 @@ class WorldThread {
     WorldThread& operator=(const WorldThread&) = delete;
 
     /// Returns the sink for a worker's decoded data.
-    [[nodiscard]] world::WorldInputSink& input_of(unsigned worker);
+    [[nodiscard]] world::WorldInputSink& input_sink_of(unsigned worker);
 
-    /// Returns the queue that input_of(worker) fills.
+    /// Returns the queue that input_sink_of(worker) fills.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
 
     /// Merges the inputs that are still queued. Call this function after all workers have finished.
@@ -119,11 +119,11 @@ class WorldThread {
     [[nodiscard]] WorkerResult take_result() const;
 
   private:
-    struct Source {
+    struct WorkerInputs {
         std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
         /// Filters inputs that are added to the queue; used if only the page shows merged
         /// snapshots.
-        std::optional<ViewedInputFilter> watched{};
+        std::optional<UnviewedSnapshotFilter> watched{};
         WorldQueue::Batch batch{};
         record::Timestamp until = 0; ///< no further input of the queue has an earlier time
     };
@@ -135,16 +135,16 @@ class WorldThread {
     /// inputs for which a worker may still send an earlier one.
     void merge_inputs(bool all);
     [[nodiscard]] bool fetch_inputs();
-    void pause();
+    void wait_for_inputs();
 
-    WrittenRecords written_; ///< unused if only the page shows merged snapshots
+    RecordWriter written_; ///< unused if only the page shows merged snapshots
     std::optional<sink::WorldDemo> demos_;
     std::optional<PageWorldFeed> page_;
     /// Wakes the thread when a viewer appears. Null if merged snapshots are also written.
     web::ViewerInterest* page_interest_ = nullptr;
     RecordFanout sinks_;
     world::WorldMerger merger_;
-    std::vector<std::unique_ptr<Source>> sources_;
+    std::vector<std::unique_ptr<WorkerInputs>> sources_;
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

@@ -221,7 +221,7 @@ Confinement confine(const ConfinedAccess& permissions) {
     return confinement;
 }
 
-Confinement possible_confinement() {
+Confinement supported_confinement() {
     return {.no_new_privileges = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) >= 0,
             .seccomp = !kSanitized && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0,
             .landlock = landlock_version()};

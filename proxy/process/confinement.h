@@ -36,7 +36,7 @@ void drop_privileges();
 [[nodiscard]] Confinement confine(const ConfinedAccess& permissions);
 
 /// Returns the restrictions that confine() can put in force on this system.
-[[nodiscard]] Confinement possible_confinement();
+[[nodiscard]] Confinement supported_confinement();
 
 /// Returns text: "no new privileges, seccomp, Landlock 7, 2048 MiB of memory", or "nothing".
 [[nodiscard]] std::string describe(const Confinement& confinement);

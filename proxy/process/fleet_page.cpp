@@ -125,8 +125,8 @@ std::string ServerPageUrls::url_of(std::string_view server) const {
     return page;
 }
 
-FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
-                                                   const filter::RecordLineHead& head) {
+FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
+                                                         const filter::RecordLineHead& head) {
     const auto known = servers_.find(name);
     if (known != servers_.end()) {
         return &known->second;
@@ -142,8 +142,8 @@ FleetBoard::Server* FleetBoard::find_or_add_server(std::string_view name,
     return &servers_[std::string{name}];
 }
 
-web::SessionView* FleetBoard::find_session(Server& server, const RecordSender& from,
-                                           const filter::RecordLineHead& head) {
+web::SessionView* FleetOverview::find_session(Server& server, const RecordSender& from,
+                                              const filter::RecordLineHead& head) {
     const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
     return found == server.sessions.end() ? nullptr : &found->second;
 }
@@ -151,7 +151,7 @@ web::SessionView* FleetBoard::find_session(Server& server, const RecordSender& f
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
 /// not have been recorded. Does nothing for a known run, because two runs at the same time may use
 /// the same server name.
-void FleetBoard::add_run(Server& server, std::string_view run) {
+void FleetOverview::add_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
     }
@@ -162,8 +162,8 @@ void FleetBoard::add_run(Server& server, std::string_view run) {
     server.runs.emplace_back(run);
 }
 
-void FleetBoard::add_record_line(const RecordSender& from, std::string_view line,
-                                 std::int64_t now_ms) {
+void FleetOverview::add_record_line(const RecordSender& from, std::string_view line,
+                                    std::int64_t now_ms) {
     const auto head = filter::read_line_head(line);
     if (!head) {
         return;
@@ -187,8 +187,8 @@ void FleetBoard::add_record_line(const RecordSender& from, std::string_view line
     }
 }
 
-void FleetBoard::add_record(const RecordSender& from, Server& server,
-                            const filter::RecordLineHead& head, std::string_view line) {
+void FleetOverview::add_record(const RecordSender& from, Server& server,
+                               const filter::RecordLineHead& head, std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
     if (error || !value.is_object()) {
@@ -212,8 +212,8 @@ void FleetBoard::add_record(const RecordSender& from, Server& server,
     }
 }
 
-void FleetBoard::update_session(const RecordSender& from, Server& server,
-                                const filter::RecordLineHead& head, const Object& record) {
+void FleetOverview::update_session(const RecordSender& from, Server& server,
+                                   const filter::RecordLineHead& head, const Object& record) {
     const SessionKey key{from.run, number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
@@ -235,8 +235,8 @@ void FleetBoard::update_session(const RecordSender& from, Server& server,
     view.opened_ms = view.opened_ms == 0 ? filter::unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetBoard::add_finding(const RecordSender& from, Server& server,
-                             const filter::RecordLineHead& head, const Object& record) {
+void FleetOverview::add_finding(const RecordSender& from, Server& server,
+                                const filter::RecordLineHead& head, const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
         return;
@@ -258,7 +258,7 @@ void FleetBoard::add_finding(const RecordSender& from, Server& server,
     }
     if (*id == record::FindingId::snapshot_explained) {
         web::replace_finding_line(recent_findings_,
-                                  with_server(record::describe_explained(finding)));
+                                  with_server(record::describe_explained_mismatch(finding)));
         return;
     }
     if (severity == record::Severity::info) {
@@ -275,11 +275,11 @@ void FleetBoard::add_finding(const RecordSender& from, Server& server,
                                 .session = finding.head.session,
                                 .tick = finding.tick,
                                 .severity = std::string{record::severity_name(severity)},
-                                .text = with_server(record::describe(finding))});
+                                .text = with_server(record::describe_finding(finding))});
 }
 
-void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& head,
-                                const Object& record) {
+void FleetOverview::update_silence(Server& server, const filter::RecordLineHead& head,
+                                   const Object& record) {
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
         server.silence = {.since_ms = filter::unix_ms(head.time) -
@@ -288,8 +288,8 @@ void FleetBoard::update_silence(Server& server, const filter::RecordLineHead& he
     }
 }
 
-void FleetBoard::add_server_view(const std::string& name, const Server& server,
-                                 web::RunState& state) {
+void FleetOverview::add_server_view(const std::string& name, const Server& server,
+                                    web::RunState& state) {
     const auto is_connected = [](const auto& each) { return each.second.connected; };
     web::ServerState& shown = state.servers.emplace_back();
     shown.name = name;
@@ -305,8 +305,8 @@ void FleetBoard::add_server_view(const std::string& name, const Server& server,
 }
 
 /// Adds up to `most` of the sessions in `open` to the view, those of players first.
-void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                               web::StatusView& view) {
+void FleetOverview::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+                                  web::StatusView& view) {
     view.sessions_open = open.size();
     std::stable_partition(open.begin(), open.end(),
                           [](const auto* each) { return each->connected; });
@@ -315,8 +315,8 @@ void FleetBoard::fill_sessions(std::vector<const web::SessionView*> open, std::s
                            [](const auto* each) { return *each; });
 }
 
-void FleetBoard::fill_state(web::RunState& state, const ServerPageUrls& pages,
-                            std::string_view chosen) const {
+void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& pages,
+                                   std::string_view chosen) const {
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
         add_server_view(name, server, state);
@@ -377,13 +377,13 @@ void FleetPage::log_address(const web::HttpAddress& where) const {
                  page.reads_freely
                      ? ""
                      : fmt::format("#token={} (without the token it shows nothing)",
-                                   options_.token.text_for_log(options_.log_is_private)));
+                                   options_.token.shell_text_for_log(options_.log_is_private)));
     if (page.is_open) {
         spdlog::warn("anyone who can reach the page sees the players' names and addresses");
     }
 }
 
-void FleetPage::add(const RecordSender& from, std::string_view line) {
+void FleetPage::add_record_line(const RecordSender& from, std::string_view line) {
     if (!filter::is_valid_record(line)) {
         return; // another program also publishes to the stream
     }
@@ -421,7 +421,7 @@ web::RunState FleetPage::state(std::string_view server) const {
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
     state.stream = web::StreamState{.name = stream_.name, .trouble = delay_reason_};
-    board_.fill_state(state, stream_.pages, server);
+    board_.fill_run_state(state, stream_.pages, server);
     state.http_connections_rejected = admin_.server().rejected_connections();
     return state;
 }

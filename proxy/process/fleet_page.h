@@ -43,7 +43,7 @@ struct RecordSender {
 };
 
 /// The sessions, players and findings of many servers, derived from their record lines.
-class FleetBoard {
+class FleetOverview {
   public:
     /// The most servers. Records of further servers are only counted.
     static constexpr std::size_t kMaxServers = 4096;
@@ -60,8 +60,8 @@ class FleetBoard {
     /// Sets the servers, findings, record count and sessions in `state`. `chosen`: the server whose
     /// sessions are included; empty: the sessions of all servers, up to
     /// web::StatusView::kMaxSessions.
-    void fill_state(web::RunState& state, const ServerPageUrls& pages,
-                    std::string_view chosen = {}) const;
+    void fill_run_state(web::RunState& state, const ServerPageUrls& pages,
+                        std::string_view chosen = {}) const;
 
   private:
     /// The id of a run and the number of a session in that run.
@@ -133,7 +133,7 @@ class FleetPage {
 
     /// Adds a record line to the page. Like the functions below, must be called by one thread only,
     /// and never waits for viewers.
-    void add(const RecordSender& from, std::string_view line);
+    void add_record_line(const RecordSender& from, std::string_view line);
     /// Passes the added lines to the page's log. If the page is not ready, the next call passes
     /// them.
     void flush_to_page();
@@ -153,7 +153,7 @@ class FleetPage {
     const wire::ModDescription* mod_;
     std::int64_t started_ms_;
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_
-    FleetBoard board_;
+    FleetOverview board_;
     std::string delay_reason_ = "not reached yet";
     web::ViewerBatch batch_; ///< used only by the thread that calls add()
     web::PageFeed feed_{1};

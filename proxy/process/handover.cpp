@@ -66,7 +66,7 @@ bool contains(const std::vector<ServerIndex>& servers, ServerIndex server) {
 
 } // namespace
 
-HandoverGiver::HandoverGiver(Parts parts, TakeoverSocket takeover_socket)
+HandoverGiver::HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket)
     : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)}, asked_{*parts_.io},
       messages_{*parts_.io}, deadline_{*parts_.io} {}
 
@@ -104,7 +104,7 @@ void HandoverGiver::on_connection() {
     if (!asker) {
         return;
     }
-    if (!asker->is_trusted() || asker->is_peer(parts_.now().observer_process)) {
+    if (!asker->is_trusted() || asker->is_peer_process(parts_.now().observer_process)) {
         spdlog::warn("rejected a takeover by a process that lacks permission");
         return;
     }
@@ -150,7 +150,7 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
         if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
             handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
-            hand_over(read<TakeoverSelection>(message).servers);
+            hand_over_servers(read<TakeoverSelection>(message).servers);
         } else {
             abort_handover(kUnexpected);
         }
@@ -170,7 +170,7 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
             fmt::format("the running twscope uses takeover version {}, the new one version {}: "
                         "restart it once",
                         TakeoverHello::kVersion, hello.version));
-    } else if (const auto why = reason_against_pseudonyms(hello.example_client); !why.empty()) {
+    } else if (const auto why = find_pseudonym_problem(hello.example_client); !why.empty()) {
         reject_takeover(why);
     } else {
         send_offer();
@@ -180,7 +180,7 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
 /// Returns why a new relay whose observer shows kExampleClient like this must not take over:
 /// records of the sessions that continue would tie addresses to pseudonyms. Returns an empty text
 /// if the new relay may take over.
-std::string_view HandoverGiver::reason_against_pseudonyms(std::string_view example_client) const {
+std::string_view HandoverGiver::find_pseudonym_problem(std::string_view example_client) const {
     const std::string_view own = parts_.example_client;
     if (own.empty() || example_client.empty() || own == example_client) {
         return {};
@@ -206,7 +206,7 @@ void HandoverGiver::send_offer() {
         const auto listening = relay.listening_sockets(server.number);
         server.listening_sockets = static_cast<std::uint32_t>(listening.size());
         server.server = relay.server_endpoint(server.number);
-        server.former = relay.former_servers(server.number);
+        server.former = relay.former_server_addresses(server.number);
         server.mode = relay.client_address(server.number);
         for (const auto& endpoint : relay.listen_endpoints(server.number)) {
             server.listen.push_back(base::endpoint_from(endpoint.data()));
@@ -224,7 +224,7 @@ void HandoverGiver::send_offer() {
 }
 
 /// Returns why these servers cannot be handed over; empty if they can be handed over.
-std::string HandoverGiver::reason_against(const std::vector<ServerIndex>& wanted) const {
+std::string HandoverGiver::find_handover_problem(const std::vector<ServerIndex>& wanted) const {
     if (!std::ranges::equal(parts_.now().servers, offered_, {}, &TakeoverServer::number,
                             &TakeoverServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
@@ -238,9 +238,9 @@ std::string HandoverGiver::reason_against(const std::vector<ServerIndex>& wanted
                : "the new one requested no server, or one that it was not offered";
 }
 
-void HandoverGiver::hand_over(const std::vector<ServerIndex>& wanted) {
+void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
     deadline_.cancel();
-    if (const std::string why = reason_against(wanted); !why.empty()) {
+    if (const std::string why = find_handover_problem(wanted); !why.empty()) {
         reject_takeover(why);
         return;
     }
@@ -269,7 +269,7 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
     if (!parts_.relay->pause(kGiveTime)) {
         return false;
     }
-    auto [state, sockets] = parts_.relay->handover(wanted);
+    auto [state, sockets] = parts_.relay->handover_state(wanted);
     ended_sessions_ = parts_.relay->num_sessions() -
                       static_cast<std::size_t>(std::ranges::count_if(
                           state.sessions, &relay::SessionState::counts_against_limit));
@@ -301,7 +301,7 @@ std::string_view HandoverGiver::await_forwarding() {
 /// Must be called when the new relay forwards. Logs which servers and how many sessions end.
 void HandoverGiver::finish() {
     stage_ = Stage::gone;
-    takeover_socket_.keep_file();
+    takeover_socket_.keep_socket_file();
     std::vector<std::string_view> names;
     for (const TakeoverServer& server : offered_) {
         if (contains(let_go_, server.number)) {
@@ -310,7 +310,7 @@ void HandoverGiver::finish() {
     }
     if (!names.empty()) {
         spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
-                     record::counted(ended_sessions_, "session[s] [ends|end]"));
+                     record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
     }
     parts_.given();
 }
@@ -379,8 +379,9 @@ void check_same(const relay::Relay& relay, const HandoverTaker::TakenServer& tak
 TakeoverLink ask(const std::filesystem::path& file) {
     auto link = TakeoverSocket::connect(file);
     if (!link) {
-        throw NoTakeoverPeer{fmt::format("there is no running twscope to take over from ({}: {})",
-                                         file.string(), std::system_category().message(errno))};
+        throw NoTakeoverPeerError{
+            fmt::format("there is no running twscope to take over from ({}: {})", file.string(),
+                        std::system_category().message(errno))};
     }
     if (!link->is_trusted()) {
         throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
@@ -428,7 +429,7 @@ TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
         throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
     if (message->kind == TakeoverMessage::busy) {
-        throw NoTakeoverPeer{"another takeover from the running twscope is in progress"};
+        throw NoTakeoverPeerError{"another takeover from the running twscope is in progress"};
     }
     if (message->kind == TakeoverMessage::refusal) {
         throw HandoverError{
@@ -504,7 +505,7 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
         check_same(relay, each);
         auto servers = each.from->former;
         servers.push_back(each.from->server);
-        relay.set_former_servers(std::move(servers), each.number);
+        relay.set_former_server_addresses(std::move(servers), each.number);
         selection.servers.push_back(each.from->number);
     }
     listening_.clear(); // closes the sockets of servers that are not continued
@@ -518,10 +519,10 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
         throw HandoverError{"the running twscope handed over other servers"};
     }
     for (relay::ServerState& server : state.relay.servers) {
-        server.server = own_number_of(server.server);
+        server.server = own_server_number_of(server.server);
     }
     for (relay::SessionState& session : state.relay.sessions) {
-        session.server = own_number_of(session.server);
+        session.server = own_server_number_of(session.server);
     }
     relay.take_over(state.relay, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
@@ -531,7 +532,7 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     return state;
 }
 
-ServerIndex HandoverTaker::own_number_of(ServerIndex there) const {
+ServerIndex HandoverTaker::own_server_number_of(ServerIndex there) const {
     const auto found = std::ranges::find_if(
         taken_, [there](const TakenServer& each) { return each.from->number == there; });
     if (found == taken_.end()) {
@@ -561,7 +562,7 @@ std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     return left;
 }
 
-void HandoverTaker::log_changes(const relay::Relay& relay, unsigned threads) const {
+void HandoverTaker::log_takeover_changes(const relay::Relay& relay, unsigned threads) const {
     // new servers have listening sockets in all threads
     std::size_t sets = taken_.size() < relay.next_server_index() ? threads : 0;
     for (const auto& [there, number, host] : taken_) {

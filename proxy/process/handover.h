@@ -38,7 +38,7 @@ class HandoverGiver {
         std::uint32_t numbered_sessions = 0; ///< see SharedBlock::numbered_sessions
     };
 
-    struct Parts {
+    struct Dependencies {
         boost::asio::io_context* io;
         relay::Relay* relay;
         std::function<RunState()> now;
@@ -47,7 +47,7 @@ class HandoverGiver {
         std::string example_client{}; ///< see TakeoverHello::example_client
     };
 
-    HandoverGiver(Parts parts, TakeoverSocket takeover_socket);
+    HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket);
 
     /// Starts to accept takeover requests.
     void start();
@@ -81,10 +81,11 @@ class HandoverGiver {
     void on_message();
     void handle_message(const TakeoverLink::Message& message);
     void handle_greeting(std::span<const std::byte> greeting);
-    [[nodiscard]] std::string_view reason_against_pseudonyms(std::string_view example_client) const;
+    [[nodiscard]] std::string_view find_pseudonym_problem(std::string_view example_client) const;
     void send_offer();
-    void hand_over(const std::vector<relay::ServerIndex>& wanted);
-    [[nodiscard]] std::string reason_against(const std::vector<relay::ServerIndex>& wanted) const;
+    void hand_over_servers(const std::vector<relay::ServerIndex>& wanted);
+    [[nodiscard]] std::string
+    find_handover_problem(const std::vector<relay::ServerIndex>& wanted) const;
     [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
                                   TakeoverLink::Time held_at);
     [[nodiscard]] std::string_view await_forwarding();
@@ -93,7 +94,7 @@ class HandoverGiver {
     void abort_handover(std::string_view why);
     void set_deadline(std::chrono::milliseconds patience);
 
-    Parts parts_;
+    Dependencies parts_;
     TakeoverSocket takeover_socket_;
     boost::asio::posix::stream_descriptor asked_;
     boost::asio::posix::stream_descriptor messages_;
@@ -106,7 +107,7 @@ class HandoverGiver {
 };
 
 /// Thrown if no relay runs that can be taken over now. what() is one line for the user.
-class NoTakeoverPeer : public std::runtime_error {
+class NoTakeoverPeerError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
@@ -117,7 +118,7 @@ class NoTakeoverPeer : public std::runtime_error {
 class HandoverTaker {
   public:
     /// Connects to the running relay and receives its offer. `example_client`: see TakeoverHello.
-    /// Errors: NoTakeoverPeer; relay::HandoverError.
+    /// Errors: NoTakeoverPeerError; relay::HandoverError.
     explicit HandoverTaker(std::filesystem::path file, std::string example_client = {});
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
@@ -181,11 +182,11 @@ class HandoverTaker {
     [[nodiscard]] std::optional<EndReport> receive_end_report();
 
     /// Logs changes by a takeover: moved servers, ended servers, and threads without sockets.
-    void log_changes(const relay::Relay& relay, unsigned threads) const;
+    void log_takeover_changes(const relay::Relay& relay, unsigned threads) const;
 
   private:
     [[nodiscard]] TakeoverLink::Message receive(TakeoverMessage wanted);
-    [[nodiscard]] relay::ServerIndex own_number_of(relay::ServerIndex there) const;
+    [[nodiscard]] relay::ServerIndex own_server_number_of(relay::ServerIndex there) const;
 
     std::filesystem::path file_;
     TakeoverLink link_;

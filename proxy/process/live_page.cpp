@@ -35,7 +35,7 @@ record::ImpairedDirection record_of(const relay::DirectionImpairment& line) {
 ImpairmentControl::ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
                                      const sink::JsonOptions& options)
     : relay_{&relay}, records_{records}, options_{options} {
-    if (const relay::Impairment impairment = relay.impairment(); impairment.active()) {
+    if (const relay::Impairment impairment = relay.impairment(); impairment.is_active()) {
         write(impairment);
     }
 }
@@ -65,7 +65,7 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
     }
     segment_ = number;
     const std::scoped_lock lock{mutex_};
-    if (const relay::Impairment impairment = relay_->impairment(); impairment.active()) {
+    if (const relay::Impairment impairment = relay_->impairment(); impairment.is_active()) {
         write_record(impairment, true);
     }
 }
@@ -77,7 +77,7 @@ void ImpairmentControl::finish() {
 
 void ImpairmentControl::write(const relay::Impairment& impairment) {
     const std::string settings = relay::to_string(impairment);
-    if (impairment.active()) {
+    if (impairment.is_active()) {
         spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
     } else {
         spdlog::info("the line is no longer impaired");
@@ -118,8 +118,8 @@ impaired_totals(const relay::Counters& counters) {
     return datagrams != 0 ? std::optional{totals} : std::nullopt;
 }
 
-void RelayLiveness::update(Time now, const relay::ObserverSharedMemory& observation,
-                           unsigned threads) {
+void RelayHangDetector::update(Time now, const relay::ObserverSharedMemory& observation,
+                               unsigned threads) {
     for (unsigned i = 0; i < threads; ++i) {
         const std::uint64_t iterations = observation.counters[i].loop_iterations.value();
         if (i >= num_threads_ || iterations != threads_[i].loop_iterations) {
@@ -129,7 +129,7 @@ void RelayLiveness::update(Time now, const relay::ObserverSharedMemory& observat
     num_threads_ = threads;
 }
 
-bool RelayLiveness::is_alive(Time now) const noexcept {
+bool RelayHangDetector::is_alive(Time now) const noexcept {
     return num_threads_ != 0 && std::all_of(threads_.begin(), threads_.begin() + num_threads_,
                                             [now](const Thread& thread) {
                                                 return now - thread.last_progress <= kHangTime;
@@ -154,7 +154,7 @@ web::RelayState relay_state(const relay::Counters& counters) {
 
 } // namespace
 
-LivePage::LivePage(PageOptions options, Parts parts)
+LivePage::LivePage(PageOptions options, Dependencies parts)
     : parts_{std::move(parts)}, options_{std::move(options)}, folders_{options_.recording_folders},
       admin_{options_.admin, options_.listening, sources()} {
     admin_.set_token(options_.token.value);
@@ -182,7 +182,7 @@ void LivePage::log_address(const web::HttpAddress& where) const {
     }
     const PageAddress page = options_.address(where);
     spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
-                 options_.token.text_for_log(options_.log_is_private),
+                 options_.token.shell_text_for_log(options_.log_is_private),
                  page.reads_freely ? "without the token it is read-only"
                                    : "without the token it shows nothing");
     if (page.is_open) {
@@ -213,8 +213,8 @@ void LivePage::set_silence(relay::ServerIndex server,
 
 web::PageSources LivePage::sources() {
     std::function<bool(std::uint32_t)> flight;
-    if (parts_.write_flight) {
-        flight = [this](std::uint32_t session) { return write_flight(session); };
+    if (parts_.write_flight_data) {
+        flight = [this](std::uint32_t session) { return write_flight_data(session); };
     }
     return {
         .state = [this] { return state(); },
@@ -223,7 +223,7 @@ web::PageSources LivePage::sources() {
         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
             return parts_.impairment->set_impairment(text).map([](const std::string&) {});
         },
-        .write_flight = std::move(flight),
+        .write_flight_data = std::move(flight),
         .recordings = recording_sources(),
         .explain = [this](std::uint32_t session,
                           std::int64_t tick) { return explain_finding(session, tick); },
@@ -264,11 +264,11 @@ inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
                                                  : parts_.maps->loaded_map(*found->second);
 }
 
-bool LivePage::write_flight(std::uint32_t session) const {
+bool LivePage::write_flight_data(std::uint32_t session) const {
     if (session != 0 && !parts_.board->read_merged_view().maps.contains(session)) {
         return false;
     }
-    parts_.write_flight(session);
+    parts_.write_flight_data(session);
     return true;
 }
 
@@ -291,7 +291,7 @@ web::RunState LivePage::state() const {
                         .started_ms = in_ms(parts_.relay->start_time()),
                         .listen = {},
                         .server = parts_.relay->server_address(),
-                        .impairment = parts_.impairment->settings(),
+                        .impairment = parts_.impairment->settings_text(),
                         .observer = parts_.observer,
                         .inspecting = parts_.inspecting,
                         .relay = relay_state(parts_.relay->counters()),
@@ -299,7 +299,7 @@ web::RunState LivePage::state() const {
                         .view = parts_.board->read_merged_view()};
     add_servers(state);
     web::subtract_closed_sessions(state);
-    state.recording.has_flight = static_cast<bool>(parts_.write_flight);
+    state.recording.has_flight = static_cast<bool>(parts_.write_flight_data);
     if (parts_.recordings != nullptr) {
         parts_.recordings->stop_after_write_error();
         state.recording.page = parts_.recordings->state();

@@ -43,7 +43,9 @@ class ImpairmentControl {
     [[nodiscard]] tl::expected<std::string, std::string> set_impairment(std::string_view text);
 
     /// Returns the current settings as text for relay::parse_impairment().
-    [[nodiscard]] std::string settings() const { return relay::to_string(relay_->impairment()); }
+    [[nodiscard]] std::string settings_text() const {
+        return relay::to_string(relay_->impairment());
+    }
 
     /// Must be called when the output begins a new segment. Writes the active impairment into the
     /// segment, so that each segment can be read alone. `number`: the segment's number, from 1.
@@ -69,7 +71,7 @@ class ImpairmentControl {
 impaired_totals(const relay::Counters& counters);
 
 /// Detects hanging relay threads from the relay's counters.
-class RelayLiveness {
+class RelayHangDetector {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
@@ -117,7 +119,7 @@ struct PageOptions {
 class LivePage {
   public:
     /// Objects that the page uses. They must outlive the LivePage. `file` and `queue` may be null.
-    struct Parts {
+    struct Dependencies {
         const channel::RelayAccess* relay;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
@@ -132,11 +134,11 @@ class LivePage {
         pipeline::PageRecordings* recordings = nullptr;
         /// Writes the flight recorder's data of a session to a file; of all sessions if `session`
         /// is 0. Empty without a flight recorder.
-        std::function<void(std::uint32_t session)> write_flight{};
+        std::function<void(std::uint32_t session)> write_flight_data{};
         bool inspecting = true;
     };
 
-    LivePage(PageOptions options, Parts parts);
+    LivePage(PageOptions options, Dependencies parts);
     ~LivePage(); // NOLINT(bugprone-exception-escape): a failing lock or join ends the process
     LivePage(const LivePage&) = delete;
     LivePage& operator=(const LivePage&) = delete;
@@ -163,17 +165,17 @@ class LivePage {
                                                              std::int64_t tick) const;
     /// Makes the flight recorder write the data of a session, or of all sessions if `session` is 0.
     /// Returns false if no such session is open.
-    [[nodiscard]] bool write_flight(std::uint32_t session) const;
+    [[nodiscard]] bool write_flight_data(std::uint32_t session) const;
     [[nodiscard]] web::PageSources sources();
     [[nodiscard]] web::RecordingSources recording_sources();
     [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const;
 
-    Parts parts_;
+    Dependencies parts_;
     PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
     mutable std::mutex mutex_;           ///< guards silence_ and liveness_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
-    RelayLiveness liveness_;
+    RelayHangDetector liveness_;
     web::AdminServer admin_;
 
     // The members below are used only on the web server's thread. They must be destroyed before

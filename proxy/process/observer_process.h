@@ -66,7 +66,7 @@ struct GivenFlag {
     friend bool operator==(const GivenFlag&, const GivenFlag&) = default;
 };
 
-auto members(base::Of<GivenFlag> auto& flag) {
+auto archive_members(base::MaybeConst<GivenFlag> auto& flag) {
     return std::tie(flag.name, flag.values);
 }
 
@@ -82,7 +82,7 @@ struct ObserverStartup {
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;
 };
 
-auto members(base::Of<ObserverStartup> auto& startup) {
+auto archive_members(base::MaybeConst<ObserverStartup> auto& startup) {
     return std::tie(startup.number, startup.waits, startup.flags, startup.log_level,
                     startup.token.value, startup.token.file);
 }

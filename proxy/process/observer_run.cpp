@@ -117,20 +117,20 @@ void ObserverRun::add_page_socket(base::UniqueFd socket) {
 }
 
 void ObserverRun::open_page() {
-    LivePage::Parts parts{.relay = &relay_,
-                          .impairment = &*impairment_,
-                          .board = &*board_,
-                          .feed = &*feed_,
-                          .maps = &maps_,
-                          .mod = options_.config.mod,
-                          .observer = number_,
-                          .file = options_.file,
-                          .queue = queue(),
-                          .outputs = &lines_,
-                          .recordings = written_.page_recordings(),
-                          .inspecting = options_.inspect};
+    LivePage::Dependencies parts{.relay = &relay_,
+                                 .impairment = &*impairment_,
+                                 .board = &*board_,
+                                 .feed = &*feed_,
+                                 .maps = &maps_,
+                                 .mod = options_.config.mod,
+                                 .observer = number_,
+                                 .file = options_.file,
+                                 .queue = queue(),
+                                 .outputs = &lines_,
+                                 .recordings = written_.page_recordings(),
+                                 .inspecting = options_.inspect};
     if (written_.flight_queue() != nullptr) {
-        parts.write_flight = [this](std::uint32_t session) { write_flight(session); };
+        parts.write_flight_data = [this](std::uint32_t session) { write_flight_data(session); };
     }
     options_.page->token = token_.value_or(std::move(options_.page->token));
     page_.emplace(*std::move(options_.page), std::move(parts));
@@ -144,7 +144,7 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
     if (checkpoint.valid()) {
         checkpoints_ = pipeline::read_checkpoints(checkpoint.get());
         spdlog::info("resuming {} from the previous observer",
-                     record::counted(checkpoints_.size(), "session[s]"));
+                     record::count_with_noun(checkpoints_.size(), "session[s]"));
     }
     relay_.reload_impairment();
     for (sink::OutputFile* const file : {options_.file, options_.capture}) {
@@ -236,7 +236,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         spdlog::info("writing a summary of every open session to the records");
         break;
     case channel::ControlMessage::flight:
-        write_flight(0);
+        write_flight_data(0);
         break;
     case channel::ControlMessage::finish:
         stop();
@@ -258,7 +258,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     }
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show_status();
-    check_disk();
+    log_output_changes();
     lines_.log_changes();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
@@ -267,7 +267,8 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->check_relay();
     }
-    server_reports_.check(io_, relay_, console_ ? &*console_ : nullptr, page_ ? &*page_ : nullptr);
+    server_reports_.report_changes(io_, relay_, console_ ? &*console_ : nullptr,
+                                   page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
@@ -321,7 +322,7 @@ void ObserverRun::show_status() {
     std::fflush(out);
 }
 
-void ObserverRun::show_end() {
+void ObserverRun::print_findings_at_end() {
     if (!console_) {
         return;
     }
@@ -336,7 +337,7 @@ void ObserverRun::show_end() {
     std::fflush(out);
 }
 
-void ObserverRun::check_disk() {
+void ObserverRun::log_output_changes() {
     for (auto* const output : {&records_, &capture_}) {
         if (*output) {
             (*output)->log_changes();
@@ -344,7 +345,7 @@ void ObserverRun::check_disk() {
     }
 }
 
-void ObserverRun::write_flight(std::uint32_t session) {
+void ObserverRun::write_flight_data(std::uint32_t session) {
     if (written_.flight_queue() == nullptr) {
         spdlog::warn("there is no flight recorder; {} makes one", options_.flight_flag);
     }
@@ -387,7 +388,7 @@ ObserverResult ObserverRun::finish() {
         result.seen.merge(worlds_->take_result());
     }
     pipeline::save_checkpoints(checkpoint_file_, result.seen.checkpoints);
-    show_end();
+    print_findings_at_end();
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         spdlog::warn("dropped {} bytes of console output: it was not read in time",
                      options_.console->dropped_bytes());
@@ -398,19 +399,20 @@ ObserverResult ObserverRun::finish() {
         }
         result.lost_records = (records_ ? records_->finish() : 0) + lines_.finish();
         if (result.seen.messages_left_out != 0) {
-            spdlog::warn("{} not recorded: a session sent more than the limit",
-                         record::counted(result.seen.messages_left_out, "message[s] [was|were]"));
+            spdlog::warn(
+                "{} not recorded: a session sent more than the limit",
+                record::count_with_noun(result.seen.messages_left_out, "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
             spdlog::error("{} could not be written",
-                          record::counted(result.lost_records, "record[s]"));
+                          record::count_with_noun(result.lost_records, "record[s]"));
         }
     }
     if (capture_) {
         const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
         if (lost != 0) {
             spdlog::error("{} of the capture could not be written",
-                          record::counted(lost, "packet[s]"));
+                          record::count_with_noun(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
@@ -422,17 +424,18 @@ ObserverResult ObserverRun::finish() {
     }
     const relay::Counters counters = relay_.counters();
     spdlog::info("{}, {} to the server, {} to clients, {}, {} verified",
-                 record::counted(counters.sessions_opened, "session[s]"),
-                 record::counted(counters.directions[0].datagrams, "datagram[s]"),
+                 record::count_with_noun(counters.sessions_opened, "session[s]"),
+                 record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
                  counters.directions[1].datagrams,
-                 record::counted(result.seen.totals.snapshots, "snapshot[s]"),
+                 record::count_with_noun(result.seen.totals.snapshots, "snapshot[s]"),
                  result.seen.totals.verified);
     result.duration = running_.elapsed();
     return result;
 }
 
-void SilenceReporters::check(boost::asio::io_context& io, const channel::RelayAccess& relay,
-                             sink::Console* console, LivePage* page) {
+void SilenceReporters::report_changes(boost::asio::io_context& io,
+                                      const channel::RelayAccess& relay, sink::Console* console,
+                                      LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
@@ -447,10 +450,10 @@ void SilenceReporters::check(boost::asio::io_context& io, const channel::RelayAc
         };
         if (!relay.is_removed(i)) {
             // A tap sends no requests.
-            reports_[i].check(now, relay.counters(i), relay.server_name_and_address(i), console,
-                              show,
-                              relay.is_tap() ? SilenceReporter::SendRequest{}
-                                             : SilenceReporter::SendRequest{send_request});
+            reports_[i].report_changes(now, relay.counters(i), relay.server_name_and_address(i),
+                                       console, show,
+                                       relay.is_tap() ? SilenceReporter::SendRequest{}
+                                                      : SilenceReporter::SendRequest{send_request});
         } else if (reports_.erase(i) != 0) {
             show(std::nullopt);
         }

@@ -39,8 +39,8 @@ namespace tw::process {
 class SilenceReporters {
   public:
     /// Must be called once a second. `console` and `page` may be null.
-    void check(boost::asio::io_context& io, const channel::RelayAccess& relay,
-               sink::Console* console, LivePage* page);
+    void report_changes(boost::asio::io_context& io, const channel::RelayAccess& relay,
+                        sink::Console* console, LivePage* page);
 
     void stop();
 
@@ -113,13 +113,13 @@ class ObserverRun {
     [[nodiscard]] pipeline::Outputs open_outputs();
     void every_second(const boost::system::error_code& error);
     void show_status();
-    void show_end();
+    void print_findings_at_end();
     [[nodiscard]] std::string recording_text() const;
 
     [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
-    void check_disk();
-    void write_flight(std::uint32_t session);
+    void log_output_changes();
+    void write_flight_data(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish();
@@ -135,9 +135,9 @@ class ObserverRun {
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
-    std::optional<pipeline::LiveOutput> records_;
+    std::optional<pipeline::QueuedOutputFile> records_;
     pipeline::RecordOutputs lines_; ///< all record outputs: file and bus
-    std::optional<pipeline::LiveOutput> capture_;
+    std::optional<pipeline::QueuedOutputFile> capture_;
     pipeline::FileQueues written_;
     std::optional<sink::Console> console_;
     /// Merges the snapshots that the workers decode; nullopt if no worlds are written.

@@ -26,47 +26,48 @@ namespace tw::process {
 
 namespace {
 
-static_assert(std::is_trivially_copyable_v<wire::ClientProofState>);
-static_assert(sizeof(wire::ClientProofState) <= sizeof(relay::ProofMemory));
+static_assert(std::is_trivially_copyable_v<wire::ClientTrustState>);
+static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::VerificationMemory));
 
 /// Maps the values of wire::Trust and wire::ConnlessRequest to the relay's own types, because the
 /// relay knows no protocol.
-constexpr std::array kStandings{relay::Standing::connless, relay::Standing::stray,
-                                relay::Standing::unproven, relay::Standing::verified,
-                                relay::Standing::weak,     relay::Standing::player};
+constexpr std::array kStandings{relay::ClientStanding::connless,   relay::ClientStanding::stray,
+                                relay::ClientStanding::unverified, relay::ClientStanding::verified,
+                                relay::ClientStanding::weak,       relay::ClientStanding::player};
 static_assert(static_cast<std::size_t>(wire::Trust::player) + 1 == kStandings.size());
-constexpr std::array kRequests{relay::Request::none, relay::Request::common,
-                               relay::Request::reserved, relay::Request::other};
+constexpr std::array kRequests{relay::RequestKind::none, relay::RequestKind::common,
+                               relay::RequestKind::reserved, relay::RequestKind::other};
 static_assert(static_cast<std::size_t>(wire::ConnlessRequest::other) + 1 == kRequests.size());
 
-wire::InfoRequest request_of(const relay::Question& question) {
+wire::InfoRequest request_of(const relay::ClientQuestion& question) {
     return {.kind = static_cast<wire::InfoRequestKind>(question.kind), .token = question.token};
 }
 
-relay::Question read_question(std::span<const std::byte> datagram) {
+relay::ClientQuestion read_question(std::span<const std::byte> datagram) {
     const auto request = wire::read_info_request(datagram);
-    return request ? relay::Question{.kind = static_cast<std::uint8_t>(request->kind),
-                                     .token = request->token}
-                   : relay::Question{};
+    return request ? relay::ClientQuestion{.kind = static_cast<std::uint8_t>(request->kind),
+                                           .token = request->token}
+                   : relay::ClientQuestion{};
 }
 
 std::optional<relay::AnswerPart> read_answer(std::span<const std::byte> datagram,
-                                             const relay::Question& question) {
+                                             const relay::ClientQuestion& question) {
     const auto part = wire::classify_info_part(datagram, request_of(question));
     return part ? std::optional{relay::AnswerPart{.is_first = *part == wire::InfoPart::first}}
                 : std::nullopt;
 }
 
-std::size_t write_answer(std::span<const std::byte> part, const relay::Question& question,
+std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQuestion& question,
                          std::span<std::byte> out) {
     return wire::write_info_part(part, request_of(question), out);
 }
 
 } // namespace
 
-relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
-                             std::span<const std::byte> datagram) {
-    wire::ClientProofState state;
+relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
+                                              relay::Direction direction,
+                                              std::span<const std::byte> datagram) {
+    wire::ClientTrustState state;
     std::memcpy(&state, memory.bytes.data(), sizeof state);
     const wire::DatagramJudgement judgement = wire::judge_datagram(
         state, direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c,
@@ -83,8 +84,8 @@ relay::AnswerFunctions info_answer_functions() {
         .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
 }
 
-std::optional<std::string> AdmissionReport::next_line(const relay::Counters& counters,
-                                                      bool at_end) {
+std::optional<std::string> NewClientReport::next_log_line(const relay::Counters& counters,
+                                                          bool at_end) {
     seconds_ = std::min(seconds_ + 1, kPause + 1);
     if (seconds_ < kPause && !at_end) {
         return std::nullopt;
@@ -95,15 +96,15 @@ std::optional<std::string> AdmissionReport::next_line(const relay::Counters& cou
             text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", number, why);
         }
     };
-    for (const relay::AdmissionRow& row : relay::admission_rows()) {
-        if (row.unit == relay::AdmissionUnit::datagrams) {
-            const bool is_limit = row.value == &relay::AdmissionTotals<std::uint64_t>::address;
-            add(counters.admission.*row.value - reported_.*row.value,
+    for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
+        if (row.unit == relay::NewClientCounterUnit::datagrams) {
+            const bool is_limit = row.value == &relay::NewClientTotals<std::uint64_t>::address;
+            add(counters.new_clients.*row.value - reported_.*row.value,
                 is_limit ? fmt::format("{}: {}", row.sentence, address_limit_) : row.sentence);
         }
     }
     add(counters.sessions_refused - refused_reported_, "no session is free");
-    reported_ = counters.admission;
+    reported_ = counters.new_clients;
     refused_reported_ = counters.sessions_refused;
     if (!text.empty()) {
         text.insert(0, "datagrams rejected at the door: ");
@@ -148,14 +149,14 @@ void complete(RelayRunOptions& options) {
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
                                             options_.inspected ? options_.ring_bytes : 0},
-      admission_report_{options_.address_limit} {
+      client_report_{options_.address_limit} {
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring_memory(i)));
     }
     complete(options_);
-    options_.relay.prove = options_.admission ? prove_address : nullptr;
+    options_.relay.prove = options_.admission ? judge_relayed_datagram : nullptr;
     options_.relay.repeating = options_.admission && options_.info_cache ? info_answer_functions()
                                                                          : relay::AnswerFunctions{};
     if (options_.taker != nullptr) {
@@ -166,7 +167,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     options_.relay.server_host = first.host;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
     servers_.emplace(
-        ServedServers::Parts{
+        ServedServers::Dependencies{
             .relay = &*relay_,
             .block = &shared_.block(),
             .begin = [this](const ConfiguredServer& served,
@@ -175,7 +176,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
         options_.supervision,
-        Supervisor::Parts{
+        Supervisor::Dependencies{
             .shared = &shared_,
             .rings = rings_,
             .impair =
@@ -184,7 +185,7 @@ RelayRun::RelayRun(RelayRunOptions options)
             .serve = [this](const auto& wanted) { servers_->set_servers(wanted); },
             .resync =
                 [this](const std::string& wish) {
-                    if (const auto session = resync_limiter_.accept_request(wish)) {
+                    if (const auto session = resync_limiter_.session_of_request(wish)) {
                         relay_->request_full_snapshot(*session);
                     }
                 },
@@ -233,13 +234,13 @@ void RelayRun::take_over() {
     taker.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
-    std::ignore = admission_report_.next_line(counters); // the other relay has logged these counts
+    std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = state.numbered_sessions;
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
-                 record::counted(state.relay.sessions.size(), "session[s]"),
+                 record::count_with_noun(state.relay.sessions.size(), "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
-    taker.log_changes(*relay_, options_.relay.threads);
+    taker.log_takeover_changes(*relay_, options_.relay.threads);
 }
 
 LiveRunResult RelayRun::run() {
@@ -271,7 +272,7 @@ void RelayRun::open_takeover_socket() {
                      std::system_category().message(errno));
         return;
     }
-    giver_.emplace(HandoverGiver::Parts{
+    giver_.emplace(HandoverGiver::Dependencies{
                        .io = &supervisor_->io(),
                        .relay = &*relay_,
                        .now =
@@ -325,7 +326,7 @@ void RelayRun::on_second() {
 
 void RelayRun::report_failed_sessions(bool at_end) {
     const relay::Counters counters = relay_->counters();
-    if (const auto turned_away = admission_report_.next_line(counters, at_end)) {
+    if (const auto turned_away = client_report_.next_log_line(counters, at_end)) {
         spdlog::warn("{}", *turned_away);
     }
     const std::uint64_t failed = counters.sessions_failed;
@@ -368,8 +369,8 @@ LiveRunResult RelayRun::finish() {
     if (!supervisor_->has_observer()) {
         const relay::Counters counters = relay_->counters();
         spdlog::info("{}, {} to the server, {} to clients",
-                     record::counted(counters.sessions_opened, "session[s]"),
-                     record::counted(counters.directions[0].datagrams, "datagram[s]"),
+                     record::count_with_noun(counters.sessions_opened, "session[s]"),
+                     record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
                      counters.directions[1].datagrams);
     }
     const LiveRunResult result = supervisor_->finish();

@@ -23,19 +23,20 @@
 
 namespace tw::process {
 
-/// The relay::Prove function of twscope: tells from a datagram how far a client's handshake has
-/// got. Uses wire::judge().
-[[nodiscard]] relay::Verdict prove_address(relay::ProofMemory& memory, relay::Direction direction,
-                                           std::span<const std::byte> datagram);
+/// The relay::JudgeDatagram function of twscope: tells from a datagram how far a client's handshake
+/// has got. Uses wire::judge().
+[[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
+                                                            relay::Direction direction,
+                                                            std::span<const std::byte> datagram);
 
 /// Returns the functions with which the relay itself answers requests for server info.
 [[nodiscard]] relay::AnswerFunctions info_answer_functions();
 
 /// Makes the log lines about rejected datagrams and about requests that the relay answered itself.
-class AdmissionReport {
+class NewClientReport {
   public:
     /// `address_limit`: how the user sets the most sessions of an address.
-    explicit AdmissionReport(std::string address_limit)
+    explicit NewClientReport(std::string address_limit)
         : address_limit_{std::move(address_limit)} {}
 
     /// A line covers at least this many seconds, except the first line after a quiet time.
@@ -43,12 +44,12 @@ class AdmissionReport {
 
     /// Call it once a second. Returns the line to log; nullopt if the counters have not changed, or
     /// the last line was returned less than kPause seconds ago. `at_end`: there are no later calls.
-    [[nodiscard]] std::optional<std::string> next_line(const relay::Counters& counters,
-                                                       bool at_end = false);
+    [[nodiscard]] std::optional<std::string> next_log_line(const relay::Counters& counters,
+                                                           bool at_end = false);
 
   private:
     std::string address_limit_;
-    relay::AdmissionTotals<std::uint64_t> reported_{};
+    relay::NewClientTotals<std::uint64_t> reported_{};
     std::uint64_t refused_reported_ = 0;
     std::uint64_t repeated_reported_ = 0;
     int seconds_ = kPause; ///< seconds since the last line, at most kPause + 1
@@ -67,7 +68,7 @@ struct RelayRunOptions {
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
-    std::string address_limit{};  ///< see AdmissionReport
+    std::string address_limit{};  ///< see NewClientReport
     std::string example_client{}; ///< see TakeoverHello::example_client
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     HandoverTaker* taker = nullptr;
@@ -83,7 +84,9 @@ class RelayRun {
     explicit RelayRun(RelayRunOptions options);
 
     /// Returns the kind of client address that servers see, never `automatic`.
-    [[nodiscard]] relay::ClientAddress client_address() const { return relay_->client_address(); }
+    [[nodiscard]] relay::ClientAddressMode client_address() const {
+        return relay_->client_address();
+    }
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
     /// the observer has reported the reason.
@@ -125,7 +128,7 @@ class RelayRun {
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;
     pipeline::ResyncLimiter resync_limiter_;
-    AdmissionReport admission_report_;
+    NewClientReport client_report_;
 };
 
 } // namespace tw::process

@@ -47,7 +47,7 @@ bool may_listen(const base::Endpoint& server) {
 
 } // namespace
 
-ServedServers::ServedServers(Parts parts, const std::vector<ConfiguredServer>& servers)
+ServedServers::ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers)
     : parts_{std::move(parts)} {
     set_name(0, servers.front().name);
     write_addresses(0);
@@ -137,7 +137,7 @@ void ServedServers::write_addresses(relay::ServerIndex index) const {
 
 void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     try {
-        remove_unwanted(wanted);
+        remove_unwanted_servers(wanted);
     } catch (const std::exception& error) {
         spdlog::error("the servers are unchanged: {}", error.what());
         return;
@@ -147,14 +147,14 @@ void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.served() == each; });
         if (!is_there && host_and_port(each.where).empty()) {
-            add_later(each, each.where);
+            add_when_resolved(each, each.where);
         } else if (!is_there) {
             pending_.add(each);
         }
     }
 }
 
-void ServedServers::remove_unwanted(const std::vector<ConfiguredServer>& wanted) {
+void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
         if (contains(wanted, server->served())) {
             ++server;
@@ -168,7 +168,8 @@ void ServedServers::remove_unwanted(const std::vector<ConfiguredServer>& wanted)
 }
 
 /// Adds a server while the relay forwards. `where`: the server with its resolved address.
-void ServedServers::add_later(const ConfiguredServer& server, const relay::ServerOptions& where) {
+void ServedServers::add_when_resolved(const ConfiguredServer& server,
+                                      const relay::ServerOptions& where) {
     try {
         const relay::ServerIndex index = add_server({.name = server.name, .where = where});
         servers_.emplace_back(*parts_.relay, index, server);
@@ -178,8 +179,8 @@ void ServedServers::add_later(const ConfiguredServer& server, const relay::Serve
     }
 }
 
-void ServedServers::add_resolved() {
-    for (const auto& [server, addresses] : pending_.take_resolved()) {
+void ServedServers::add_resolved_servers() {
+    for (const auto& [server, addresses] : pending_.take_resolved_servers()) {
         if (addresses.empty()) {
             report_not_added(server,
                              fmt::format("cannot resolve the name '{}'", server.where.host));
@@ -187,12 +188,12 @@ void ServedServers::add_resolved() {
         }
         relay::ServerOptions where = server.where;
         where.host = addresses.front().address().to_string();
-        add_later(server, where);
+        add_when_resolved(server, where);
     }
 }
 
 void ServedServers::on_second(bool report_silence) {
-    add_resolved();
+    add_resolved_servers();
     for (ServerAddressUpdater& server : servers_) {
         const relay::Counters counters =
             relay::totals_of(parts_.block->observation, server.index());

@@ -17,7 +17,7 @@ inline constexpr const char* kThisMachineOnly = " (this machine only)";
 /// Writes their names and addresses into the shared block, where the observer reads them.
 class ServedServers {
   public:
-    struct Parts {
+    struct Dependencies {
         relay::Relay* relay;
         channel::SharedBlock* block;
         /// Returns the data with which a server starts. `number`: the server's number in the relay.
@@ -28,7 +28,7 @@ class ServedServers {
 
     /// `servers`: the first server is the server with which the relay was constructed. Errors: the
     /// errors of Relay::add_server and of `begin`.
-    ServedServers(Parts parts, const std::vector<ConfiguredServer>& servers);
+    ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
     /// this machine do not listen yet. `note`: a text to append if one line is logged.
@@ -48,14 +48,14 @@ class ServedServers {
   private:
     void log_routes(relay::ServerIndex index) const;
     [[nodiscard]] std::vector<std::string> routes(relay::ServerIndex index) const;
-    void remove_unwanted(const std::vector<ConfiguredServer>& wanted);
-    void add_resolved();
-    void add_later(const ConfiguredServer& server, const relay::ServerOptions& where);
+    void remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted);
+    void add_resolved_servers();
+    void add_when_resolved(const ConfiguredServer& server, const relay::ServerOptions& where);
     [[nodiscard]] relay::ServerIndex add_server(const ConfiguredServer& added);
     void set_name(relay::ServerIndex index, const std::string& name) const;
     void write_addresses(relay::ServerIndex index) const;
 
-    Parts parts_;
+    Dependencies parts_;
     std::vector<ServerAddressUpdater> servers_;
     PendingServers pending_{PendingServers::system_lookup};
 };

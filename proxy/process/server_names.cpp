@@ -89,7 +89,7 @@ ServerAddressUpdater::update_address(const relay::Counters& counters) {
         return std::nullopt;
     }
     try {
-        relay_->set_server(*moved, index_);
+        relay_->set_server_address(*moved, index_);
     } catch (const relay::StartError& error) {
         if (refused_ != moved) {
             spdlog::warn("{} now resolves to {}, which cannot be used: {}", served_.where.host,
@@ -107,9 +107,10 @@ ServerAddressUpdater::update_address(const relay::Counters& counters) {
 
 void ServerAddressUpdater::log_silence(const relay::Counters& counters) {
     const std::string address = base::to_string(relay_->server_endpoint(index_));
-    report_.check(std::chrono::steady_clock::now(), counters,
-                  served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
-                  nullptr, {}, {});
+    report_.report_changes(std::chrono::steady_clock::now(), counters,
+                           served_.name.empty() ? address
+                                                : fmt::format("{} ({})", served_.name, address),
+                           nullptr, {}, {});
 }
 
 NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {
@@ -119,22 +120,22 @@ NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {
 }
 
 void PendingServers::add(const ConfiguredServer& server) {
-    if (std::ranges::find(pending_, server, &Pending::server) == pending_.end()) {
+    if (std::ranges::find(pending_, server, &PendingServer::server) == pending_.end()) {
         pending_.push_back({server, start_lookup(make_lookup_(server.where))});
     }
 }
 
 void PendingServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
-    std::erase_if(pending_, [&](const Pending& each) {
+    std::erase_if(pending_, [&](const PendingServer& each) {
         return std::ranges::find(wanted, each.server) == wanted.end();
     });
 }
 
-std::vector<PendingServers::Resolved> PendingServers::take_resolved() {
+std::vector<PendingServers::ResolvedServer> PendingServers::take_resolved_servers() {
     const auto done =
         std::stable_partition(pending_.begin(), pending_.end(),
-                              [](const Pending& each) { return !is_done(each.addresses); });
-    std::vector<Resolved> arrived;
+                              [](const PendingServer& each) { return !is_done(each.addresses); });
+    std::vector<ResolvedServer> arrived;
     for (auto each = done; each != pending_.end(); ++each) {
         arrived.push_back({std::move(each->server), each->addresses.get()});
     }

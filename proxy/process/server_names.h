@@ -110,22 +110,22 @@ class PendingServers {
     /// Removes the waiting servers that are not in `wanted`.
     void keep_only(const std::vector<ConfiguredServer>& wanted);
 
-    struct Resolved {
+    struct ResolvedServer {
         ConfiguredServer server;
         ServerAddresses addresses; ///< empty if the name does not resolve
     };
 
     /// Removes and returns the servers whose lookup has finished.
-    [[nodiscard]] std::vector<Resolved> take_resolved();
+    [[nodiscard]] std::vector<ResolvedServer> take_resolved_servers();
 
   private:
-    struct Pending {
+    struct PendingServer {
         ConfiguredServer server;
         std::future<ServerAddresses> addresses;
     };
 
     LookupFactory make_lookup_;
-    std::vector<Pending> pending_;
+    std::vector<PendingServer> pending_;
 };
 
 } // namespace tw::process

@@ -279,7 +279,7 @@ SilenceDetector::Change SilenceDetector::on_second(Time now, const relay::Counte
 namespace {
 
 std::string seconds_text(SilenceDetector::Time from, SilenceDetector::Time to) {
-    return record::counted(
+    return record::count_with_noun(
         static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
         "second[s]");
 }
@@ -313,9 +313,9 @@ SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
     return --seconds_left_ == 0 ? Change::began : Change::none;
 }
 
-void SilenceReporter::check(SilenceDetector::Time now, const relay::Counters& counters,
-                            const std::string& server, sink::Console* console, const Show& show,
-                            const SendRequest& send_request) {
+void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Counters& counters,
+                                     const std::string& server, sink::Console* console,
+                                     const Show& show, const SendRequest& send_request) {
     const SilenceDetector::Change change = update(now, counters, send_request);
     const bool silent = watch_.is_silent() && seconds_left_ == 0;
     const SilenceDetector::Silence& silence = watch_.silence();
@@ -342,9 +342,10 @@ void SilenceReporter::check(SilenceDetector::Time now, const relay::Counters& co
 
 std::string describe_silence(const std::string& server, const SilenceDetector::Silence& silence,
                              SilenceDetector::Time now) {
-    std::string line = fmt::format("the server {} does not answer: {} in {} without an answer",
-                                   server, record::counted(silence.unanswered, "datagram[s]"),
-                                   seconds_text(silence.since, now));
+    std::string line =
+        fmt::format("the server {} does not answer: {} in {} without an answer", server,
+                    record::count_with_noun(silence.unanswered, "datagram[s]"),
+                    seconds_text(silence.since, now));
     if (silence.refused != 0) {
         line += fmt::format(", {} refused: nothing listens there", silence.refused);
     }
@@ -355,7 +356,7 @@ std::string describe_answer(const std::string& server, const SilenceDetector::Si
                             SilenceDetector::Time now) {
     return fmt::format("the server {} answers again, after {} and {}", server,
                        seconds_text(silence.since, now),
-                       record::counted(silence.unanswered, "datagram[s]"));
+                       record::count_with_noun(silence.unanswered, "datagram[s]"));
 }
 
 } // namespace tw::process

@@ -140,12 +140,12 @@ class SilenceReporter {
     /// Must be called once a second. `counters`: the server's counters. `console` may be null.
     /// `send_request`: if not empty, a silence is reported only if the server does not answer this
     /// request either, because the clients' datagrams may need no answer.
-    void check(SilenceDetector::Time now, const relay::Counters& counters,
-               const std::string& server, sink::Console* console, const Show& show,
-               const SendRequest& send_request);
+    void report_changes(SilenceDetector::Time now, const relay::Counters& counters,
+                        const std::string& server, sink::Console* console, const Show& show,
+                        const SendRequest& send_request);
 
   private:
-    /// How long the answer to an info request is awaited, in calls of check().
+    /// How long the answer to an info request is awaited, in calls of report_changes().
     static constexpr int kAnswerSeconds = 1;
 
     [[nodiscard]] SilenceDetector::Change update(SilenceDetector::Time now,
@@ -154,7 +154,8 @@ class SilenceReporter {
 
     SilenceDetector watch_;
 
-    /// The number of calls of check() until a silence is reported; 0: no silence is pending.
+    /// The number of calls of report_changes() until a silence is reported; 0: no silence is
+    /// pending.
     int seconds_left_ = 0;
     std::int64_t since_ms_ = 0; ///< Unix time when the silence began
 };

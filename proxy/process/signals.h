@@ -12,7 +12,7 @@ namespace tw::process {
 
 /// Blocks the signals that end or reload a run while the run is constructed. A signal that arrives
 /// in this time is later delivered to the run's SignalReceiver. The destructor unblocks the
-/// signals, unless keep_blocked() was called.
+/// signals, unless keep_signals_blocked() was called.
 class BlockedSignals {
   public:
     BlockedSignals();
@@ -21,7 +21,7 @@ class BlockedSignals {
     BlockedSignals& operator=(const BlockedSignals&) = delete;
 
     /// Makes the destructor leave the signals blocked, because a SignalReceiver receives them.
-    void keep_blocked() { keep_blocked_ = true; }
+    void keep_signals_blocked() { keep_blocked_ = true; }
 
   private:
     sigset_t before_{};

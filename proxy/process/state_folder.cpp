@@ -144,7 +144,7 @@ bool is_plain_shell_text(std::string_view path) {
 
 } // namespace
 
-std::string PageToken::text_for_log(bool to_people_only) const {
+std::string PageToken::shell_text_for_log(bool to_people_only) const {
     if (to_people_only || file.empty()) {
         return value;
     }

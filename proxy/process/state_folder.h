@@ -48,7 +48,7 @@ struct PageToken {
 
     /// Returns the shell text that stands for the token in a log: the token itself if only people
     /// read the log or the token is in no file, else a command that prints the file.
-    [[nodiscard]] std::string text_for_log(bool to_people_only) const;
+    [[nodiscard]] std::string shell_text_for_log(bool to_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;
 };

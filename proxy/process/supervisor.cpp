@@ -38,7 +38,7 @@ bool Terminal::is_gone() const {
     return existed_ && !has_terminal();
 }
 
-Supervisor::Supervisor(SupervisorOptions options, Parts parts)
+Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
     : options_{std::move(options)}, parts_{std::move(parts)}, number_{parts_.follows.value_or(0)},
       consumed_(parts_.rings.size()) {
     if (options_.open_page && !parts_.follows) {
@@ -348,7 +348,7 @@ void Supervisor::restart_observer() {
 }
 
 /// Returns whether the observer has read from any ring since the last call.
-bool Supervisor::has_progress() {
+bool Supervisor::has_observer_progressed() {
     bool moved = false;
     for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
         const std::uint64_t consumed = parts_.rings[i].bytes_consumed();
@@ -373,7 +373,7 @@ void Supervisor::kill_if_hanging() {
     const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
     const bool beats = heartbeats != heartbeats_;
     heartbeats_ = heartbeats;
-    const bool gets_on = has_progress() || unread_bytes() == 0;
+    const bool gets_on = has_observer_progressed() || unread_bytes() == 0;
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
     if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
@@ -402,7 +402,7 @@ ProcessExit Supervisor::finish_observer() {
         }
         const auto now = Clock::now();
         const std::uint64_t so_far = parts_.shared->block().progress.load();
-        if (has_progress() || so_far != written) {
+        if (has_observer_progressed() || so_far != written) {
             moved = now;
             written = so_far;
         }

@@ -85,7 +85,7 @@ struct LiveRunResult {
 /// SIGHUP ends the run.
 class Supervisor {
   public:
-    struct Parts {
+    struct Dependencies {
         channel::SharedRunMemory* shared;
         std::span<const relay::Ring> rings;
         /// Sets the impairment. Empty if the run cannot have an impairment.
@@ -103,7 +103,7 @@ class Supervisor {
     /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
     /// signals until run() or the end of the process. Errors: std::system_error, and those of
     /// SupervisorOptions::open_page.
-    Supervisor(SupervisorOptions options, Parts parts);
+    Supervisor(SupervisorOptions options, Dependencies parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
@@ -155,13 +155,13 @@ class Supervisor {
     void restart_later(std::chrono::milliseconds pause);
     void kill_if_hanging();
     [[nodiscard]] ProcessExit finish_observer();
-    [[nodiscard]] bool has_progress();
+    [[nodiscard]] bool has_observer_progressed();
     [[nodiscard]] std::size_t unread_bytes() const;
 
     using Clock = std::chrono::steady_clock;
 
     SupervisorOptions options_;
-    Parts parts_;
+    Dependencies parts_;
     boost::asio::io_context io_{1};
     std::uint32_t number_;                   ///< number of the latest observer
     std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did

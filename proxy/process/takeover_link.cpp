@@ -146,7 +146,7 @@ bool TakeoverLink::is_trusted() const noexcept {
     return peer && (peer->uid == ::geteuid() || peer->uid == 0);
 }
 
-bool TakeoverLink::is_peer(pid_t process) const noexcept {
+bool TakeoverLink::is_peer_process(pid_t process) const noexcept {
     const auto peer = peer_of(socket_.get());
     return peer && peer->pid == process;
 }

@@ -81,7 +81,7 @@ class TakeoverLink {
 
     /// Returns whether the peer's process belongs to this process's user or to root.
     [[nodiscard]] bool is_trusted() const noexcept;
-    [[nodiscard]] bool is_peer(pid_t process) const noexcept;
+    [[nodiscard]] bool is_peer_process(pid_t process) const noexcept;
 
   private:
     enum class ReceiveResult : std::uint8_t { nothing, part, message };
@@ -128,7 +128,7 @@ class TakeoverSocket {
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
     /// Makes the destructor leave the file in place, for another relay.
-    void keep_file() noexcept { file_.clear(); }
+    void keep_socket_file() noexcept { file_.clear(); }
 
   private:
     std::filesystem::path file_;
@@ -137,7 +137,7 @@ class TakeoverSocket {
 
 /// The first message of a new relay, which contains the version of the messages. The version must
 /// change with every change of the messages or of their parts (relay::RelayState, relay::Counters,
-/// wire::ClientProofState).
+/// wire::ClientTrustState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 7;
@@ -152,7 +152,7 @@ struct TakeoverHello {
 /// The client address in TakeoverHello::example_client.
 inline constexpr std::string_view kExampleClient = "192.0.2.1:8303";
 
-auto members(base::Of<TakeoverHello> auto& hello) {
+auto archive_members(base::MaybeConst<TakeoverHello> auto& hello) {
     return std::tie(hello.name, hello.version, hello.example_client);
 }
 
@@ -166,10 +166,10 @@ struct TakeoverServer {
     /// configured.
     std::string host_name{};
     std::vector<base::Endpoint> former{}; ///< the server's earlier addresses
-    relay::ClientAddress mode = relay::ClientAddress::shared;
+    relay::ClientAddressMode mode = relay::ClientAddressMode::shared;
 };
 
-auto members(base::Of<TakeoverServer> auto& server) {
+auto archive_members(base::MaybeConst<TakeoverServer> auto& server) {
     return std::tie(server.number, server.name, server.listen, server.listening_sockets,
                     server.server, server.host_name, server.former, server.mode);
 }
@@ -181,7 +181,7 @@ struct TakeoverOffer {
     std::vector<TakeoverServer> servers{};
 };
 
-auto members(base::Of<TakeoverOffer> auto& offer) {
+auto archive_members(base::MaybeConst<TakeoverOffer> auto& offer) {
     return std::tie(offer.network, offer.observer, offer.servers);
 }
 
@@ -190,7 +190,7 @@ struct TakeoverSelection {
     std::vector<relay::ServerIndex> servers;
 };
 
-auto members(base::Of<TakeoverSelection> auto& selection) {
+auto archive_members(base::MaybeConst<TakeoverSelection> auto& selection) {
     return std::tie(selection.servers);
 }
 
@@ -202,7 +202,7 @@ struct TakeoverState {
     relay::RelayState relay{};
 };
 
-auto members(base::Of<TakeoverState> auto& state) {
+auto archive_members(base::MaybeConst<TakeoverState> auto& state) {
     return std::tie(state.held_at, state.numbered_sessions, state.relay);
 }
 
@@ -210,7 +210,7 @@ struct TakeoverEndReport {
     std::uint32_t numbered_sessions = 0;
 };
 
-auto members(base::Of<TakeoverEndReport> auto& left) {
+auto archive_members(base::MaybeConst<TakeoverEndReport> auto& left) {
     return std::tie(left.numbered_sessions);
 }
 

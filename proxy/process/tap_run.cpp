@@ -22,7 +22,7 @@
 
 namespace tw::process {
 
-void DropInterval::on_drop_count(Timestamp now, std::uint64_t total) {
+void KernelDropLocator::on_drop_count(Timestamp now, std::uint64_t total) {
     if (total > total_) {
         begin_ = open_ ? begin_ : last_reading_;
         open_ = true;
@@ -33,7 +33,7 @@ void DropInterval::on_drop_count(Timestamp now, std::uint64_t total) {
     last_reading_ = now;
 }
 
-std::optional<std::uint64_t> DropInterval::take_missing(Timestamp time) {
+std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp time) {
     if (!open_ || time <= begin_) {
         return std::nullopt;
     }
@@ -61,7 +61,7 @@ base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
 } // namespace
 
 TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
-                 capture::ServerGuess servers, capture::CaptureSessions::Limits limits,
+                 capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
                  base::Timestamp now)
     : tap_{&ring, limits.max_sessions, observation.observer},
       counters_{observation.counters.data()}, servers_{std::move(servers)},
@@ -74,7 +74,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
 
 /// Reports to the observer that datagrams may be missing at this position of the traffic.
 void TapFeed::report_drops(base::Timestamp time) {
-    if (const auto missing = drops_.take_missing(time)) {
+    if (const auto missing = drops_.take_missing_count(time)) {
         tap_.add_unknown_losses(*missing, time);
     }
 }
@@ -88,13 +88,13 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
         sessions_.on_time(now);
-        if (drops_.is_open() && now - drops_.end() > DropInterval::kSettleTime) {
+        if (drops_.is_open() && now - drops_.end() > KernelDropLocator::kSettleTime) {
             report_drops(now);
         }
     }
     if (now - settled_ >= kSettleEvery || now < settled_) {
         settled_ = now;
-        static_cast<void>(tap_.retry_pending(now)); // tried again later
+        static_cast<void>(tap_.retry_events(now)); // tried again later
     } else {
         tap_.commit();
     }
@@ -113,7 +113,7 @@ bool TapFeed::finish(base::Timestamp now) {
     for (const std::uint64_t key : keys) {
         close_session(key, now, relay::CloseReason::shutdown);
     }
-    return tap_.retry_pending(now);
+    return tap_.retry_events(now);
 }
 
 void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,
@@ -190,9 +190,9 @@ TapRun::TapRun(TapRunOptions options)
     const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
     std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
     supervisor_.emplace(options_.supervision,
-                        Supervisor::Parts{.shared = &shared_,
-                                          .rings = {&ring_, 1},
-                                          .on_second = [this] { on_second(); }});
+                        Supervisor::Dependencies{.shared = &shared_,
+                                                 .rings = {&ring_, 1},
+                                                 .on_second = [this] { on_second(); }});
 }
 
 TapRun::~TapRun() {
@@ -255,7 +255,7 @@ std::size_t TapRun::read_frames() {
     const std::size_t frames = live_.read_datagrams(
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
-    feed_->on_frames_read(base::now_utc(), live_.dropped(), frames == 0);
+    feed_->on_frames_read(base::now_utc(), live_.dropped_frames(), frames == 0);
     if (!reported_merged_ && live_.counts().merged != 0) {
         reported_merged_ = true;
         spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
@@ -281,13 +281,13 @@ void TapRun::on_second() {
     if (dropped != reported_drops_) {
         spdlog::warn("the kernel dropped {}: its buffer was full; sessions are verified again from "
                      "their next full snapshot, and a larger buffer or fewer frames help",
-                     record::counted(dropped - reported_drops_, "frame[s]"));
+                     record::count_with_noun(dropped - reported_drops_, "frame[s]"));
         reported_drops_ = dropped;
     }
     const std::uint64_t refused = counters.sessions_refused;
     if (refused != reported_refused_) {
         spdlog::warn("ignored {} of new clients: the maximum number of sessions is open",
-                     record::counted(refused - reported_refused_, "datagram[s]"));
+                     record::count_with_noun(refused - reported_refused_, "datagram[s]"));
         reported_refused_ = refused;
     }
 }

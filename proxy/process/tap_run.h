@@ -27,7 +27,7 @@ namespace tw::process {
 /// may still wait to be read. Therefore only an interval is known in which a drop happened: it
 /// begins and ends with the first and the last frame captured between two readings of the counter.
 /// Both positions are reported.
-class DropInterval {
+class KernelDropLocator {
   public:
     using Timestamp = base::Timestamp;
 
@@ -35,7 +35,7 @@ class DropInterval {
     /// interval have been read.
     static constexpr Timestamp kSettleTime = 1'000'000'000;
 
-    explicit DropInterval(Timestamp now) : last_reading_{now} {}
+    explicit KernelDropLocator(Timestamp now) : last_reading_{now} {}
 
     /// Must be called when the kernel's drop counter was read. `now`: the time of that reading.
     /// `total`: the counter's value.
@@ -44,7 +44,7 @@ class DropInterval {
     /// Must be called with a frame's time before the frame is processed, and with the current time
     /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing at
     /// this position: 0 at the end of the interval; nullopt: nothing to report.
-    [[nodiscard]] std::optional<std::uint64_t> take_missing(Timestamp time);
+    [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
 
@@ -67,7 +67,7 @@ class TapFeed final : public capture::SessionReceiver {
   public:
     /// `servers`: tells which traffic belongs to game servers. `now`: the start time.
     TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
-            capture::ServerGuess servers, capture::CaptureSessions::Limits limits,
+            capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
             base::Timestamp now);
 
     /// Must be called for each captured datagram.
@@ -92,9 +92,9 @@ class TapFeed final : public capture::SessionReceiver {
 
     relay::Tap tap_;
     relay::LiveCounters* counters_;
-    capture::ServerGuess servers_;
+    capture::ServerDetector servers_;
     capture::CaptureSessions sessions_;
-    DropInterval drops_;
+    KernelDropLocator drops_;
     /// The open sessions by key. The map does not move its elements; a TapSession must not be
     /// moved.
     std::unordered_map<std::uint64_t, relay::TapSession> open_;
@@ -105,7 +105,7 @@ class TapFeed final : public capture::SessionReceiver {
 
 struct TapRunOptions {
     capture::LiveOptions live;
-    capture::ServerGuess servers;
+    capture::ServerDetector servers;
     std::string shown; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};
     std::size_t ring_bytes = 0; ///< size of the ring in bytes

@@ -50,7 +50,7 @@ std::optional<FindingId> find_finding(std::string_view name) {
     return row == kTable.end() ? std::nullopt : std::optional{row->id};
 }
 
-std::string_view shown_name(std::string_view id, std::string_view name) {
+std::string_view finding_display_name(std::string_view id, std::string_view name) {
     constexpr std::string_view kMaps = "map."; // the `name` of these findings is that of a map
     if (!id.starts_with(kMaps) && id.substr(id.find('.') + 1) == name) {
         return {};

@@ -104,7 +104,7 @@ template <typename To>
 
 /// Returns a pointer to the tile; null if the tile is air.
 template <typename Tile>
-constexpr const Tile* unless_air(const Tile& tile) {
+constexpr const Tile* tile_unless_air(const Tile& tile) {
     return tile.index == map::kTileAir ? nullptr : &tile;
 }
 
@@ -151,22 +151,22 @@ inline constexpr auto kPlaceSchema = schema(
         "front", [](const map::Location& at) { return at.front == map::kTileAir ? nullptr : &at; },
         "In the front layer, where it is not air there.", kFrontSchema),
     object(
-        "tele", [](const map::Location& at) { return unless_air(at.tele); },
+        "tele", [](const map::Location& at) { return tile_unless_air(at.tele); },
         "In the tele layer, where it is not air there.",
         kNumberedTileSchema<map::Layer::tele, map::TeleTile>),
     object(
-        "speedup", [](const map::Location& at) { return unless_air(at.speedup); },
+        "speedup", [](const map::Location& at) { return tile_unless_air(at.speedup); },
         "In the speedup layer, where it is not air there.", kSpeedupSchema),
     object(
-        "switch", [](const map::Location& at) { return unless_air(at.switch_); },
+        "switch", [](const map::Location& at) { return tile_unless_air(at.switch_); },
         "In the switch layer, where it is not air there.", kSwitchSchema),
     object(
-        "tune", [](const map::Location& at) { return unless_air(at.tune); },
+        "tune", [](const map::Location& at) { return tile_unless_air(at.tune); },
         "In the tune layer, where it is not air there.",
         kNumberedTileSchema<map::Layer::tune, map::TuneTile>));
 
 /// An item that is written as an element of a record's `items`.
-struct ShownItem {
+struct RecordItem {
     const SnapshotRecord* record;
     snapshot::ItemView item;
     const snapshot::ObjectSpec* object; ///< null if the type is unknown
@@ -204,18 +204,18 @@ inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* 
 }
 
 inline constexpr auto kItemType = key(
-    "type", [](const ShownItem& i) { return type_name(i.item.key.type, i.object); },
+    "type", [](const RecordItem& i) { return type_name(i.item.key.type, i.object); },
     "`character`, `player_info`, …; `descriptor` for the items that name UUID types; empty if "
     "unknown.");
 inline constexpr auto kItemUuid = key(
     "uuid",
-    [](const ShownItem& i) { return type_uuid(i.item.key.type, i.object, i.record->types); },
+    [](const RecordItem& i) { return type_uuid(i.item.key.type, i.object, i.record->types); },
     "Of types with a UUID.");
 inline constexpr auto kItemTypeId = key(
-    "type_id", [](const ShownItem& i) { return i.item.key.type; },
+    "type_id", [](const RecordItem& i) { return i.item.key.type; },
     "As on the wire. Numbers of UUID types are valid only within one server process.");
 inline constexpr auto kItemId = key(
-    "id", [](const ShownItem& i) { return i.item.key.id; }, "As on the wire.");
+    "id", [](const RecordItem& i) { return i.item.key.id; }, "As on the wire.");
 inline constexpr auto kItemFields =
     key("fields", kWrittenWithItems,
         "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
@@ -223,7 +223,7 @@ inline constexpr auto kItemNames =
     key("names", kWrittenWithItems, "Names of enum values and flag bits, under the same keys.");
 inline constexpr auto kItemPlayer = key(
     "player",
-    [](const ShownItem& i) -> std::optional<PackedText> {
+    [](const RecordItem& i) -> std::optional<PackedText> {
         if (i.object == nullptr) {
             return std::nullopt;
         }
@@ -235,7 +235,7 @@ inline constexpr auto kItemPlayer = key(
     "contains it.");
 inline constexpr auto kItemIdKind = key(
     "id_kind",
-    [](const ShownItem& i) -> std::optional<EnumWord<kIdKinds>> {
+    [](const RecordItem& i) -> std::optional<EnumWord<kIdKinds>> {
         const IdKind kind = id_kind(*i.record, i.object, i.item);
         return kind == IdKind::server ? std::nullopt
                                       : std::optional{EnumWord<kIdKinds>{id_kind_name(kind)}};

@@ -69,14 +69,14 @@ inline constexpr unsigned kMaxJsonDepth = 32;
 /// files of a recording, and some records are needed to read each of them.
 inline constexpr std::string_view kRepeatedEnd = R"(,"again":true})";
 
-[[nodiscard]] inline bool is_repeated(std::string_view line) {
+[[nodiscard]] inline bool is_repeated_record(std::string_view line) {
     return line.ends_with(kRepeatedEnd);
 }
 
 /// Returns the text with which a later segment repeats a record. `line` has no newline.
-[[nodiscard]] inline std::string repeated(std::string_view line) {
+[[nodiscard]] inline std::string as_repeated_record(std::string_view line) {
     std::string text{line};
-    return is_repeated(line) ? text : text.replace(text.size() - 1, 1, kRepeatedEnd);
+    return is_repeated_record(line) ? text : text.replace(text.size() - 1, 1, kRepeatedEnd);
 }
 
 } // namespace tw::record

@@ -73,7 +73,7 @@ PositionFault TileMap::check_position(int x, int y) const {
     return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
 }
 
-map::Location TileMap::tiles_at_misplaced(int x, int y) const {
+map::Location TileMap::tiles_at_misplaced_character(int x, int y) const {
     const map::WorldPos centre{x, y};
     const auto wall =
         physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);
@@ -137,7 +137,7 @@ std::string item_text(const FindingRecord& record) {
         const std::string has =
             *record.value == 0
                 ? "states its number of ints in each delta"
-                : "has " + counted(static_cast<std::uint64_t>(*record.value), "int[s]");
+                : "has " + count_with_noun(static_cast<std::uint64_t>(*record.value), "int[s]");
         return fmt::format("{} {} instead of {} (seen in {})", type_text(item), has, *record.limit,
                            text_of(item, {}));
     }
@@ -160,7 +160,7 @@ Severity severity_of(const FindingRecord& record) {
     return ends_silence ? Severity::info : finding_info(record.id).severity;
 }
 
-std::string describe(const FindingRecord& record) {
+std::string describe_finding(const FindingRecord& record) {
     const FindingInfo& info = finding_info(record.id);
     std::string line = fmt::format("{} {}: session {}", severity_name(severity_of(record)),
                                    info.name, record.head.session);
@@ -171,7 +171,7 @@ std::string describe(const FindingRecord& record) {
         line += ", " + item_text(record);
     }
     if (record.candidates) {
-        line += ", " + counted(record.candidates->count, "candidate[s]");
+        line += ", " + count_with_noun(record.candidates->count, "candidate[s]");
         if (!record.item && !record.candidates->likeliest.empty()) {
             const Candidate& first = record.candidates->likeliest.front();
             line += fmt::format(" (the likeliest: {})", text_of(first.item, first.field));
@@ -180,7 +180,7 @@ std::string describe(const FindingRecord& record) {
     if (record.crc_wanted && record.crc_got) {
         line += fmt::format(", checksum {} instead of {}", *record.crc_got, *record.crc_wanted);
     }
-    const std::string_view name = shown_name(info.name, record.name);
+    const std::string_view name = finding_display_name(info.name, record.name);
     if (!name.empty()) {
         line += ", " + terminal_text(name);
     }
@@ -191,14 +191,14 @@ std::string describe(const FindingRecord& record) {
     return line;
 }
 
-std::string describe_explained(const FindingRecord& explained) {
-    const std::string line = describe(explained);
+std::string describe_explained_mismatch(const FindingRecord& explained) {
+    const std::string line = describe_finding(explained);
     const FindingInfo& info = finding_info(FindingId::snapshot_crc_mismatch);
     return fmt::format("{} {}{}", severity_name(info.severity), info.name,
                        line.substr(line.find(": ")));
 }
 
-std::string shown_client(std::string address_and_port, const std::string& key) {
+std::string client_address_text(std::string address_and_port, const std::string& key) {
     if (key.empty()) {
         return address_and_port;
     }

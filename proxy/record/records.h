@@ -42,7 +42,7 @@ class TileMap {
     [[nodiscard]] PositionFault check_position(int x, int y) const;
     /// Returns the tiles at a character for which check_position() finds a fault. If the character
     /// is inside a wall, these are the tiles where it touches the wall, not those at its centre.
-    [[nodiscard]] map::Location tiles_at_misplaced(int x, int y) const;
+    [[nodiscard]] map::Location tiles_at_misplaced_character(int x, int y) const;
 
   private:
     std::shared_ptr<const map::PhysicsLayers> physics_;
@@ -187,12 +187,12 @@ inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "tw
 
 /// A client whose client id in a session's snapshots (`number`) differs from that in the world
 /// (`id`).
-struct Renumbered {
+struct RenumberedClient {
     std::uint32_t session = 0;
     std::uint16_t number = 0;
     std::uint16_t id = 0;
 
-    friend bool operator==(const Renumbered&, const Renumbered&) = default;
+    friend bool operator==(const RenumberedClient&, const RenumberedClient&) = default;
 };
 
 /// The sessions that received each item of a world, and the ints of items that no session received.
@@ -205,31 +205,31 @@ struct Sightings {
     std::size_t words = 0; ///< number of words in `bits` per item
     /// For each item, a bit mask of its first 32 ints. A bit is set if no session received the int,
     /// which is then 0, an empty text, or "no country".
-    std::span<const std::uint32_t> untold{};
-    std::span<const IdKind> id_kinds{};       ///< index: client id; IdKind::server after the end
-    std::span<const Renumbered> renumbered{}; ///< sorted by session, then by number
+    std::span<const std::uint32_t> missing_ints{};
+    std::span<const IdKind> id_kinds{}; ///< index: client id; IdKind::server after the end
+    std::span<const RenumberedClient> renumbered{}; ///< sorted by session, then by number
     bool renumbered_anew = false; ///< `renumbered` differs from that of the previous world
 
     [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
         return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
     }
 
-    /// Returns the bit of an int in `untold`; 0 for ints after the first 32, which have no bit.
-    [[nodiscard]] static constexpr std::uint32_t bit(std::size_t offset) {
+    /// Returns the int's bit in `missing_ints`; 0 for ints after the first 32, which have no bit.
+    [[nodiscard]] static constexpr std::uint32_t int_bit(std::size_t offset) {
         constexpr std::size_t kBits = 32;
         return offset < kBits ? std::uint32_t{1} << offset : 0;
     }
 
-    [[nodiscard]] std::span<const std::uint64_t> of(std::size_t item) const {
+    [[nodiscard]] std::span<const std::uint64_t> session_bits(std::size_t item) const {
         return bits.subspan(item * words, words);
     }
 
     /// Calls `use(session)` for each session that received the item, in ascending order. Stops when
     /// `use` returns true.
     template <typename Use>
-    void each(std::size_t item, const Use& use) const {
+    void for_each_session(std::size_t item, const Use& use) const {
         constexpr std::size_t kBits = 64;
-        const auto seen = of(item);
+        const auto seen = session_bits(item);
         for (std::size_t i = 0; i < sessions.size(); ++i) {
             if ((seen[i / kBits] >> (i % kBits) & 1U) != 0 && use(sessions[i])) {
                 return;
@@ -498,16 +498,16 @@ class WorldMessageSink : public Interface {
 [[nodiscard]] Severity severity_of(const FindingRecord& record);
 
 /// Returns a description of a finding, in one line that is safe for a terminal.
-[[nodiscard]] std::string describe(const FindingRecord& record);
+[[nodiscard]] std::string describe_finding(const FindingRecord& record);
 
 /// Returns a one-line description of a snapshot.crc_mismatch and its cause. `explained`: the
 /// finding snapshot.explained that names the cause.
-[[nodiscard]] std::string describe_explained(const FindingRecord& explained);
+[[nodiscard]] std::string describe_explained_mismatch(const FindingRecord& explained);
 
 /// Returns the text that stands for a client's address in the output. If `key` is empty, this is
 /// the unchanged address and port. Otherwise it is a pseudonym of the address, and the unchanged
 /// port. The pseudonym depends only on the key and the address. Without the key, nobody can find
 /// the address.
-[[nodiscard]] std::string shown_client(std::string address_and_port, const std::string& key);
+[[nodiscard]] std::string client_address_text(std::string address_and_port, const std::string& key);
 
 } // namespace tw::record

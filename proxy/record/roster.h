@@ -89,7 +89,7 @@ class Roster {
 
     /// Calls `use(client, entry)` for each known player, in ascending order of client ids.
     template <typename Use>
-    void each(const Use& use) const {
+    void for_each_player(const Use& use) const {
         for (std::size_t i = 0; i < players_.size(); ++i) {
             if (players_[i]) {
                 use(static_cast<std::uint16_t>(i), *players_[i]);

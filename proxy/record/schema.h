@@ -202,7 +202,7 @@ inline constexpr auto kHeadSchema =
                "have none."));
 
 template <typename Value>
-constexpr std::optional<Value> only_if(bool there, Value value) {
+constexpr std::optional<Value> value_if(bool there, Value value) {
     return there ? std::optional{value} : std::nullopt;
 }
 
@@ -218,7 +218,7 @@ inline constexpr auto kSessionSchema = schema(
         "of DDNet, which translates for it); absent while unknown."),
     key(
         "reason",
-        [](const SessionRecord& r) { return only_if(r.event == SessionEvent::close, r.reason); },
+        [](const SessionRecord& r) { return value_if(r.event == SessionEvent::close, r.reason); },
         "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
         "`removed` (its server was removed), `displaced` (in a tap or a capture: another "
@@ -229,7 +229,7 @@ inline constexpr auto kSessionSchema = schema(
         "True for a session that is already open when a segment, or a choice by time, begins: "
         "repeats its earlier record."));
 
-constexpr bool in_chunk(const MessageRecord& record) {
+constexpr bool is_in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
 }
 
@@ -241,18 +241,19 @@ inline constexpr auto kMessageSchema = schema(
         },
         "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` if no table describes it."),
     key(
-        "system", [](const MessageRecord& r) { return only_if(in_chunk(r), r.system); },
+        "system", [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.system); },
         "System message or game message."),
     key(
-        "vital", [](const MessageRecord& r) { return only_if(in_chunk(r), r.vital); },
+        "vital", [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.vital); },
         "Reliable. A duplicate or resent vital message has no record: it counts once."),
     key(
-        "seq", [](const MessageRecord& r) { return only_if(in_chunk(r) && r.vital, r.sequence); },
+        "seq",
+        [](const MessageRecord& r) { return value_if(is_in_chunk(r) && r.vital, r.sequence); },
         "The sequence number of a vital message."),
     key(
         "layer",
         [](const MessageRecord& r) -> std::optional<EnumWord<kMessageLayers>> {
-            if (in_chunk(r)) {
+            if (is_in_chunk(r)) {
                 return std::nullopt;
             }
             return EnumWord<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
@@ -266,26 +267,26 @@ inline constexpr auto kMessageSchema = schema(
     key(
         "id",
         [](const MessageRecord& r) {
-            return only_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
-                           r.number);
+            return value_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
+                            r.number);
         },
         "Number of any other unknown message."),
     key(
         "raw",
         [](const MessageRecord& r) {
-            return only_if(r.name.empty(), Hex{r.raw, r.secrecy});
+            return value_if(r.name.empty(), Hex{r.raw, r.secrecy});
         },
         "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
         "the remote console, `[redacted]` unless `--show-secrets` is given."),
     key(
         "fields",
-        [](const MessageRecord& r) { return only_if(!r.name.empty(), MessageFields{r.values}); },
+        [](const MessageRecord& r) { return value_if(!r.name.empty(), MessageFields{r.values}); },
         "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. For a map chunk "
         "its `offset` in the map, for a snapshot part only its header: the `map` and `snapshot` "
         "records show their contents."),
     key(
         "names",
-        [](const MessageRecord& r) { return only_if(!r.name.empty(), FieldNames{r.values}); },
+        [](const MessageRecord& r) { return value_if(!r.name.empty(), FieldNames{r.values}); },
         "The names of enum values and flag bits in `fields`, under the same keys."));
 
 inline constexpr auto kMapSchema =
@@ -305,10 +306,10 @@ inline constexpr auto kMapSchema =
                "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
                "`demo` (embedded in the demo that was read), `none`."),
            key(
-               "width", [](const MapRecord& r) { return only_if(r.width != 0, r.width); },
+               "width", [](const MapRecord& r) { return value_if(r.width != 0, r.width); },
                "Of the game layer, in tiles; only if the map is available."),
            key(
-               "height", [](const MapRecord& r) { return only_if(r.width != 0, r.height); },
+               "height", [](const MapRecord& r) { return value_if(r.width != 0, r.height); },
                "Of the game layer, in tiles."),
            key("again", kIfTrue<&MapRecord::again>,
                "True if repeated at the beginning of a segment, or of a choice by time, for a "
@@ -319,7 +320,7 @@ inline constexpr auto kSnapshotFull = key(
     "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
     "a segment, and in every 250th.");
 inline constexpr auto kSnapshotItems = key(
-    "items", [](const SnapshotRecord& r) { return only_if(r.rebuilt, SnapshotItems{&r}); },
+    "items", [](const SnapshotRecord& r) { return value_if(r.rebuilt, SnapshotItems{&r}); },
     "With `--items changed`, those that are new or differ from the session's previous rebuilt "
     "snapshot; sorted by type and id.");
 inline constexpr auto kSnapshotRemoved =
@@ -344,7 +345,7 @@ inline constexpr auto kSnapshotSchema =
            key("parts", &SnapshotRecord::parts, "Parts that the delta arrived in."),
            filter_key(
                "size_bytes",
-               [](const SnapshotRecord& r) { return only_if(r.rebuilt, r.items.size_bytes()); },
+               [](const SnapshotRecord& r) { return value_if(r.rebuilt, r.items.size_bytes()); },
                "Counted as the server counts against its limit."),
            kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
@@ -439,7 +440,7 @@ inline constexpr auto kFindingSchema = schema(
     key(
         "hex",
         [](const FindingRecord& r) {
-            return only_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
+            return value_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
         },
         "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
         "if nothing could be decoded), unless `--show-secrets` is given."),
@@ -505,16 +506,17 @@ inline constexpr auto kStatsSchema =
                "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
                "How often each finding occurred; those that did not are absent."));
 
-inline constexpr auto kSummarySchema = schema(
-    key(
-        "sessions", [](const SummaryRecord& r) { return only_if(r.head.session == 0, r.sessions); },
-        "Number of sessions; only for the run."),
-    merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
-    object("impaired", kPointerTo<&SummaryRecord::impaired>,
-           "What became of datagrams on impaired lines; only for a run that had some.",
-           kImpairedSchema),
-    object("worlds", kPointerTo<&SummaryRecord::worlds>,
-           "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
+inline constexpr auto kSummarySchema =
+    schema(key(
+               "sessions",
+               [](const SummaryRecord& r) { return value_if(r.head.session == 0, r.sessions); },
+               "Number of sessions; only for the run."),
+           merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
+           object("impaired", kPointerTo<&SummaryRecord::impaired>,
+                  "What became of datagrams on impaired lines; only for a run that had some.",
+                  kImpairedSchema),
+           object("worlds", kPointerTo<&SummaryRecord::worlds>,
+                  "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
     key("delay_us", &ImpairedDirection::delay_us, "Delay of every datagram, in microseconds."),

@@ -31,7 +31,7 @@ constexpr auto kGauge = MetricKind::gauge;
 constexpr std::string_view kRecords = "Records sent to the bus, again where a connection broke "
                                       "(published), acknowledged by it, and given up (dropped).";
 
-constexpr BusRow kRows[]{
+constexpr BusMetricRow kRows[]{
     {"bus_records_total", "published", kCounter, kRecords, &BusTotals::published},
     {"bus_records_total", "acknowledged", kCounter, kRecords, &BusTotals::acknowledged},
     {"bus_records_total", "dropped", kCounter, kRecords, &BusTotals::dropped},
@@ -46,7 +46,7 @@ constexpr BusRow kRows[]{
 
 } // namespace
 
-std::span<const BusRow> bus_rows() noexcept {
+std::span<const BusMetricRow> bus_metric_rows() noexcept {
     return kRows;
 }
 
@@ -86,8 +86,8 @@ ByteCount& ByteLedger::total_of(wire::Direction direction, ByteGroup group, Byte
     }
 }
 
-void ByteLedger::charge(wire::Direction direction, ByteGroup group, BytePart part,
-                        std::string_view name, const ByteCount& what) {
+void ByteLedger::add_bytes(wire::Direction direction, ByteGroup group, BytePart part,
+                           std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
         total_of(direction, group, part, name).add(what);
     }
@@ -102,7 +102,7 @@ void ByteLedger::subtract(wire::Direction direction, ByteGroup group, BytePart p
 
 void ByteLedger::merge(const ByteLedger& other) {
     for (const LedgerRow& row : other.rows_) {
-        charge(row.direction, row.group, row.part, row.name, row.total);
+        add_bytes(row.direction, row.group, row.part, row.name, row.total);
     }
 }
 

@@ -288,7 +288,7 @@ struct SessionStats : SnapshotCounters<std::uint64_t>,
 };
 
 /// How many records of a run were sent to the message bus, were lost, or are waiting to be sent.
-/// bus_rows() describes each number.
+/// bus_metric_rows() describes each number.
 struct BusTotals {
     std::uint64_t published = 0;
     std::uint64_t acknowledged = 0;
@@ -302,7 +302,7 @@ struct BusTotals {
 /// The kind of a metric: a counter never decreases; a gauge may also decrease.
 enum class MetricKind : bool { counter, gauge };
 
-struct BusRow {
+struct BusMetricRow {
     std::string_view metric; ///< name of the metric without the prefix
     std::string_view result; ///< value of the metric's label `result`; empty if it has no label
     MetricKind kind;
@@ -311,7 +311,7 @@ struct BusRow {
 };
 
 /// Returns a row for each number in BusTotals. Rows of the same metric are adjacent.
-[[nodiscard]] std::span<const BusRow> bus_rows() noexcept;
+[[nodiscard]] std::span<const BusMetricRow> bus_metric_rows() noexcept;
 
 /// The use of bytes in datagrams. The ledger subdivides most groups by name.
 enum class ByteGroup : std::uint8_t {
@@ -384,10 +384,10 @@ class ByteLedger {
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 
-    void charge(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
-                const ByteCount& what);
+    void add_bytes(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
+                   const ByteCount& what);
     /// Subtracts bytes from a row, for bytes that turned out to belong to another row.
-    /// Precondition: charge() added these bytes to the row.
+    /// Precondition: add_bytes() added these bytes to the row.
     void subtract(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                   const ByteCount& what);
     /// Adds all rows of another ledger to this ledger.

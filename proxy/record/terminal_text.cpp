@@ -90,7 +90,7 @@ std::string choose_plural(std::uint64_t count, std::string_view text) {
     }
 }
 
-std::string counted(std::uint64_t count, std::string_view noun) {
+std::string count_with_noun(std::uint64_t count, std::string_view noun) {
     return std::to_string(count) + ' ' + choose_plural(count, noun);
 }
 

@@ -45,6 +45,6 @@ void append_terminal_json(std::string_view json, std::string& out);
 [[nodiscard]] std::string choose_plural(std::uint64_t count, std::string_view text);
 
 /// Returns the count followed by the noun: for "file[s]", for example "1 file" or "2 files".
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+[[nodiscard]] std::string count_with_noun(std::uint64_t count, std::string_view noun);
 
 } // namespace tw::record

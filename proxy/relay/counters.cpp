@@ -6,18 +6,18 @@ namespace tw::relay {
 
 namespace {
 
-using Sum = AdmissionTotals<std::uint64_t>;
-constexpr auto kSessions = AdmissionUnit::sessions;
-constexpr auto kDatagrams = AdmissionUnit::datagrams;
+using Sum = NewClientTotals<std::uint64_t>;
+constexpr auto kSessions = NewClientCounterUnit::sessions;
+constexpr auto kDatagrams = NewClientCounterUnit::datagrams;
 
-constexpr AdmissionRow kAdmission[]{
+constexpr NewClientCounterInfo kNewClientCounters[]{
     {"begun", kSessions, "admitted without proof", &Sum::begun},
-    {"proven", kSessions, "returned what the server told them", &Sum::proven},
+    {"proven", kSessions, "returned what the server told them", &Sum::verified},
     {"players", kSessions, "proven, and the server plays with them", &Sum::players},
     {"weak", kSessions, "let in by the server without proof", &Sum::weak},
     {"connless", kSessions, "queries without a connection", &Sum::connless},
     {"expired", kSessions, "proved nothing in time", &Sum::expired},
-    {"displaced", kSessions, "replaced, unproven, by the next", &Sum::displaced},
+    {"displaced", kSessions, "replaced, unverified, by the next", &Sum::displaced},
     {"flood", kDatagrams, "too many from one address", &Sum::flood},
     {"crowd", kDatagrams, "too many unknown clients at once", &Sum::crowd},
     {"rate", kDatagrams, "too many from one session", &Sum::rate},
@@ -36,8 +36,8 @@ static_assert(sizeof(LiveCounters) == sizeof(Counters));
 
 } // namespace
 
-std::span<const AdmissionRow> admission_rows() noexcept {
-    return kAdmission;
+std::span<const NewClientCounterInfo> new_client_counter_table() noexcept {
+    return kNewClientCounters;
 }
 
 void accumulate(Counters& sum, const LiveCounters& live) noexcept {

@@ -30,11 +30,12 @@ struct ImpairmentTotals {
     Number reordered{};    ///< datagrams that were sent after a later datagram of their session
 };
 
-/// Counts how new clients were admitted or rejected. admission_rows() describes each counter.
+/// Counts how new clients were admitted or rejected. new_client_counter_table() describes each
+/// counter.
 template <typename Number>
-struct AdmissionTotals {
+struct NewClientTotals {
     Number begun{};
-    Number proven{};
+    Number verified{};
     Number weak{};
     Number players{};
     Number connless{};
@@ -52,7 +53,7 @@ template <typename Number>
 struct Totals {
     std::array<DirectionTotals<Number>, 2> directions{};  ///< indexed by Direction
     std::array<ImpairmentTotals<Number>, 2> impairment{}; ///< indexed by Direction
-    AdmissionTotals<Number> admission{};
+    NewClientTotals<Number> new_clients{};
     Number sessions_opened{}; ///< sessions that were reported to the observer
     Number sessions_closed{}; ///< sessions whose end was reported to the observer
     /// Datagrams of new clients that were rejected because max_sessions was reached.
@@ -63,7 +64,7 @@ struct Totals {
     Number receive_errors{}; ///< receive calls that failed for another reason than ICMP
     /// Received datagrams that were longer than the receive buffer; expected to be 0.
     Number truncated{};
-    /// Clients' datagrams that the relay changed before it forwarded them (see Resync).
+    /// Clients' datagrams that the relay changed before it forwarded them (see ResyncFunctions).
     Number rewritten{};
     Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
     Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
@@ -95,19 +96,19 @@ class Counter {
 /// The counters of one relay thread. They change while the thread runs.
 using LiveCounters = Totals<Counter>;
 
-/// What a counter of AdmissionTotals counts.
-enum class AdmissionUnit : bool { sessions, datagrams };
+/// What a counter of NewClientTotals counts.
+enum class NewClientCounterUnit : bool { sessions, datagrams };
 
-/// Describes one counter of AdmissionTotals.
-struct AdmissionRow {
+/// Describes one counter of NewClientTotals.
+struct NewClientCounterInfo {
     std::string_view name;
-    AdmissionUnit unit;
+    NewClientCounterUnit unit;
     std::string_view sentence;
-    std::uint64_t AdmissionTotals<std::uint64_t>::*value;
+    std::uint64_t NewClientTotals<std::uint64_t>::*value;
 };
 
-/// Returns the descriptions of all counters of AdmissionTotals.
-[[nodiscard]] std::span<const AdmissionRow> admission_rows() noexcept;
+/// Returns the descriptions of all counters of NewClientTotals.
+[[nodiscard]] std::span<const NewClientCounterInfo> new_client_counter_table() noexcept;
 
 /// Adds a thread's counters to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;

@@ -61,11 +61,12 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
 }
 
 void ImpairedPath::set_impairment(const Impairment& impairment) {
-    if (active()) {
-        static_cast<void>(send_due(Time::max()));
+    if (is_active()) {
+        static_cast<void>(send_due_datagrams(Time::max()));
     }
-    impairer_ = impairment.active() ? std::make_unique<Impairer>(impairment, counters_->impairment)
-                                    : nullptr;
+    impairer_ = impairment.is_active()
+                    ? std::make_unique<Impairer>(impairment, counters_->impairment)
+                    : nullptr;
 }
 
 void ImpairedPath::enqueue(Session& session, Direction direction, std::span<const std::byte> bytes,
@@ -80,7 +81,7 @@ void ImpairedPath::enqueue(Session& session, Direction direction, std::span<cons
     impairer_->enqueue(&session, *session.lines, direction, bytes, now);
 }
 
-std::optional<ImpairedPath::Time> ImpairedPath::send_due(Time now) {
+std::optional<ImpairedPath::Time> ImpairedPath::send_due_datagrams(Time now) {
     const base::Timestamp utc = base::now_utc();
     impairer_->release_due_datagrams(
         now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
@@ -119,8 +120,8 @@ constexpr std::chrono::milliseconds kFinalReportTime{500};
 
 } // namespace
 
-Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread, const Resync& resync,
-                     std::chrono::milliseconds shortest, Ring* ring)
+Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
+                     const ResyncFunctions& resync, std::chrono::milliseconds shortest, Ring* ring)
     : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
       thread_{thread}, observation_{observation}, counters_{observation.counters_of(0, thread)},
       timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
@@ -179,7 +180,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     if (!empty) {
         return false;
     }
-    if (impaired_.active()) { // this sends the server's delayed datagrams at once
+    if (impaired_.is_active()) { // this sends the server's delayed datagrams at once
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
@@ -204,7 +205,7 @@ void Forwarder::add_wakeup(int descriptor) const {
     watch_descriptor(descriptor, kWakeupTag);
 }
 
-Forwarder::ForwardResult Forwarder::forward_ready(int timeout) {
+Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
     std::array<epoll_event, kMaxReady> events; // NOLINT(*-member-init): as far as it is filled
     const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReady, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
@@ -237,18 +238,18 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = table.find_or_admit(batch_.message(i).msg_hdr, batch_.bytes(i), index);
+        owner_[i] = table.find_or_open_session(batch_.message(i).msg_hdr, batch_.bytes(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
             }
             append_to_session(*owner_[i], i);
-            if (owner_[i]->resync.in_progress()) [[unlikely]] {
+            if (owner_[i]->resync.is_in_progress()) [[unlikely]] {
                 rewrite_datagram(i);
             }
         }
     }
-    if (impaired_.active()) {
+    if (impaired_.is_active()) {
         for (std::size_t i = 0; i < num_touched; ++i) {
             touched[i]->count = 0;
         }
@@ -273,7 +274,7 @@ void Forwarder::request_full_snapshot(std::uint32_t id) {
         table->sessions().for_each([&](Session& session) {
             if (session.tap.id == id && session.is_announced()) {
                 static_cast<void>(
-                    session.resync.begin_request(timers_.batch_time().ms, session.last_heard_ms));
+                    session.resync.begin_resync(timers_.batch_time().ms, session.last_heard_ms));
             }
         });
     }
@@ -283,7 +284,7 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
     // With an impairment, or if the session is set aside, the observer might not get the answer.
-    if (!known || impaired_.active() || session.tap.is_aside) {
+    if (!known || impaired_.is_active() || session.tap.is_aside) {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
@@ -306,8 +307,8 @@ void Forwarder::clear_rewritten() noexcept {
 }
 
 /// Searches a part of the batch for the full answer that a session's resync request waits for.
-void Forwarder::look_for_answer(Session& session, std::size_t begin,
-                                std::size_t end) const noexcept {
+void Forwarder::look_for_full_answer(Session& session, std::size_t begin,
+                                     std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
         if (const auto number = resync_.find_answer(batch_.bytes(i))) {
             session.resync.on_answer(timers_.batch_time().ms, *number);
@@ -358,9 +359,9 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
             count_receive_error(-received, session->table->counters());
             continue;
         }
-        session->table->note_answer(*session);
-        if (session->resync.in_progress()) [[unlikely]] {
-            look_for_answer(*session, held, held + static_cast<std::size_t>(received));
+        session->table->note_server_answer(*session);
+        if (session->resync.is_in_progress()) [[unlikely]] {
+            look_for_full_answer(*session, held, held + static_cast<std::size_t>(received));
         }
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
             owner_[held] = session;
@@ -379,7 +380,7 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
 }
 
 void Forwarder::send_to_clients(std::size_t count) {
-    if (impaired_.active()) {
+    if (impaired_.is_active()) {
         delay_datagrams(count, Direction::s2c);
         return;
     }
@@ -407,7 +408,7 @@ void Forwarder::send_to_clients(std::size_t count) {
 void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     const auto now = base::Clock::now();
     for (std::size_t i = 0; i < count; ++i) {
-        count_truncated(i);
+        count_if_truncated(i);
         if (owner_[i] != nullptr) {
             SessionTable& table = *owner_[i]->table;
             table.examine_datagram(*owner_[i], direction, batch_.bytes(i));
@@ -420,7 +421,7 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     }
 }
 
-void Forwarder::count_truncated(std::size_t i) noexcept {
+void Forwarder::count_if_truncated(std::size_t i) noexcept {
     if ((batch_.message(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
         counters_.truncated.add(1);
     }
@@ -428,7 +429,7 @@ void Forwarder::count_truncated(std::size_t i) noexcept {
 
 void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
-        count_truncated(i);
+        count_if_truncated(i);
         if (owner_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
                                   batch_.vector(i).iov_len};
@@ -465,7 +466,7 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
         }
     }
     static_cast<void>(
-        tap_.retry_pending(base::now_utc())); // check_timeouts() tries the other events again
+        tap_.retry_events(base::now_utc())); // check_timeouts() tries the other events again
     return all;
 }
 
@@ -492,7 +493,7 @@ void Forwarder::close_all_sessions(CloseReason reason) {
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;
-    while (!tap_.retry_pending(utc) && base::Clock::now() < deadline) {
+    while (!tap_.retry_events(utc) && base::Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
 }

@@ -39,9 +39,9 @@ class ImpairedPath {
     ImpairedPath(const std::vector<Listener>& listeners, Tap& tap, LiveCounters& counters)
         : listeners_{&listeners}, tap_{&tap}, counters_{&counters} {}
 
-    [[nodiscard]] bool active() const noexcept { return impairer_ != nullptr; }
+    [[nodiscard]] bool is_active() const noexcept { return impairer_ != nullptr; }
 
-    /// The current impairment. Precondition: active().
+    /// The current impairment. Precondition: is_active().
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
     /// Replaces the impairment and sends the waiting datagrams at once. Afterwards the caller must
@@ -49,12 +49,12 @@ class ImpairedPath {
     void set_impairment(const Impairment& impairment);
 
     /// Queues a datagram. The session must live until its datagrams are sent. Precondition:
-    /// active().
+    /// is_active().
     void enqueue(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
 
     /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if no
-    /// datagram waits. Precondition: active().
-    std::optional<Time> send_due(Time now);
+    /// datagram waits. Precondition: is_active().
+    std::optional<Time> send_due_datagrams(Time now);
 
   private:
     void send(Session& session, Direction direction, std::span<const std::byte> bytes,
@@ -67,12 +67,13 @@ class ImpairedPath {
 };
 
 /// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
-/// copies them to the observer. Used by one thread; never blocks except in forward_ready().
+/// copies them to the observer. Used by one thread; never blocks except in
+/// forward_from_ready_sockets().
 class Forwarder {
   public:
     /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest`: the
     /// shortest timeout after which a session is closed.
-    Forwarder(ObserverSharedMemory& observation, unsigned thread, const Resync& resync,
+    Forwarder(ObserverSharedMemory& observation, unsigned thread, const ResyncFunctions& resync,
               std::chrono::milliseconds shortest, Ring* ring);
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
@@ -86,7 +87,7 @@ class Forwarder {
     /// session is left; if false, the caller must call remove_server() again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// The result of forward_ready().
+    /// The result of forward_from_ready_sockets().
     struct ForwardResult {
         std::size_t datagrams = 0; ///< number of datagrams received
         bool is_woken = false; ///< true if a descriptor that was passed to add_wakeup() is readable
@@ -94,9 +95,10 @@ class Forwarder {
 
     /// Waits up to `timeout` milliseconds (-1: without limit), then forwards at most one batch of
     /// datagrams from each ready socket.
-    ForwardResult forward_ready(int timeout);
+    ForwardResult forward_from_ready_sockets(int timeout);
 
-    /// Makes forward_ready() return when this descriptor is readable. Errors: std::system_error.
+    /// Makes forward_from_ready_sockets() return when this descriptor is readable. Errors:
+    /// std::system_error.
     void add_wakeup(int descriptor) const;
 
     /// Replaces the impairment of all sessions and sends the waiting datagrams at once.
@@ -107,12 +109,12 @@ class Forwarder {
         }
     }
 
-    [[nodiscard]] bool impaired() const noexcept { return impaired_.active(); }
+    [[nodiscard]] bool is_impaired() const noexcept { return impaired_.is_active(); }
 
     /// Sends the delayed datagrams that are due. Returns when the next delayed datagram is due;
-    /// nullopt if no datagram waits. Precondition: impaired().
-    std::optional<base::Clock::time_point> send_due(base::Clock::time_point now) {
-        return impaired_.send_due(now);
+    /// nullopt if no datagram waits. Precondition: is_impaired().
+    std::optional<base::Clock::time_point> send_due_datagrams(base::Clock::time_point now) {
+        return impaired_.send_due_datagrams(now);
     }
 
     /// Closes a bounded number of idle sessions, and reports again the events that did not fit into
@@ -172,7 +174,7 @@ class Forwarder {
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
     void rewrite_datagram(std::size_t i) noexcept;
-    void look_for_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
+    void look_for_full_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
 
     [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
         return rewritten_.any && rewritten_.datagrams[i].vector.iov_base != nullptr;
@@ -180,7 +182,7 @@ class Forwarder {
 
     void clear_rewritten() noexcept;
     void add_listener(const Listener& listener);
-    void count_truncated(std::size_t i) noexcept;
+    void count_if_truncated(std::size_t i) noexcept;
     static void count_receive_error(int error, LiveCounters& counters) noexcept;
     void copy_to_observer(std::size_t count, base::Timestamp now, Direction direction);
 
@@ -221,7 +223,7 @@ class Forwarder {
         bool any = false;
     };
 
-    Resync resync_;
+    ResyncFunctions resync_;
     RewrittenDatagrams rewritten_;
 };
 

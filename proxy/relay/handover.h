@@ -24,7 +24,7 @@ struct DatagramCopy {
     std::vector<std::byte> bytes;
 };
 
-auto members(base::Of<DatagramCopy> auto& copy) {
+auto archive_members(base::MaybeConst<DatagramCopy> auto& copy) {
     return std::tie(copy.time, copy.direction, copy.bytes);
 }
 
@@ -33,10 +33,10 @@ struct SessionFacts {
     /// The source address of replies, if the listening socket receives at several addresses.
     ReplyControl control{};
     std::uint8_t control_length = 0;
-    Standing standing = Standing::player;
+    ClientStanding standing = ClientStanding::player;
     bool counts_against_limit = false; ///< true if the session counts against max_sessions
     bool answered = false;             ///< true if the server has sent a datagram to the client
-    ProofMemory proof;
+    VerificationMemory proof;
     std::uint32_t number = 0;   ///< number on which random decisions depend; from 1
     base::Timestamp opened = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.
@@ -63,7 +63,7 @@ struct SessionState : SessionFacts {
     std::array<std::uint64_t, 2> held_lost{};
 };
 
-auto members(base::Of<SessionState> auto& state) {
+auto archive_members(base::MaybeConst<SessionState> auto& state) {
     return std::tie(state.client, state.id, state.server, state.number, state.listener,
                     state.control, state.control_length, state.standing, state.counts_against_limit,
                     state.answered, state.own_loopback, state.proof, state.opened, state.told,
@@ -79,7 +79,7 @@ struct ServerState {
     std::vector<std::uint32_t> listener_drops;
 };
 
-auto members(base::Of<ServerState> auto& state) {
+auto archive_members(base::MaybeConst<ServerState> auto& state) {
     return std::tie(state.server, state.counters, state.listener_drops);
 }
 
@@ -94,7 +94,7 @@ struct RelayState {
     std::vector<SessionState> sessions;
 };
 
-auto members(base::Of<RelayState> auto& state) {
+auto archive_members(base::MaybeConst<RelayState> auto& state) {
     return std::tie(state.last_session, state.last_number, state.impairment, state.impairment_seed,
                     state.servers, state.sessions);
 }

@@ -262,7 +262,7 @@ tl::expected<Impairment, std::string> parse_impairment(std::string_view text, st
 
 std::string to_string(const Impairment& impairment) {
     const auto& [c2s, s2c] = impairment.directions;
-    if (!impairment.active()) {
+    if (!impairment.is_active()) {
         return "none";
     }
     if (c2s == s2c) {
@@ -394,7 +394,7 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
                        std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
-    SessionImpairment::HeldDatagram& held = session.held[index];
+    SessionImpairment::ReorderedDatagram& held = session.held[index];
     fates.datagrams.add(1);
     const ImpairmentDecision fate = session.lines[index].decide_next(now, bytes.size());
     if (fate.outcome != ImpairmentDecision::Outcome::pass) {
@@ -457,7 +457,7 @@ void Impairer::schedule_slot(std::size_t slot, Time leaves) {
 
 /// Schedules a held datagram right after the datagram that overtakes it, unless the held datagram
 /// is due earlier. `leaves`: when the overtaking datagram is sent.
-void Impairer::schedule_overtaken(SessionImpairment::HeldDatagram& held, Time leaves) {
+void Impairer::schedule_overtaken(SessionImpairment::ReorderedDatagram& held, Time leaves) {
     if (leaves < held.leaves) {
         schedule_slot(held.slot, leaves); // the old heap entry becomes stale
     }

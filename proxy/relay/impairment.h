@@ -46,7 +46,7 @@ struct Impairment {
     std::uint64_t seed = 1;
 
     /// Returns whether any setting, except the seed, differs from the default.
-    [[nodiscard]] bool active() const noexcept { return directions != decltype(directions){}; }
+    [[nodiscard]] bool is_active() const noexcept { return directions != decltype(directions){}; }
 
     friend bool operator==(const Impairment&, const Impairment&) = default;
 };
@@ -138,7 +138,7 @@ class ImpairedDirection {
 /// The state of the simulated network of one session, in both directions.
 struct SessionImpairment {
     /// A reordered datagram. It waits until the session's next datagram in its direction is sent.
-    struct HeldDatagram {
+    struct ReorderedDatagram {
         std::size_t slot = 0;    ///< index of the datagram in Impairer::slots_
         std::uint64_t order = 0; ///< 0: no datagram is held
         /// When the held datagram is sent if no other datagram follows.
@@ -152,7 +152,7 @@ struct SessionImpairment {
 
     std::uint32_t session; ///< the session's number, on which its random decisions depend
     std::array<ImpairedDirection, 2> lines;
-    std::array<HeldDatagram, 2> held{};
+    std::array<ReorderedDatagram, 2> held{};
     /// The number of the session's queued datagrams. While it is not 0, this object must not be
     /// freed.
     std::size_t waiting = 0;
@@ -234,7 +234,7 @@ class Impairer {
                                                            std::span<const std::byte> bytes,
                                                            Time leaves);
     void schedule_slot(std::size_t slot, Time leaves);
-    void schedule_overtaken(SessionImpairment::HeldDatagram& held, Time leaves);
+    void schedule_overtaken(SessionImpairment::ReorderedDatagram& held, Time leaves);
     void drop_stale_entries() noexcept;
     [[nodiscard]] std::optional<std::size_t> pop_due_slot(Time now) noexcept;
     void free_slot(std::size_t slot) noexcept;

@@ -166,14 +166,15 @@ bool is_local_address(const Udp::endpoint& endpoint) {
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
-ClientAddress choose_client_address(const Options& options, const base::Endpoint& server) {
-    const ClientAddress wanted = options.client_address;
+ClientAddressMode choose_client_address_mode(const Options& options, const base::Endpoint& server) {
+    const ClientAddressMode wanted = options.client_address;
     const bool possible = !server.v6 && base::is_loopback(server);
-    const bool shared = wanted == ClientAddress::shared || wanted == ClientAddress::automatic;
+    const bool shared =
+        wanted == ClientAddressMode::shared || wanted == ClientAddressMode::automatic;
     if (possible) {
-        return wanted == ClientAddress::automatic ? ClientAddress::loopback : wanted;
+        return wanted == ClientAddressMode::automatic ? ClientAddressMode::loopback : wanted;
     }
-    if (wanted == ClientAddress::loopback) {
+    if (wanted == ClientAddressMode::loopback) {
         throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
                          base::to_string(server) + "; use 'transparent'"};
     }
@@ -183,7 +184,7 @@ ClientAddress choose_client_address(const Options& options, const base::Endpoint
             " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
             "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
     }
-    return shared ? ClientAddress::shared : wanted;
+    return shared ? ClientAddressMode::shared : wanted;
 }
 
 void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {

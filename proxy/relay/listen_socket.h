@@ -148,8 +148,8 @@ void check_listen_addresses(const std::vector<boost::asio::ip::udp::endpoint>& l
 
 /// Returns the address that the server will see for each client, never `automatic`. Errors:
 /// StartError, SharedAddressError.
-[[nodiscard]] ClientAddress choose_client_address(const Options& options,
-                                                  const base::Endpoint& server);
+[[nodiscard]] ClientAddressMode choose_client_address_mode(const Options& options,
+                                                           const base::Endpoint& server);
 
 void check_transparent_mode(const boost::asio::ip::udp::endpoint& server,
                             const std::vector<boost::asio::ip::udp::endpoint>& listen);

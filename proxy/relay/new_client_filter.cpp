@@ -80,9 +80,9 @@ NewClientFilter::Table<Entry> NewClientFilter::make_table(std::size_t count) {
     return Table<Entry>{memory};
 }
 
-NewClientFilter::NewClientFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
                                  const base::KeyedHash& hash)
-    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unproven, limits.least_time)},
+    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unverified, limits.least_time)},
       requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
                                                                        limits.asked_rate},
       repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
@@ -199,10 +199,10 @@ void NewClientFilter::count_repetition(WaitingClient& waiting, std::span<const s
     waiting.seen_ms = now_ms;
 }
 
-AdmissionDecision NewClientFilter::decide_admission(const base::Endpoint& client, Standing standing,
-                                                    bool is_first,
-                                                    std::span<const std::byte> datagram,
-                                                    std::uint32_t now_ms) noexcept {
+NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& client,
+                                                     ClientStanding standing, bool is_first,
+                                                     std::span<const std::byte> datagram,
+                                                     std::uint32_t now_ms) noexcept {
     // A network gets at most a quarter of the rate for all clients.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
     const BucketRate rate{.per_second = most, .burst = most};
@@ -210,10 +210,10 @@ AdmissionDecision NewClientFilter::decide_admission(const base::Endpoint& client
     entries_.refill(now_ms);
     WaitingClient& waiting = waiting_client_of(client, now_ms);
     count_repetition(waiting, datagram, now_ms);
-    const AdmissionDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
+    const NewClientDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
     const auto repeats_enough = [&](Scarcity scarcity) {
         return scarcity == Scarcity::none ||
-               (standing != Standing::stray &&
+               (standing != ClientStanding::stray &&
                 waiting.repeats >= static_cast<std::uint32_t>(scarcity));
     };
     if (own.empty() || !repeats_enough(own.scarcity())) {
@@ -231,7 +231,7 @@ AdmissionDecision NewClientFilter::decide_admission(const base::Endpoint& client
     return entry;
 }
 
-RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Request request,
+RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, RequestKind request,
                                                 bool has_answer, std::uint32_t now_ms) noexcept {
     const BucketRate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
     NetworkBuckets own{*this, client, BucketPurpose::ask, rate, now_ms};
@@ -239,8 +239,10 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
         return RequestDecision::flood;
     }
     asked_.refill(now_ms);
-    const bool repeats = request == Request::common && has_answer && !asked_.take(now_ms);
-    TokenBucket& all = repeats ? repeated_ : request == Request::reserved ? reserved_ : requests_;
+    const bool repeats = request == RequestKind::common && has_answer && !asked_.take(now_ms);
+    TokenBucket& all = repeats                            ? repeated_
+                       : request == RequestKind::reserved ? reserved_
+                                                          : requests_;
     all.refill(now_ms);
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
     // networks are limited first.
@@ -252,7 +254,7 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
     return repeats ? RequestDecision::repeat : RequestDecision::server;
 }
 
-void NewClientFilter::note_verified(const base::Endpoint& client) noexcept {
+void NewClientFilter::remember_verified_client(const base::Endpoint& client) noexcept {
     const std::uint64_t hash = hash_(client);
     const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
     for (WaitingClient& entry : set) {

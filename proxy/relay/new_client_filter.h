@@ -18,15 +18,15 @@ namespace tw::relay {
 
 /// How much the relay trusts a client, and so which resources the client's session may use. Later
 /// values mean more trust. A session's standing never falls.
-enum class Standing : std::uint8_t {
+enum class ClientStanding : std::uint8_t {
     /// The client only sent requests without a connection. Such sessions have a separate limit and
     /// are not announced to the observer.
     connless,
     /// The client sent datagrams that are no requests and begin no connection. Such a session is
-    /// treated as `unproven`, but not admitted while there are too many new clients.
+    /// treated as `unverified`, but not admitted while there are too many new clients.
     stray,
     /// The client began a handshake; the session has a limited lifetime and may be evicted.
-    unproven,
+    unverified,
     /// The client's address is verified, but it has no slot on the server. May be evicted.
     verified,
     /// The client has a slot on the server, but the client's address is not verified. The session
@@ -38,7 +38,7 @@ enum class Standing : std::uint8_t {
 };
 
 /// The kind of request in a client's datagram that belongs to no connection.
-enum class Request : std::uint8_t {
+enum class RequestKind : std::uint8_t {
     none,   ///< the datagram is not a request
     common, ///< a request for server info, which many clients send often
     /// A rare request, such as a master server's. It has a separate rate limit (reserved_rate).
@@ -46,35 +46,36 @@ enum class Request : std::uint8_t {
     other,
 };
 
-/// What a Prove function found out about a datagram.
-struct Verdict {
-    Standing standing = Standing::connless; ///< the session's standing after the datagram
-    Request request = Request::none;        ///< the request in a client's datagram
-    bool is_answered = false;               ///< in a client's datagram: servers usually answer it
+/// What a JudgeDatagram function found out about a datagram.
+struct DatagramVerdict {
+    /// The session's standing after the datagram.
+    ClientStanding standing = ClientStanding::connless;
+    RequestKind request = RequestKind::none; ///< the request in a client's datagram
+    bool is_answered = false;                ///< in a client's datagram: servers usually answer it
     /// In a server's datagram: it shows that the client has a slot on the server.
     bool is_play = false;
 };
 
-/// Memory in which a Prove function stores data about one session. Initially zeroed.
-struct ProofMemory {
+/// Memory in which a JudgeDatagram function stores data about one session. Initially zeroed.
+struct VerificationMemory {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
 
 /// A function that examines the datagrams of a session, in order. Until the session's standing is
 /// `player`, the function is called for all datagrams; afterwards, only for some datagrams of the
 /// server. The first call comes before the session is created. It must not block or allocate.
-using Prove = Verdict (*)(ProofMemory& memory, Direction direction,
-                          std::span<const std::byte> datagram);
+using JudgeDatagram = DatagramVerdict (*)(VerificationMemory& memory, Direction direction,
+                                          std::span<const std::byte> datagram);
 
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose
 /// handshake takes a second and whose clients send a hundred datagrams a second.
-struct AdmissionLimits {
-    /// An unproven session is closed after this time. A handshake with repetitions takes less.
-    std::chrono::milliseconds unproven_time{3000};
+struct NewClientLimits {
+    /// An unverified session is closed after this time. A handshake with repetitions takes less.
+    std::chrono::milliseconds unverified_time{3000};
     /// A connectionless session is closed this long after its last request.
     std::chrono::milliseconds connless_time{2000};
-    /// An unproven session is not evicted for at least this long. Clients with a longer round trip
-    /// may be unable to connect while there are too many new clients.
+    /// An unverified session is not evicted for at least this long. Clients with a longer round
+    /// trip may be unable to connect while there are too many new clients.
     std::chrono::milliseconds least_time{250};
     /// Real clients repeat an unanswered datagram after a time from earliest_repetition to
     /// latest_repetition. While there are too many new clients, only clients that do so are
@@ -104,30 +105,30 @@ struct AdmissionLimits {
     std::uint32_t verified_rate = 8;
     std::uint32_t verified_burst = 64;
     /// The most datagrams per second from one client to the server. session_rate: if the client has
-    /// a slot on the server. unproven_rate: if not.
+    /// a slot on the server. unverified_rate: if not.
     std::uint32_t session_rate = 10'000;
-    std::uint32_t unproven_rate = 128;
+    std::uint32_t unverified_rate = 128;
     /// The most sessions per IPv4 address or IPv6 /64, except loopback addresses; 0: unlimited.
     std::size_t max_per_address = 64;
 };
 
 /// The most sessions of each standing in one relay thread, derived from max_sessions.
-struct AdmissionPools {
+struct SessionPoolSizes {
     /// The least size of the pools for handshakes, if the table is that large. In a smaller pool,
     /// clients that join at the same time would displace each other during their handshakes. The
     /// server may then play with a client of whose handshake the relay has seen only a part.
     static constexpr std::size_t kLeastHandshakes = 4;
 
-    std::size_t unproven; ///< limit for unproven and stray sessions together
+    std::size_t unverified; ///< limit for unverified and stray sessions together
     std::size_t verified;
     std::size_t connless;
     std::size_t weak;
     /// Limit for the sessions of one address, without connectionless sessions; 0: unlimited.
     std::size_t per_address;
 
-    AdmissionPools(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
-        : unproven{handshakes(max_sessions, 4 * threads)}, verified{handshakes(max_sessions,
-                                                                               8 * threads)},
+    SessionPoolSizes(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
+        : unverified{handshakes(max_sessions, 4 * threads)}, verified{handshakes(max_sessions,
+                                                                                 8 * threads)},
           connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{part(
                                                                                       max_sessions,
                                                                                       2 * threads)},
@@ -135,8 +136,8 @@ struct AdmissionPools {
 
     /// Returns how many of a pool's sessions one network may have. A wider network may have more,
     /// because more customers share it.
-    [[nodiscard]] static std::size_t network_share(std::size_t pool,
-                                                   const base::Network& network) noexcept {
+    [[nodiscard]] static std::size_t
+    max_sessions_of_network(std::size_t pool, const base::Network& network) noexcept {
         const std::size_t parts = network.width == 0 ? 8 : network.width == 1 ? 4 : 2;
         return part(pool, parts);
     }
@@ -153,7 +154,7 @@ struct AdmissionPools {
 
 /// A client's request without a connection. Answers to questions of the same kind differ only in
 /// the question's token, which they contain.
-struct Question {
+struct ClientQuestion {
     /// The kind of question, less than kMaxQuestions; 0: the relay forwards the question and does
     /// not store the answer.
     std::uint8_t kind = 0;
@@ -172,13 +173,13 @@ struct AnswerPart {
 /// allocate.
 struct AnswerFunctions {
     /// Returns the question in a client's datagram.
-    Question (*read_question)(std::span<const std::byte> datagram) = nullptr;
+    ClientQuestion (*read_question)(std::span<const std::byte> datagram) = nullptr;
     /// Describes a server's datagram that is a part of the answer to this question; else nullopt.
     std::optional<AnswerPart> (*read_answer)(std::span<const std::byte> datagram,
-                                             const Question& question) = nullptr;
+                                             const ClientQuestion& question) = nullptr;
     /// Writes a copy of a part of an answer, changed for another question of the same kind, into
     /// `out`. Returns the number of bytes written; 0 if that is impossible.
-    std::size_t (*write_answer)(std::span<const std::byte> part, const Question& question,
+    std::size_t (*write_answer)(std::span<const std::byte> part, const ClientQuestion& question,
                                 std::span<std::byte> out) = nullptr;
 };
 
@@ -294,9 +295,9 @@ enum class Refusal : std::uint8_t {
 };
 
 /// The decision whether a datagram may begin a session.
-struct AdmissionDecision {
+struct NewClientDecision {
     Refusal refusal = Refusal::none;
-    /// How often the client repeated the datagram in the interval that AdmissionLimits allows.
+    /// How often the client repeated the datagram in the interval that NewClientLimits allows.
     std::uint8_t repeats = 0;
 };
 
@@ -313,12 +314,12 @@ enum class RequestDecision : std::uint8_t {
 ///
 /// Each network has a token bucket for new sessions and a token bucket for requests, so forged
 /// requests from a player's address do not keep the player out. A token bucket for the new sessions
-/// of all clients ensures that no unproven session is evicted before least_time (see
-/// AdmissionLimits) is over. While one of these buckets is less than half full, a client must
+/// of all clients ensures that no unverified session is evicted before least_time (see
+/// NewClientLimits) is over. While one of these buckets is less than half full, a client must
 /// repeat its datagram as real clients do, and must not have been admitted lately without being
 /// verified. The emptier the bucket, the more repetitions are required, up to three. A lost
 /// repetition does no harm. The last quarter of the bucket for all clients is reserved for networks
-/// without stray, unproven or verified sessions. The emptier the bucket for the requests of all
+/// without stray, unverified or verified sessions. The emptier the bucket for the requests of all
 /// clients, the fuller the network's bucket must be.
 ///
 /// A keyed hash selects a network's bucket. The key changes every half minute, so a client shares a
@@ -328,23 +329,23 @@ enum class RequestDecision : std::uint8_t {
 class NewClientFilter {
   public:
     /// `hash`: selects the table entry of an address; tests pass a fixed hash.
-    NewClientFilter(const AdmissionLimits& limits, const AdmissionPools& pools,
+    NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
                     const base::KeyedHash& hash = base::KeyedHash::random());
 
     /// Decides whether a datagram may begin a session of this standing. `standing`: not `connless`.
-    /// `is_first`: the client's network has no stray, unproven or verified session.
-    [[nodiscard]] AdmissionDecision decide_admission(const base::Endpoint& client,
-                                                     Standing standing, bool is_first,
-                                                     std::span<const std::byte> datagram,
-                                                     std::uint32_t now_ms) noexcept;
+    /// `is_first`: the client's network has no stray, unverified or verified session.
+    [[nodiscard]] NewClientDecision decide_new_client(const base::Endpoint& client,
+                                                      ClientStanding standing, bool is_first,
+                                                      std::span<const std::byte> datagram,
+                                                      std::uint32_t now_ms) noexcept;
 
     /// Decides what to do with a request. `has_answer`: an answer to such a request is stored.
-    [[nodiscard]] RequestDecision decide_request(const base::Endpoint& client, Request request,
+    [[nodiscard]] RequestDecision decide_request(const base::Endpoint& client, RequestKind request,
                                                  bool has_answer, std::uint32_t now_ms) noexcept;
 
     /// Must be called when the client was verified. The client's next session is then not delayed
-    /// by second_chance (see AdmissionLimits).
-    void note_verified(const base::Endpoint& client) noexcept;
+    /// by second_chance (see NewClientLimits).
+    void remember_verified_client(const base::Endpoint& client) noexcept;
 
   private:
     static constexpr std::size_t kWays = 4;
@@ -397,7 +398,7 @@ class NewClientFilter {
     void count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
                           std::uint32_t now_ms) const noexcept;
 
-    AdmissionLimits limits_;
+    NewClientLimits limits_;
     base::KeyedHash hash_;
     TokenBucket entries_;  ///< limits the new sessions of all clients
     TokenBucket requests_; ///< limits forwarded requests, except reserved requests

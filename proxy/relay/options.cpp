@@ -53,13 +53,13 @@ void lower_thread_priority() {
     std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kNicenessStep);
 }
 
-bool ResyncState::begin_request(std::uint32_t now, std::uint32_t heard) noexcept {
+bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t heard) noexcept {
     if (ever_asked_ && now - asked_ < kBetweenMs) {
         return false;
     }
     asked_ = since_ = now;
     heard_ = heard;
-    known_ = Resync::kNothing;
+    known_ = ResyncFunctions::kNothing;
     stage_ = Stage::asking;
     ever_asked_ = true;
     written_ = false;
@@ -68,10 +68,11 @@ bool ResyncState::begin_request(std::uint32_t now, std::uint32_t heard) noexcept
 
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t silent = now - std::exchange(heard_, now);
-    if (in_progress() && now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
+    if (is_in_progress() &&
+        now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
         stage_ = Stage::none;
     }
-    if (!in_progress() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
+    if (!is_in_progress() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
         return std::nullopt;
     }
     return known_;

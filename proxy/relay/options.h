@@ -30,7 +30,7 @@ void lower_thread_priority();
 /// that does not know the earlier snapshots. The relay does not know the game's format, so its
 /// owner supplies them. They must not block or allocate. "Answer" means a snapshot here, and its
 /// number is the snapshot's tick.
-struct Resync {
+struct ResyncFunctions {
     /// A value of `known`: the client's datagram is rewritten to acknowledge no answer, so that the
     /// server sends a full answer.
     static constexpr std::int32_t kNothing = -1;
@@ -45,7 +45,8 @@ struct Resync {
     std::optional<std::int32_t> (*find_answer)(std::span<const std::byte> datagram) = nullptr;
 };
 
-/// Decides which answer a client's datagrams must acknowledge after a resync request (see Resync).
+/// Decides which answer a client's datagrams must acknowledge after a resync request (see
+/// ResyncFunctions).
 ///
 /// Until the server sends a full answer, the client's datagrams are rewritten to acknowledge no
 /// answer. Afterwards they are rewritten to acknowledge the full answer, until the client itself
@@ -67,11 +68,11 @@ class ResyncState {
 
     /// Starts a resync request. `heard`: when the client's latest datagram came. Returns false if
     /// the previous request is too recent.
-    bool begin_request(std::uint32_t now, std::uint32_t heard) noexcept;
+    bool begin_resync(std::uint32_t now, std::uint32_t heard) noexcept;
 
     /// Returns whether a resync is in progress. Then the caller must call next_acknowledgement()
     /// for the client's datagrams, and search the server's for a full answer.
-    [[nodiscard]] bool in_progress() const noexcept { return stage_ != Stage::none; }
+    [[nodiscard]] bool is_in_progress() const noexcept { return stage_ != Stage::none; }
 
     /// Returns the number of the answer that the client's next datagram must acknowledge; nullopt
     /// if the datagram must stay unchanged.
@@ -90,7 +91,7 @@ class ResyncState {
     std::uint32_t asked_ = 0;
     std::uint32_t since_ = 0; ///< when the current stage began
     std::uint32_t heard_ = 0; ///< time of the client's previous datagram
-    std::int32_t known_ = Resync::kNothing;
+    std::int32_t known_ = ResyncFunctions::kNothing;
     Stage stage_ = Stage::none;
     bool ever_asked_ = false;
     bool written_ = false;
@@ -100,7 +101,7 @@ class ResyncState {
 inline constexpr std::size_t kMaxListeners = 16;
 
 /// The client address that the server sees for a session.
-enum class ClientAddress : std::uint8_t {
+enum class ClientAddressMode : std::uint8_t {
     shared, ///< the relay's address for all clients; their sessions differ in port
     /// One address 127.x.y.z for each client address; the server must be on 127.0.0.0/8.
     loopback,
@@ -141,20 +142,20 @@ struct Options {
     /// True: threads poll their sockets without sleeping. That gives the lowest latency, but
     /// occupies a processor core for each thread.
     bool busy_poll = false;
-    ClientAddress client_address = ClientAddress::shared;
+    ClientAddressMode client_address = ClientAddressMode::shared;
     /// Allows that the server sees one address for all clients if the server is not on 127.0.0.0/8.
     bool insecure_shared = true;
     /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};
     /// The function that tells which clients are verified. Null: every client counts as verified
     /// from its first datagram on, and only the number of sessions is limited.
-    Prove prove = nullptr;
-    AdmissionLimits admission{};
+    JudgeDatagram prove = nullptr;
+    NewClientLimits new_clients{};
     /// The functions with which the relay answers common requests with earlier answers of the
     /// server. If they are null, the relay forwards such requests. Requires `prove`.
     AnswerFunctions repeating{};
     /// The functions for Relay::request_full_snapshot, which has no effect if they are null.
-    Resync resync{};
+    ResyncFunctions resync{};
     /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};
 };

@@ -15,8 +15,8 @@ using Udp = boost::asio::ip::udp;
 
 /// A server and the data that its threads share.
 struct Server {
-    Server(SessionNumbers& numbers, ServerIndex index, const Udp::endpoint& server,
-           ClientAddress mode, const Options& options)
+    Server(LastSessionNumbers& numbers, ServerIndex index, const Udp::endpoint& server,
+           ClientAddressMode mode, const Options& options)
         : shared{.numbers = &numbers,
                  .upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
                  .max_sessions = options.max_sessions,
@@ -24,9 +24,9 @@ struct Server {
                  .index = index,
                  .prove = options.prove,
                  .repeating = options.repeating,
-                 .limits = options.admission,
-                 .pools = AdmissionPools{options.max_sessions, options.threads,
-                                         options.admission.max_per_address}} {}
+                 .limits = options.new_clients,
+                 .pools = SessionPoolSizes{options.max_sessions, options.threads,
+                                           options.new_clients.max_per_address}} {}
 
     SharedServer shared;
     std::vector<Udp::endpoint> listen{};
@@ -64,7 +64,7 @@ struct Relay::State {
     Options options;
     ObserverSharedMemory own{.observer{1}};
     ObserverSharedMemory* observation;
-    SessionNumbers numbers;
+    LastSessionNumbers numbers;
     /// Indexed by server number, including removed servers.
     std::vector<std::unique_ptr<Server>> servers;
     mutable std::mutex impairment_mutex;
@@ -88,8 +88,9 @@ void Relay::State::check_no_forwarding_loop(const Server& added) const {
 /// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
 void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
-    const ClientAddress mode = choose_client_address(options, base::endpoint_from(server.data()));
-    if (mode == ClientAddress::transparent) {
+    const ClientAddressMode mode =
+        choose_client_address_mode(options, base::endpoint_from(server.data()));
+    if (mode == ClientAddressMode::transparent) {
         check_transparent_mode(server, wanted.listen);
     }
     auto added = std::make_unique<Server>(numbers, static_cast<ServerIndex>(servers.size()), server,
@@ -268,8 +269,8 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
     return sockets;
 }
 
-Relay::Handover Relay::handover(std::span<const ServerIndex> servers) {
-    Handover given;
+Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) {
+    HandoverData given;
     given.state.last_session = state_->numbers.last_session.load();
     given.state.last_number = state_->numbers.last_number.load();
     given.state.impairment = to_string(impairment());
@@ -338,15 +339,15 @@ base::Endpoint Relay::server_endpoint(ServerIndex server) const {
     return state_->servers[server]->shared.upstreams.server();
 }
 
-void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
-    const ClientAddress mode = client_address(index);
+void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
+    const ClientAddressMode mode = client_address(index);
     const base::Endpoint endpoint = base::endpoint_from(server.data());
-    if (mode == ClientAddress::loopback && (endpoint.v6 || !base::is_loopback(endpoint))) {
+    if (mode == ClientAddressMode::loopback && (endpoint.v6 || !base::is_loopback(endpoint))) {
         throw StartError{"clients have their own loopback addresses at the server, which must be "
                          "on 127.0.0.0/8, not " +
                          base::to_string(endpoint)};
     }
-    if (mode == ClientAddress::transparent) {
+    if (mode == ClientAddressMode::transparent) {
         check_transparent_mode(server, state_->servers[index]->listen);
     }
     for (const auto& each : state_->servers) {
@@ -354,18 +355,18 @@ void Relay::set_server(const Udp::endpoint& server, ServerIndex index) {
             check_no_forwarding_loop(server, each->listen);
         }
     }
-    state_->servers[index]->shared.upstreams.set_server(server);
+    state_->servers[index]->shared.upstreams.set_server_address(server);
 }
 
-std::vector<base::Endpoint> Relay::former_servers(ServerIndex server) const {
-    return state_->servers[server]->shared.upstreams.former_servers();
+std::vector<base::Endpoint> Relay::former_server_addresses(ServerIndex server) const {
+    return state_->servers[server]->shared.upstreams.former_server_addresses();
 }
 
-void Relay::set_former_servers(std::vector<base::Endpoint> former, ServerIndex server) {
-    state_->servers[server]->shared.upstreams.set_former_servers(std::move(former));
+void Relay::set_former_server_addresses(std::vector<base::Endpoint> former, ServerIndex server) {
+    state_->servers[server]->shared.upstreams.set_former_server_addresses(std::move(former));
 }
 
-ClientAddress Relay::client_address(ServerIndex server) const noexcept {
+ClientAddressMode Relay::client_address(ServerIndex server) const noexcept {
     return state_->servers[server]->shared.upstreams.mode();
 }
 

@@ -74,13 +74,13 @@ class Relay {
     /// Changes the server's address for new sessions. An existing session stays connected to the
     /// old address while the server answers there. Callable from any thread. Errors: throws
     /// StartError for an address that client_address() does not allow.
-    void set_server(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
+    void set_server_address(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Returns earlier addresses of the server, at most UpstreamFactory::kMaxFormer.
-    [[nodiscard]] std::vector<base::Endpoint> former_servers(ServerIndex server = 0) const;
+    [[nodiscard]] std::vector<base::Endpoint> former_server_addresses(ServerIndex server = 0) const;
 
     /// Returns the kind of client address that the server sees, never `automatic`.
-    [[nodiscard]] ClientAddress client_address(ServerIndex server = 0) const noexcept;
+    [[nodiscard]] ClientAddressMode client_address(ServerIndex server = 0) const noexcept;
 
     /// Returns the error of the latest failed attempt to open a client's upstream socket.
     [[nodiscard]] std::error_code last_session_error() const noexcept;
@@ -93,12 +93,12 @@ class Relay {
     [[nodiscard]] Impairment impairment() const;
 
     /// Makes the server send a full snapshot to this session: the relay changes the client's next
-    /// datagrams (see Resync). Has no effect if the previous request for the session was less than
-    /// five seconds ago. Callable from any thread.
+    /// datagrams (see ResyncFunctions). Has no effect if the previous request for the session was
+    /// less than five seconds ago. Callable from any thread.
     void request_full_snapshot(std::uint32_t session);
 
-    // Handover to a relay of another process: call pause() and handover(), pass the result on, then
-    // call stop_for_handover() or resume().
+    // Handover to a relay of another process: call pause() and handover_state(), pass the result
+    // on, then call stop_for_handover() or resume().
 
     /// Pauses all threads. If one does not pause within `timeout`, resumes all and returns false.
     [[nodiscard]] bool pause(std::chrono::milliseconds timeout);
@@ -108,13 +108,13 @@ class Relay {
 
     /// The data that another relay needs to continue sessions: their state, and their upstream
     /// sockets in the order of state.sessions.
-    struct Handover {
+    struct HandoverData {
         RelayState state;
         std::vector<int> sockets;
     };
 
     /// Returns the state of these servers for another relay. Precondition: the threads are paused.
-    [[nodiscard]] Handover handover(std::span<const ServerIndex> servers);
+    [[nodiscard]] HandoverData handover_state(std::span<const ServerIndex> servers);
 
     /// Lets all threads continue after pause().
     void resume();
@@ -130,7 +130,7 @@ class Relay {
     void take_over(const RelayState& state, std::vector<base::UniqueFd> sockets);
     /// Sets earlier addresses of the server, to which sessions that are taken over may be
     /// connected.
-    void set_former_servers(std::vector<base::Endpoint> former, ServerIndex server = 0);
+    void set_former_server_addresses(std::vector<base::Endpoint> former, ServerIndex server = 0);
 
     /// Returns the number of open sessions.
     [[nodiscard]] std::size_t num_sessions() const noexcept;

@@ -68,8 +68,8 @@ RelayThread::RelayThread(const Options& options, unsigned thread, ObserverShared
       timer_{
           checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
       busy_poll_{options.busy_poll} {
-    const auto shortest = std::min(
-        {options.idle_timeout, options.admission.unproven_time, options.admission.connless_time});
+    const auto shortest = std::min({options.idle_timeout, options.new_clients.unverified_time,
+                                    options.new_clients.connless_time});
     forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
     forwarder_->add_wakeup(wakeup_.get());
     forwarder_->add_wakeup(timer_.get());
@@ -178,8 +178,8 @@ void RelayThread::run_due_work() {
         resting_ = all && interval >= Forwarder::kRestInterval;
         next_sweep_ = now + (all ? interval : kSweepAgainAfter);
     }
-    if (forwarder_->impaired()) {
-        due_ = forwarder_->send_due(now);
+    if (forwarder_->is_impaired()) {
+        due_ = forwarder_->send_due_datagrams(now);
     }
 }
 
@@ -187,12 +187,13 @@ std::size_t RelayThread::wait_and_forward() {
     constexpr int kForever = -1;
     constexpr int kRetryMs = 100;
     const bool set = set_timer();
-    const Forwarder::ForwardResult woken = forwarder_->forward_ready(set ? kForever : kRetryMs);
+    const Forwarder::ForwardResult woken =
+        forwarder_->forward_from_ready_sockets(set ? kForever : kRetryMs);
     if (woken.is_woken || !set) {
         run_calls();
         run_due_work();
-    } else if (forwarder_->impaired()) {
-        due_ = forwarder_->send_due(base::Clock::now());
+    } else if (forwarder_->is_impaired()) {
+        due_ = forwarder_->send_due_datagrams(base::Clock::now());
     }
     if (resting_ && forwarder_->timeout_check_interval() < Forwarder::kRestInterval) {
         resting_ = false;
@@ -206,15 +207,15 @@ void RelayThread::poll_without_sleep() {
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
-        const Forwarder::ForwardResult woken = forwarder_->forward_ready(0);
+        const Forwarder::ForwardResult woken = forwarder_->forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
             run_calls();
             run_due_work();
             static_cast<void>(set_timer()); // an expired timer would make each poll return
         }
-        if (forwarder_->impaired()) {
-            due_ = forwarder_->send_due(base::Clock::now());
+        if (forwarder_->is_impaired()) {
+            due_ = forwarder_->send_due_datagrams(base::Clock::now());
         }
         if (++spins < kSpinsPerClockRead) {
             continue;
@@ -236,7 +237,8 @@ void RelayThread::poll_without_sleep() {
 
 void RelayThread::forward_received_datagrams() {
     const auto deadline = base::Clock::now() + kMaxDrainTime;
-    while (forwarder_->forward_ready(0).datagrams != 0 && base::Clock::now() < deadline) {
+    while (forwarder_->forward_from_ready_sockets(0).datagrams != 0 &&
+           base::Clock::now() < deadline) {
     }
 }
 
@@ -244,8 +246,8 @@ void RelayThread::run() {
     raise_thread_priority();
     next_sweep_ = base::Clock::now() + forwarder_->timeout_check_interval();
     resting_ = forwarder_->timeout_check_interval() >= Forwarder::kRestInterval;
-    if (forwarder_->impaired()) {
-        due_ = forwarder_->send_due(base::Clock::now());
+    if (forwarder_->is_impaired()) {
+        due_ = forwarder_->send_due_datagrams(base::Clock::now());
     }
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {

@@ -73,7 +73,8 @@ enum class EventKind : std::uint8_t {
     close,    ///< a session ended; this is its last event
     gap,      ///< the copies of `lost` datagrams are missing here
     observer, ///< the events after this one are for the observer with the number `session`
-    resync,   ///< the relay changed the session's next datagram before it sent it (see Resync)
+    /// The relay changed the session's next datagram before it sent it (see ResyncFunctions).
+    resync,
 };
 
 /// An event that the relay reports to its observer. A member's comment begins with the kind of the
@@ -284,7 +285,7 @@ class Ring {
 
 /// The copies of the datagrams of a session that the observer does not know yet. The observer gets
 /// them when the session is announced.
-class HeldCopies {
+class HeldDatagramCopies {
   public:
     /// The room for copies in bytes. A handshake of 0.7 takes 1052 bytes, without repetitions.
     static constexpr std::size_t kBytes = 4096;

@@ -55,7 +55,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     }
     session->index = all_.size() - 1;
     all_.back() = std::move(session);
-    with_standing(inserted.standing).push_back(inserted);
+    sessions_of_standing(inserted.standing).push_back(inserted);
     return inserted;
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     if (std::exchange(session.counts_against_limit, false)) {
         remove_from_counts(session, kAllNetworks);
     }
-    with_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
+    sessions_of_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     const std::size_t index = session.index;
     std::unique_ptr<Session> removed = std::exchange(all_[index], nullptr);
     if (index + 1 != all_.size()) {
@@ -75,8 +75,8 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     return removed;
 }
 
-void Sessions::set_standing(Session& session, Standing standing) noexcept {
-    with_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
+void Sessions::set_standing(Session& session, ClientStanding standing) noexcept {
+    sessions_of_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     if (session.counts_against_limit) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
@@ -86,7 +86,7 @@ void Sessions::set_standing(Session& session, Standing standing) noexcept {
         }
     }
     session.standing = standing;
-    with_standing(standing).push_back(session);
+    sessions_of_standing(standing).push_back(session);
 }
 
 void Sessions::count_against_limit(Session& session) {
@@ -94,10 +94,11 @@ void Sessions::count_against_limit(Session& session) {
     session.counts_against_limit = true;
 }
 
-std::uint32_t* Sessions::NetworkCounts::counter_of(Standing standing) noexcept {
-    return standing == Standing::verified                                  ? &verified
-           : standing == Standing::stray || standing == Standing::unproven ? &unproven
-                                                                           : nullptr;
+std::uint32_t* Sessions::NetworkCounts::counter_of(ClientStanding standing) noexcept {
+    return standing == ClientStanding::verified ? &verified
+           : standing == ClientStanding::stray || standing == ClientStanding::unverified
+               ? &unverified
+               : nullptr;
 }
 
 Sessions::NetworkCounts Sessions::counts_of(const base::Network& network) const noexcept {
@@ -133,10 +134,10 @@ void Sessions::remove_from_counts(const Session& session, std::size_t networks) 
     }
 }
 
-Session* Sessions::find_most_silent(Standing standing, std::uint32_t now_ms) noexcept {
+Session* Sessions::find_most_silent(ClientStanding standing, std::uint32_t now_ms) noexcept {
     Session* found = nullptr;
     std::uint32_t longest = kSilentMs;
-    for (Session& each : with_standing(standing)) {
+    for (Session& each : sessions_of_standing(standing)) {
         const std::uint32_t silent = now_ms - each.last_heard_ms;
         if (silent >= longest && (found == nullptr || silent > longest)) {
             found = &each;

@@ -47,9 +47,9 @@ struct Session : SessionFacts {
     std::uint32_t last_answer_ms = 0;
     /// When the server last showed that the client is playing, or when the session began.
     std::uint32_t played_ms = 0;
-    Question asked; ///< the client's latest request, if the session is connectionless
+    ClientQuestion asked; ///< the client's latest request, if the session is connectionless
     /// Copies of the session's datagrams until the observer knows the session; null afterwards.
-    std::unique_ptr<HeldCopies> held;
+    std::unique_ptr<HeldDatagramCopies> held;
     std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set
 
     /// Links the session into SessionTimers::waiting_, until the session is closed.
@@ -103,19 +103,19 @@ class Sessions {
     /// counts_against_limit to false.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
     /// Sets a session's standing and moves the session to the list of that standing.
-    void set_standing(Session& session, Standing standing) noexcept;
+    void set_standing(Session& session, ClientStanding standing) noexcept;
     /// Sets Session::counts_against_limit and counts the session for its networks. If this throws
     /// std::bad_alloc, nothing changes.
     void count_against_limit(Session& session);
 
-    /// Returns the sessions of a standing. Stray and unproven sessions share a list.
-    [[nodiscard]] SessionsByAge& with_standing(Standing standing) noexcept {
+    /// Returns the sessions of a standing. Stray and unverified sessions share a list.
+    [[nodiscard]] SessionsByAge& sessions_of_standing(ClientStanding standing) noexcept {
         return ranks_[rank_index(standing)];
     }
 
     /// Returns the session of that standing whose client has been silent longest; null if no client
     /// has been silent for kSilentMs.
-    [[nodiscard]] Session* find_most_silent(Standing standing, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] Session* find_most_silent(ClientStanding standing, std::uint32_t now_ms) noexcept;
 
     /// Returns the number of a network's sessions that count against max_sessions. Connectionless
     /// sessions do not count, because their sender addresses can be forged.
@@ -123,12 +123,12 @@ class Sessions {
         return counts_of(network).places;
     }
 
-    /// Returns the number of a network's verified sessions, or of its stray and unproven sessions
-    /// together. `standing`: `verified` or `unproven`.
+    /// Returns the number of a network's verified sessions, or of its stray and unverified sessions
+    /// together. `standing`: `verified` or `unverified`.
     [[nodiscard]] std::size_t count_of(const base::Network& network,
-                                       Standing standing) const noexcept {
+                                       ClientStanding standing) const noexcept {
         const NetworkCounts counts = counts_of(network);
-        return standing == Standing::verified ? counts.verified : counts.unproven;
+        return standing == ClientStanding::verified ? counts.verified : counts.unverified;
     }
 
     template <typename Use>
@@ -171,11 +171,11 @@ class Sessions {
     /// How many sessions a network has.
     struct NetworkCounts {
         std::uint32_t places = 0;
-        std::uint32_t unproven = 0;
+        std::uint32_t unverified = 0;
         std::uint32_t verified = 0;
 
         /// Returns the counter for this standing; null if the standing is not counted.
-        [[nodiscard]] std::uint32_t* counter_of(Standing standing) noexcept;
+        [[nodiscard]] std::uint32_t* counter_of(ClientStanding standing) noexcept;
     };
 
     [[nodiscard]] NetworkCounts counts_of(const base::Network& network) const noexcept;
@@ -186,9 +186,9 @@ class Sessions {
     [[nodiscard]] static ClientKey key_of(const base::Endpoint& client,
                                           ListenerIndex listener) noexcept;
 
-    [[nodiscard]] static std::size_t rank_index(Standing standing) noexcept {
-        return static_cast<std::size_t>(standing == Standing::stray ? Standing::unproven
-                                                                    : standing);
+    [[nodiscard]] static std::size_t rank_index(ClientStanding standing) noexcept {
+        return static_cast<std::size_t>(
+            standing == ClientStanding::stray ? ClientStanding::unverified : standing);
     }
 
     boost::unordered_flat_map<ClientKey, Session*, AddressHash> by_client_;

@@ -25,8 +25,8 @@ std::chrono::nanoseconds limited(std::uint64_t nanoseconds) {
     return std::chrono::nanoseconds{std::min(nanoseconds, kLongAgoNs)};
 }
 
-std::unique_ptr<HeldCopies> held_copies(const SessionState& state) {
-    auto held = std::make_unique<HeldCopies>();
+std::unique_ptr<HeldDatagramCopies> held_copies(const SessionState& state) {
+    auto held = std::make_unique<HeldDatagramCopies>();
     for (const DatagramCopy& copy : state.held) {
         held->add(copy.time, copy.direction, copy.bytes);
     }
@@ -100,13 +100,14 @@ namespace {
 /// Returns whether a correct relay can hand over this state.
 bool is_possible(const SessionState& state) {
     const bool is_announced = state.id != 0;
-    const bool may_be_told = state.standing >= Standing::verified;
-    const bool has_to_be = state.standing >= Standing::weak;
-    return state.standing <= Standing::player && (is_announced ? may_be_told : !has_to_be) &&
+    const bool may_be_told = state.standing >= ClientStanding::verified;
+    const bool has_to_be = state.standing >= ClientStanding::weak;
+    return state.standing <= ClientStanding::player && (is_announced ? may_be_told : !has_to_be) &&
            (state.counts_against_limit || !may_be_told) && state.number != 0 &&
            state.client.port != 0 && state.control_length <= state.control.size() &&
            std::ranges::all_of(state.held, [](const DatagramCopy& copy) {
-               return copy.direction <= Direction::s2c && copy.bytes.size() <= HeldCopies::kBytes;
+               return copy.direction <= Direction::s2c &&
+                      copy.bytes.size() <= HeldDatagramCopies::kBytes;
            });
 }
 
@@ -193,7 +194,7 @@ base::Timestamp SessionTimers::begin_batch(Time now) noexcept {
     return now_.utc;
 }
 
-void SessionTimers::free_later(std::unique_ptr<Session> session) noexcept {
+void SessionTimers::free_after_sending(std::unique_ptr<Session> session) noexcept {
     session->timer.unlink();
     session->next_closed = std::move(closed_);
     closed_ = std::move(session);

@@ -19,7 +19,7 @@
 namespace tw::relay {
 
 /// The highest numbers given to sessions so far. All threads and servers of a relay share them.
-struct SessionNumbers {
+struct LastSessionNumbers {
     /// The highest TapSession::id. Only sessions that the observer knows have one.
     std::atomic<std::uint32_t> last_session{0};
     /// The highest Session::number of a session with a connection.
@@ -32,15 +32,15 @@ struct SessionNumbers {
 
 /// The data about one server that all relay threads share.
 struct SharedServer {
-    SessionNumbers* numbers;
+    LastSessionNumbers* numbers;
     UpstreamFactory upstreams;
     std::size_t max_sessions;
     std::chrono::milliseconds idle_timeout;
     ServerIndex index = 0;
-    Prove prove = nullptr;
+    JudgeDatagram prove = nullptr;
     AnswerFunctions repeating{};
-    AdmissionLimits limits{};
-    AdmissionPools pools{0, 1};           ///< per thread
+    NewClientLimits limits{};
+    SessionPoolSizes pools{0, 1};         ///< per thread
     std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
     /// True if a handover closes this server's sessions instead of passing them on.
     std::atomic<bool> let_go{false};
@@ -63,8 +63,8 @@ class SessionMaker {
         : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
 
     /// Creates a session and its upstream socket. `header`: the message header of the client's
-    /// first datagram. Returns null if no socket can be opened; SessionNumbers::session_error then
-    /// contains the reason. Errors: std::bad_alloc.
+    /// first datagram. Returns null if no socket can be opened; LastSessionNumbers::session_error
+    /// then contains the reason. Errors: std::bad_alloc.
     [[nodiscard]] std::unique_ptr<Session> make_session(const base::Endpoint& client,
                                                         msghdr& header, ListenerIndex listener,
                                                         const BatchTime& now);
@@ -127,7 +127,7 @@ class SessionTimers {
         for (std::size_t checked = 0; is_due() && checked < kChecksPerSweep; ++checked) {
             Session& session = waiting_.front();
             waiting_.pop_front();
-            wait_for_check(session);
+            schedule_check(session);
             check_timeout(session);
         }
         end_batch();
@@ -142,14 +142,14 @@ class SessionTimers {
     /// Returns the time at which the current batch began.
     [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
-    /// Adds a session, which is checked regularly until it is passed to free_later().
+    /// Adds a session, which is checked regularly until it is passed to free_after_sending().
     void add(Session& session) noexcept {
         ++sessions_;
-        wait_for_check(session);
+        schedule_check(session);
     }
 
     /// Takes ownership of a closed session and frees it when none of its datagrams waits any more.
-    void free_later(std::unique_ptr<Session> session) noexcept;
+    void free_after_sending(std::unique_ptr<Session> session) noexcept;
     /// Frees the closed sessions without waiting datagrams. `all`: frees all closed sessions.
     void free_closed(bool all) noexcept;
 
@@ -163,7 +163,7 @@ class SessionTimers {
         Session, boost::intrusive::member_hook<Session, decltype(Session::timer), &Session::timer>,
         boost::intrusive::constant_time_size<false>>;
 
-    void wait_for_check(Session& session) noexcept {
+    void schedule_check(Session& session) noexcept {
         session.check_at = now_.steady + between_checks_;
         waiting_.push_back(session);
     }

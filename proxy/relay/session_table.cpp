@@ -13,19 +13,19 @@ namespace {
 constexpr std::uint32_t kFormerAddressMs = 5000;
 /// The longest time between two repetitions of a real client that gets no answer.
 constexpr std::uint32_t kLongestRepetitionMs = 1000;
-/// find_evictable() chooses among this many of the oldest sessions.
+/// find_evictable_session() chooses among this many of the oldest sessions.
 constexpr std::size_t kEvictionCandidates = 32;
-/// find_evictable_of() searches this many of the oldest sessions.
+/// find_evictable_session_of() searches this many of the oldest sessions.
 constexpr std::size_t kNetworkCandidates = 1024;
-/// The shortest time between a search for a forgotten session (see is_forgotten()) that found no
-/// session, and the next search.
+/// The shortest time between a search for a forgotten session (see is_forgotten_by_server()) that
+/// found no session, and the next search.
 constexpr std::uint32_t kForgottenSearchMs = 100;
 /// While less than 1/kFreeParts of max_sessions is free, check_timeout() closes forgotten sessions.
 constexpr std::size_t kFreeParts = 8;
 
 /// Returns the number of a new session. Connectionless sessions are numbered separately, so that
 /// they do not change the random impairment of other sessions.
-std::uint32_t next_number(SessionNumbers& numbers, bool counts_against_limit) noexcept {
+std::uint32_t next_number(LastSessionNumbers& numbers, bool counts_against_limit) noexcept {
     constexpr std::uint32_t kOfRequests = 1U << 31U;
     return counts_against_limit ? numbers.last_number.fetch_add(1) + 1
                                 : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
@@ -52,8 +52,8 @@ SessionTable::~SessionTable() {
     timers_->free_closed(true);
 }
 
-Session* SessionTable::find_or_admit(msghdr& header, std::span<const std::byte> datagram,
-                                     ListenerIndex listener) {
+Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std::byte> datagram,
+                                            ListenerIndex listener) {
     const base::Endpoint client =
         base::endpoint_from(static_cast<const sockaddr*>(header.msg_name));
     Session* const known = sessions_.find(client, listener);
@@ -61,10 +61,10 @@ Session* SessionTable::find_or_admit(msghdr& header, std::span<const std::byte> 
         return admit_new_client(client, header, datagram, listener);
     }
     if (!known->budget.take(now_->ms)) {
-        counters_->admission.rate.add(1);
+        counters_->new_clients.rate.add(1);
         return nullptr;
     }
-    if (known->standing == Standing::connless &&
+    if (known->standing == ClientStanding::connless &&
         !may_forward_next_request(*known, header, datagram)) {
         return nullptr;
     }
@@ -76,36 +76,36 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
                                         std::span<const std::byte> datagram,
                                         ListenerIndex listener) {
     if (is_relay_or_server_address(client)) {
-        counters_->admission.own.add(1);
+        counters_->new_clients.own.add(1);
         return nullptr;
     }
-    ProofMemory proof;
-    Verdict verdict{.standing = Standing::player};
-    AdmissionDecision entry;
-    Question question;
+    VerificationMemory proof;
+    DatagramVerdict verdict{.standing = ClientStanding::player};
+    NewClientDecision entry;
+    ClientQuestion question;
     if (shared_.prove != nullptr) {
         verdict = shared_.prove(proof, Direction::c2s, datagram);
-        if (verdict.standing == Standing::connless) {
-            question = question_of(datagram);
+        if (verdict.standing == ClientStanding::connless) {
+            question = read_client_question(datagram);
             if (!may_forward_request(client, header, question, verdict.request, listener)) {
                 return nullptr;
             }
         } else {
-            entry = new_client_filter_.decide_admission(
+            entry = new_client_filter_.decide_new_client(
                 client, verdict.standing, is_first_of_network(client), datagram, now_->ms);
         }
         if (entry.refusal != Refusal::none) {
-            auto& totals = counters_->admission;
+            auto& totals = counters_->new_clients;
             (entry.refusal == Refusal::flood ? totals.flood : totals.crowd).add(1);
             return nullptr;
         }
     }
-    if (!make_room(client, verdict.standing)) {
-        (is_address_full(client) ? counters_->admission.address : counters_->sessions_refused)
+    if (!make_room_for_session(client, verdict.standing)) {
+        (is_address_at_limit(client) ? counters_->new_clients.address : counters_->sessions_refused)
             .add(1);
         return nullptr;
     }
-    Session* const session = open(client, header, listener, verdict.standing, proof);
+    Session* const session = open_session(client, header, listener, verdict.standing, proof);
     if (session != nullptr) {
         session->repeats = entry.repeats;
         session->asked = question;
@@ -113,12 +113,12 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
     return session;
 }
 
-/// Returns whether the client's network has no stray, unproven or verified session. Returns true
+/// Returns whether the client's network has no stray, unverified or verified session. Returns true
 /// for loopback clients, because their addresses cannot be forged.
 bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = *base::Networks{client}.begin();
-    return base::is_loopback(client) || (sessions_.count_of(own, Standing::unproven) == 0 &&
-                                         sessions_.count_of(own, Standing::verified) == 0);
+    return base::is_loopback(client) || (sessions_.count_of(own, ClientStanding::unverified) == 0 &&
+                                         sessions_.count_of(own, ClientStanding::verified) == 0);
 }
 
 /// Returns whether the relay or the server listens on the sender address of a client's datagram.
@@ -145,13 +145,14 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
     });
 }
 
-Question SessionTable::question_of(std::span<const std::byte> datagram) const noexcept {
-    return answers_ != nullptr ? shared_.repeating.read_question(datagram) : Question{};
+ClientQuestion
+SessionTable::read_client_question(std::span<const std::byte> datagram) const noexcept {
+    return answers_ != nullptr ? shared_.repeating.read_question(datagram) : ClientQuestion{};
 }
 
 /// Returns true if a request must be forwarded; otherwise answers or rejects it.
 bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
-                                       const Question& question, Request request,
+                                       const ClientQuestion& question, RequestKind request,
                                        ListenerIndex listener) noexcept {
     const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
@@ -162,10 +163,10 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
         send_repeated_answer(*answer, question, header, listener);
         return false;
     case RequestDecision::flood:
-        counters_->admission.flood.add(1);
+        counters_->new_clients.flood.add(1);
         return false;
     case RequestDecision::crowd:
-        counters_->admission.crowd.add(1);
+        counters_->new_clients.crowd.add(1);
         return false;
     }
     return false;
@@ -173,11 +174,11 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
 
 bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
                                             std::span<const std::byte> datagram) noexcept {
-    const Verdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
-    if (verdict.request == Request::none) {
+    const DatagramVerdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
+    if (verdict.request == RequestKind::none) {
         return true;
     }
-    const Question question = question_of(datagram);
+    const ClientQuestion question = read_client_question(datagram);
     if (!may_forward_request(session.tap.client, header, question, verdict.request,
                              session.listener)) {
         return false;
@@ -188,8 +189,9 @@ bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
 
 /// Sends a client an answer that the server gave to another client. The answer comes from the
 /// address to which the client sent its question.
-void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
-                                        msghdr& header, ListenerIndex listener) noexcept {
+void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
+                                        const ClientQuestion& question, msghdr& header,
+                                        ListenerIndex listener) noexcept {
     const Listener& from = maker_.listeners()[listener];
     ReplyControl control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
@@ -212,33 +214,33 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer, const
 }
 
 /// Makes room for a session of this standing, by eviction if necessary. Returns false if it cannot.
-bool SessionTable::make_room(const base::Endpoint& client, Standing standing) {
+bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientStanding standing) {
     if (shared_.prove == nullptr) {
-        return reserve_place();
+        return reserve_session_place();
     }
-    if (standing == Standing::connless) {
-        SessionsByAge& asking = sessions_.with_standing(standing);
+    if (standing == ClientStanding::connless) {
+        SessionsByAge& asking = sessions_.sessions_of_standing(standing);
         if (asking.size() >= shared_.pools.connless) {
-            evict(asking.front());
+            evict_session(asking.front());
         }
         return true;
     }
     if (!make_room_at_address(client) ||
-        !make_room_in_pool(Standing::unproven, shared_.pools.unproven, client)) {
+        !make_room_in_pool(ClientStanding::unverified, shared_.pools.unverified, client)) {
         return false;
     }
-    if (reserve_place()) {
+    if (reserve_session_place()) {
         return true;
     }
-    Session* const leaving = find_evictable_in_table();
+    Session* const leaving = find_evictable_session_in_table();
     if (leaving == nullptr) {
         return false;
     }
-    evict(*leaving);
-    return reserve_place();
+    evict_session(*leaving);
+    return reserve_session_place();
 }
 
-bool SessionTable::reserve_place() {
+bool SessionTable::reserve_session_place() {
     if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
         return true;
     }
@@ -247,7 +249,7 @@ bool SessionTable::reserve_place() {
 }
 
 /// Returns whether the client's address has as many sessions as an address may have.
-bool SessionTable::is_address_full(const base::Endpoint& client) const noexcept {
+bool SessionTable::is_address_at_limit(const base::Endpoint& client) const noexcept {
     const std::size_t most = shared_.pools.per_address;
     return shared_.prove != nullptr && most != 0 && !base::is_loopback(client) &&
            sessions_.count_of(*base::Networks{client}.begin()) >= most;
@@ -256,14 +258,14 @@ bool SessionTable::is_address_full(const base::Endpoint& client) const noexcept 
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
 /// Returns whether there is room.
 bool SessionTable::make_room_at_address(const base::Endpoint& client) {
-    if (!is_address_full(client)) {
+    if (!is_address_at_limit(client)) {
         return true;
     }
     const base::Network own = *base::Networks{client}.begin();
-    for (const Standing standing :
-         {Standing::unproven, Standing::verified, Standing::weak, Standing::player}) {
-        if (Session* const leaving = find_evictable_of(own, standing)) {
-            evict(*leaving);
+    for (const ClientStanding standing : {ClientStanding::unverified, ClientStanding::verified,
+                                          ClientStanding::weak, ClientStanding::player}) {
+        if (Session* const leaving = find_evictable_session_of(own, standing)) {
+            evict_session(*leaving);
             return true;
         }
     }
@@ -272,21 +274,22 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
 
 /// Makes room for a session within its networks' shares of a pool, by eviction if necessary.
 /// Returns whether there is room. `pool`: the pool's size.
-bool SessionTable::make_room_in_pool(Standing standing, std::size_t pool,
+bool SessionTable::make_room_in_pool(ClientStanding standing, std::size_t pool,
                                      const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
         if (base::is_loopback(client) ||
-            sessions_.count_of(network, standing) < AdmissionPools::network_share(pool, network)) {
+            sessions_.count_of(network, standing) <
+                SessionPoolSizes::max_sessions_of_network(pool, network)) {
             continue;
         }
-        Session* const leaving = find_evictable_of(network, standing);
+        Session* const leaving = find_evictable_session_of(network, standing);
         if (leaving == nullptr) {
             return false;
         }
-        evict(*leaving);
+        evict_session(*leaving);
     }
-    if (sessions_.with_standing(standing).size() >= pool) {
-        evict(*find_evictable(standing));
+    if (sessions_.sessions_of_standing(standing).size() >= pool) {
+        evict_session(*find_evictable_session(standing));
     }
     return true;
 }
@@ -294,11 +297,11 @@ bool SessionTable::make_room_in_pool(Standing standing, std::size_t pool,
 /// Returns the session of this standing that should be evicted first; null if no session may be
 /// evicted. Prefers the network with the most sessions, then clients with the fewest repetitions
 /// before admission, then the oldest session.
-Session* SessionTable::find_evictable(Standing standing) noexcept {
+Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept {
     Session* found = nullptr;
     std::size_t most = 0;
     std::size_t looked = 0;
-    for (Session& each : sessions_.with_standing(standing)) {
+    for (Session& each : sessions_.sessions_of_standing(standing)) {
         if (++looked > kEvictionCandidates) {
             break;
         }
@@ -314,19 +317,20 @@ Session* SessionTable::find_evictable(Standing standing) noexcept {
 
 /// Returns the session of this standing and network that should be evicted first; null if the
 /// oldest kNetworkCandidates sessions contain no such session. Evicts no player that has not left.
-Session* SessionTable::find_evictable_of(const base::Network& network, Standing standing) noexcept {
+Session* SessionTable::find_evictable_session_of(const base::Network& network,
+                                                 ClientStanding standing) noexcept {
     const auto is_in = [&](const Session& session) {
         return std::ranges::any_of(base::Networks{session.tap.client},
                                    [&](const base::Network& each) { return each == network; });
     };
     Session* found = nullptr;
     std::size_t looked = 0;
-    for (Session& each : sessions_.with_standing(standing)) {
+    for (Session& each : sessions_.sessions_of_standing(standing)) {
         if (++looked > kNetworkCandidates) {
             break;
         }
         if ((found == nullptr || each.repeats < found->repeats) && is_in(each) &&
-            (standing < Standing::weak || has_left(each))) {
+            (standing < ClientStanding::weak || has_left_server(each))) {
             found = &each;
         }
     }
@@ -334,16 +338,16 @@ Session* SessionTable::find_evictable_of(const base::Network& network, Standing 
 }
 
 /// Returns the session to evict from a full table; null if no session may be evicted.
-Session* SessionTable::find_evictable_in_table() noexcept {
-    for (const Standing standing : {Standing::unproven, Standing::verified}) {
-        if (Session* const leaving = find_evictable(standing)) {
+Session* SessionTable::find_evictable_session_in_table() noexcept {
+    for (const ClientStanding standing : {ClientStanding::unverified, ClientStanding::verified}) {
+        if (Session* const leaving = find_evictable_session(standing)) {
             return leaving;
         }
     }
     if (static_cast<std::int32_t>(now_->ms - none_forgotten_until_ms_) >= 0) {
         Session* forgotten = nullptr;
         sessions_.for_each([&](Session& each) {
-            if (is_forgotten(each) &&
+            if (is_forgotten_by_server(each) &&
                 (forgotten == nullptr ||
                  now_->ms - each.played_ms > now_->ms - forgotten->played_ms)) {
                 forgotten = &each;
@@ -358,29 +362,30 @@ Session* SessionTable::find_evictable_in_table() noexcept {
 }
 
 /// Returns whether the client had a slot, and the server now sends only to other clients.
-bool SessionTable::is_forgotten(const Session& session) const noexcept {
-    return shared_.prove != nullptr && session.standing >= Standing::weak && answered_ &&
+bool SessionTable::is_forgotten_by_server(const Session& session) const noexcept {
+    return shared_.prove != nullptr && session.standing >= ClientStanding::weak && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
                shared_.limits.forgotten_time.count();
 }
 
 /// Returns whether the client and the server have stopped sending to each other. This is true after
 /// a player has left. Forged datagrams cannot make it true for a player in the game.
-bool SessionTable::has_left(const Session& session) const noexcept {
+bool SessionTable::has_left_server(const Session& session) const noexcept {
     const auto is_long_ago = [this](std::uint32_t ms) {
         return now_->ms - ms >= shared_.limits.forgotten_time.count();
     };
     return is_long_ago(session.last_heard_ms) && is_long_ago(session.played_ms);
 }
 
-Session* SessionTable::open(const base::Endpoint& client, msghdr& header, ListenerIndex listener,
-                            Standing standing, const ProofMemory& proof) {
+Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header,
+                                    ListenerIndex listener, ClientStanding standing,
+                                    const VerificationMemory& proof) {
     std::unique_ptr<Session> made;
     try {
         made = maker_.make_session(client, header, listener, *now_);
         if (made != nullptr) {
             made->standing = standing;
-            made->counts_against_limit = standing != Standing::connless;
+            made->counts_against_limit = standing != ClientStanding::connless;
             made->number = next_number(*shared_.numbers, made->counts_against_limit);
             made->proof = proof;
             return insert_session(std::move(made));
@@ -391,7 +396,7 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
             shared_.upstreams.close(made->upstream);
         }
     }
-    shared_.sessions.fetch_sub(standing == Standing::connless ? 0 : 1);
+    shared_.sessions.fetch_sub(standing == ClientStanding::connless ? 0 : 1);
     counters_->sessions_failed.add(1);
     return nullptr;
 }
@@ -399,28 +404,28 @@ Session* SessionTable::open(const base::Endpoint& client, msghdr& header, Listen
 /// Adds a session to the table. Allocates all memory before, so that a failed allocation leaves no
 /// half-made session in the table.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
-    const bool is_announced = made->standing >= Standing::weak;
+    const bool is_announced = made->standing >= ClientStanding::weak;
     if (made->counts_against_limit && !is_announced) {
-        made->held = std::make_unique<HeldCopies>();
+        made->held = std::make_unique<HeldDatagramCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
     timers_->add(session);
     if (is_announced) {
-        announce(session);
+        announce_to_observer(session);
         return &session;
     }
-    auto& totals = counters_->admission;
+    auto& totals = counters_->new_clients;
     (session.counts_against_limit ? totals.begun : totals.connless).add(1);
     return &session;
 }
 
 void SessionTable::set_send_budget(Session& session) const noexcept {
-    const AdmissionLimits& limits = shared_.limits;
-    const std::uint32_t rate = shared_.prove == nullptr             ? 0
-                               : session.standing >= Standing::weak ? limits.session_rate
-                                                                    : limits.unproven_rate;
+    const NewClientLimits& limits = shared_.limits;
+    const std::uint32_t rate = shared_.prove == nullptr                   ? 0
+                               : session.standing >= ClientStanding::weak ? limits.session_rate
+                                                                          : limits.unverified_rate;
     session.budget = TokenBucket{rate, rate};
     session.budget.refill(now_->ms);
 }
@@ -431,7 +436,7 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
         session.played_ms = now_->ms;
         return;
     }
-    const Verdict verdict = shared_.prove(session.proof, direction, datagram);
+    const DatagramVerdict verdict = shared_.prove(session.proof, direction, datagram);
     if (direction == Direction::c2s && !verdict.is_answered) {
         counters_->strays.add(1);
     }
@@ -439,7 +444,7 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
         session.played_ms = now_->ms;
     }
     if (verdict.standing > session.standing) {
-        promote(session, verdict.standing);
+        raise_standing(session, verdict.standing);
     }
     if (direction == Direction::s2c && session.asked.kind != 0) {
         if (const auto part = shared_.repeating.read_answer(datagram, session.asked)) {
@@ -450,18 +455,18 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
 
 /// Raises a session's standing. If memory runs out, the standing does not change, and the session's
 /// next datagram tries again.
-void SessionTable::promote(Session& session, Standing standing) {
+void SessionTable::raise_standing(Session& session, ClientStanding standing) {
     try {
-        try_promote(session, standing);
+        try_raise_standing(session, standing);
     } catch (const std::bad_alloc&) {
         shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
         counters_->sessions_failed.add(1);
     }
 }
 
-bool SessionTable::try_count_against_limit(Session& session, Standing standing) {
-    auto held = std::make_unique<HeldCopies>();
-    if (!make_room(session.tap.client, standing)) {
+bool SessionTable::try_count_against_limit(Session& session, ClientStanding standing) {
+    auto held = std::make_unique<HeldDatagramCopies>();
+    if (!make_room_for_session(session.tap.client, standing)) {
         return false;
     }
     try {
@@ -475,56 +480,57 @@ bool SessionTable::try_count_against_limit(Session& session, Standing standing) 
     session.opened = now_->utc;
     session.held = std::move(held);
     session.asked = {};
-    counters_->admission.begun.add(1);
+    counters_->new_clients.begun.add(1);
     return true;
 }
 
-void SessionTable::try_promote(Session& session, Standing standing) {
+void SessionTable::try_raise_standing(Session& session, ClientStanding standing) {
     if (!session.counts_against_limit && !try_count_against_limit(session, standing)) {
         return;
     }
-    if (standing == Standing::verified &&
+    if (standing == ClientStanding::verified &&
         !make_room_in_pool(standing, shared_.pools.verified, session.tap.client)) {
         return;
     }
-    if (standing == Standing::weak &&
-        sessions_.with_standing(standing).size() >= shared_.pools.weak) {
+    if (standing == ClientStanding::weak &&
+        sessions_.sessions_of_standing(standing).size() >= shared_.pools.weak) {
         Session* const silent = find_silent_weak();
         if (silent == nullptr) {
             // All sessions of the pool have a slot on the server, so this session keeps its
             // standing. The client may be verified later.
             return;
         }
-        evict(*silent);
+        evict_session(*silent);
     }
-    const Standing before = session.standing;
+    const ClientStanding before = session.standing;
     sessions_.set_standing(session, standing);
-    if (standing < Standing::verified) {
+    if (standing < ClientStanding::verified) {
         return;
     }
-    count_promotion(before, standing);
-    if (standing >= Standing::weak) { // only then, or second_chance would limit no client
-        new_client_filter_.note_verified(session.tap.client);
+    count_raised_standing(before, standing);
+    if (standing >= ClientStanding::weak) { // only then, or second_chance would limit no client
+        new_client_filter_.remember_verified_client(session.tap.client);
     }
     set_send_budget(session);
     // The observer learns of a limited number of verified clients without a slot on the server.
     verified_told_.refill(now_->ms);
-    if (!session.is_announced() && (standing >= Standing::weak || verified_told_.take(now_->ms))) {
-        announce(session);
+    if (!session.is_announced() &&
+        (standing >= ClientStanding::weak || verified_told_.take(now_->ms))) {
+        announce_to_observer(session);
     }
 }
 
-void SessionTable::count_promotion(Standing before, Standing standing) noexcept {
-    auto& totals = counters_->admission;
-    if (standing == Standing::weak) {
+void SessionTable::count_raised_standing(ClientStanding before, ClientStanding standing) noexcept {
+    auto& totals = counters_->new_clients;
+    if (standing == ClientStanding::weak) {
         totals.weak.add(1);
         return;
     }
-    totals.proven.add(before == Standing::verified ? 0 : 1);
-    totals.players.add(standing == Standing::player ? 1 : 0);
+    totals.verified.add(before == ClientStanding::verified ? 0 : 1);
+    totals.players.add(standing == ClientStanding::player ? 1 : 0);
 }
 
-void SessionTable::announce(Session& session) {
+void SessionTable::announce_to_observer(Session& session) {
     session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     tap_->open_session(session.tap, session.opened);
@@ -542,8 +548,8 @@ void SessionTable::announce(Session& session) {
     session.held.reset();
 }
 
-void SessionTable::evict(Session& session) {
-    counters_->admission.displaced.add(1);
+void SessionTable::evict_session(Session& session) {
+    counters_->new_clients.displaced.add(1);
     close_session(session, CloseReason::idle);
 }
 
@@ -556,7 +562,7 @@ void SessionTable::close_session(Session& session, CloseReason reason) {
     }
     shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     session.closed = true;
-    timers_->free_later(sessions_.remove(session));
+    timers_->free_after_sending(sessions_.remove(session));
 }
 
 /// Returns whether the server has a new address and no longer answers at the session's old address.
@@ -566,15 +572,15 @@ bool SessionTable::is_at_former_address(const Session& session) const noexcept {
            now_->ms - session.last_answer_ms >= kFormerAddressMs;
 }
 
-/// Returns whether an unproven session may stay open although its time for a handshake is over,
+/// Returns whether an unverified session may stay open although its time for a handshake is over,
 /// because the server answers no client. Promotes a session whose client still repeats its
 /// datagram, so that the observer is told about it.
 bool SessionTable::waits_for_server(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
-    if (session.standing == Standing::unproven && !session.answered && !others_hear &&
+    if (session.standing == ClientStanding::unverified && !session.answered && !others_hear &&
         now_->ms - session.last_heard_ms < kLongestRepetitionMs) {
-        promote(session, Standing::weak);
+        raise_standing(session, ClientStanding::weak);
     }
     return session.is_announced();
 }
@@ -588,21 +594,21 @@ void SessionTable::check_timeout(Session& session, Time now) {
         session.active = false;
         session.last_active = now;
     }
-    const AdmissionLimits& limits = shared_.limits;
+    const NewClientLimits& limits = shared_.limits;
     const auto idle = now - session.last_active;
     bool over = idle >= shared_.idle_timeout || is_at_former_address(session);
-    if (session.standing == Standing::connless) {
+    if (session.standing == ClientStanding::connless) {
         over = over || idle >= limits.connless_time;
-    } else if (session.standing < Standing::verified &&
-               now - session.begun >= limits.unproven_time) {
+    } else if (session.standing < ClientStanding::verified &&
+               now - session.begun >= limits.unverified_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
-        over = over || is_forgotten(session); // only this thread can make room here
+        over = over || is_forgotten_by_server(session); // only this thread can make room here
     }
     if (over) {
         const bool proved_nothing =
-            session.counts_against_limit && session.standing < Standing::verified;
-        counters_->admission.expired.add(proved_nothing ? 1 : 0);
+            session.counts_against_limit && session.standing < ClientStanding::verified;
+        counters_->new_clients.expired.add(proved_nothing ? 1 : 0);
         close_session(session, CloseReason::idle);
     }
 }

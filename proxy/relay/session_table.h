@@ -41,14 +41,14 @@ class SessionTable {
     /// Returns the session of the client that sent a datagram. Creates the session if necessary.
     /// Returns null if the datagram must be dropped. `header`: the message header with which the
     /// datagram was received.
-    [[nodiscard]] Session* find_or_admit(msghdr& header, std::span<const std::byte> datagram,
-                                         ListenerIndex listener);
+    [[nodiscard]] Session* find_or_open_session(msghdr& header, std::span<const std::byte> datagram,
+                                                ListenerIndex listener);
 
     /// Examines a forwarded datagram, and raises the session's standing if the datagram proves more
     /// about the client.
     void examine_datagram(Session& session, Direction direction,
                           std::span<const std::byte> datagram) {
-        const bool is_player = session.standing == Standing::player;
+        const bool is_player = session.standing == ClientStanding::player;
         const bool is_due =
             direction == Direction::s2c && now_->ms - session.played_ms >= kPlayCheckMs;
         if ((!is_player || is_due) && !session.closed) {
@@ -57,7 +57,7 @@ class SessionTable {
     }
 
     /// Must be called when the server has sent a datagram to the session in the current batch.
-    void note_answer(Session& session) noexcept {
+    void note_server_answer(Session& session) noexcept {
         session.active = true;
         session.answered = answered_ = true;
         session.last_answer_ms = last_answer_ms_ = now_->ms;
@@ -109,43 +109,44 @@ class SessionTable {
     [[nodiscard]] bool is_first_of_network(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool is_relay_or_server_address(const base::Endpoint& client) noexcept;
     [[nodiscard]] bool may_forward_request(const base::Endpoint& client, msghdr& header,
-                                           const Question& question, Request request,
+                                           const ClientQuestion& question, RequestKind request,
                                            ListenerIndex listener) noexcept;
     [[nodiscard]] bool may_forward_next_request(Session& session, msghdr& header,
                                                 std::span<const std::byte> datagram) noexcept;
-    void send_repeated_answer(const AnswerCache::Answer& answer, const Question& question,
+    void send_repeated_answer(const AnswerCache::Answer& answer, const ClientQuestion& question,
                               msghdr& header, ListenerIndex listener) noexcept;
-    [[nodiscard]] Question question_of(std::span<const std::byte> datagram) const noexcept;
+    [[nodiscard]] ClientQuestion
+    read_client_question(std::span<const std::byte> datagram) const noexcept;
 
-    [[nodiscard]] bool make_room(const base::Endpoint& client, Standing standing);
-    [[nodiscard]] bool is_address_full(const base::Endpoint& client) const noexcept;
+    [[nodiscard]] bool make_room_for_session(const base::Endpoint& client, ClientStanding standing);
+    [[nodiscard]] bool is_address_at_limit(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool make_room_at_address(const base::Endpoint& client);
-    [[nodiscard]] bool make_room_in_pool(Standing standing, std::size_t pool,
+    [[nodiscard]] bool make_room_in_pool(ClientStanding standing, std::size_t pool,
                                          const base::Endpoint& client);
-    [[nodiscard]] bool reserve_place();
+    [[nodiscard]] bool reserve_session_place();
 
-    [[nodiscard]] Session* find_evictable(Standing standing) noexcept;
-    [[nodiscard]] Session* find_evictable_of(const base::Network& network,
-                                             Standing standing) noexcept;
-    [[nodiscard]] Session* find_evictable_in_table() noexcept;
-    [[nodiscard]] bool is_forgotten(const Session& session) const noexcept;
-    [[nodiscard]] bool has_left(const Session& session) const noexcept;
+    [[nodiscard]] Session* find_evictable_session(ClientStanding standing) noexcept;
+    [[nodiscard]] Session* find_evictable_session_of(const base::Network& network,
+                                                     ClientStanding standing) noexcept;
+    [[nodiscard]] Session* find_evictable_session_in_table() noexcept;
+    [[nodiscard]] bool is_forgotten_by_server(const Session& session) const noexcept;
+    [[nodiscard]] bool has_left_server(const Session& session) const noexcept;
 
     [[nodiscard]] Session* find_silent_weak() noexcept {
-        return sessions_.find_most_silent(Standing::weak, now_->ms);
+        return sessions_.find_most_silent(ClientStanding::weak, now_->ms);
     }
 
-    [[nodiscard]] Session* open(const base::Endpoint& client, msghdr& header,
-                                ListenerIndex listener, Standing standing,
-                                const ProofMemory& proof);
+    [[nodiscard]] Session* open_session(const base::Endpoint& client, msghdr& header,
+                                        ListenerIndex listener, ClientStanding standing,
+                                        const VerificationMemory& proof);
     [[nodiscard]] Session* insert_session(std::unique_ptr<Session>&& made);
     void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
-    void promote(Session& session, Standing standing);
-    void try_promote(Session& session, Standing standing);
-    [[nodiscard]] bool try_count_against_limit(Session& session, Standing standing);
-    void count_promotion(Standing before, Standing standing) noexcept;
+    void raise_standing(Session& session, ClientStanding standing);
+    void try_raise_standing(Session& session, ClientStanding standing);
+    [[nodiscard]] bool try_count_against_limit(Session& session, ClientStanding standing);
+    void count_raised_standing(ClientStanding before, ClientStanding standing) noexcept;
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
-    void announce(Session& session);
+    void announce_to_observer(Session& session);
     void set_send_budget(Session& session) const noexcept;
     [[nodiscard]] bool waits_for_server(Session& session);
 
@@ -158,7 +159,7 @@ class SessionTable {
         }
     }
 
-    void evict(Session& session);
+    void evict_session(Session& session);
     void close_session(Session& session, CloseReason reason);
 
     SharedServer& shared_;
@@ -176,8 +177,8 @@ class SessionTable {
     const BatchTime* now_;
     bool answered_ = false; ///< true if the server has sent a datagram to any session
     std::uint32_t last_answer_ms_ = 0;
-    /// After a search for a forgotten session (see is_forgotten()) found no session, the next
-    /// search starts at this time at the earliest.
+    /// After a search for a forgotten session (see is_forgotten_by_server()) found no session, the
+    /// next search starts at this time at the earliest.
     std::uint32_t none_forgotten_until_ms_ = 0;
 };
 

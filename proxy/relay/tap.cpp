@@ -28,7 +28,7 @@ void LoadShedding::remove(TapSession& session) noexcept {
     }
 }
 
-void LoadShedding::set_aside(TapSession& session) noexcept {
+void LoadShedding::set_session_aside(TapSession& session) noexcept {
     shown_.erase(SessionList::s_iterator_to(session));
     session.is_aside = true;
     session.aside_reported = false;
@@ -36,7 +36,7 @@ void LoadShedding::set_aside(TapSession& session) noexcept {
     aside_.push_front(session);
 }
 
-void LoadShedding::resume_oldest(std::size_t count) noexcept {
+void LoadShedding::resume_oldest_sessions(std::size_t count) noexcept {
     for (; count != 0 && !aside_.empty(); --count) {
         TapSession& session = aside_.front();
         aside_.pop_front();
@@ -65,7 +65,7 @@ namespace {
 constexpr std::size_t kLeadingEventsBytes = 512;
 
 /// Sessions that are set aside are resumed while at most 1/kResumeBelowPart of the ring is in use.
-/// Each call of retry_pending() resumes 1/kResumedPart of them.
+/// Each call of retry_events() resumes 1/kResumedPart of them.
 constexpr std::size_t kResumeBelowPart = 16;
 constexpr std::size_t kResumedPart = 16;
 
@@ -95,16 +95,16 @@ bool Tap::has_observer() {
         return false;
     }
     const std::uint32_t observer = observer_->load(std::memory_order_relaxed);
-    return observer == seen_ ? seen_ != 0 : begin_observer(observer);
+    return observer == seen_ ? seen_ != 0 : begin_events_of_observer(observer);
 }
 
-bool Tap::begin_observer(std::uint32_t observer) {
+bool Tap::begin_events_of_observer(std::uint32_t observer) {
     // The new observer does not know the sessions to which the pending events belong.
     seen_ = 0;
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
     // Losses that were not reported to the previous observer are reported to the new observer.
-    shedding_.resume_oldest(shedding_.num_set_aside());
+    shedding_.resume_oldest_sessions(shedding_.num_set_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
@@ -167,7 +167,7 @@ bool Tap::report_unknown_losses(base::Timestamp time) {
     return true;
 }
 
-bool Tap::report_pending(base::Timestamp time) {
+bool Tap::report_pending_events(base::Timestamp time) {
     if (!has_pending_) {
         return true;
     }
@@ -183,7 +183,7 @@ bool Tap::report_pending(base::Timestamp time) {
     return true;
 }
 
-bool Tap::announce_running(TapSession& session, base::Timestamp time) {
+bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
     // `open` and `gap` are pushed together: without the gap, the session would look new.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
@@ -214,8 +214,9 @@ bool Tap::announce_running(TapSession& session, base::Timestamp time) {
     return true;
 }
 
-bool Tap::announce(TapSession& session, base::Timestamp time) {
-    return report_pending(time) && (is_announced(session) || announce_running(session, time)) &&
+bool Tap::announce_session(TapSession& session, base::Timestamp time) {
+    return report_pending_events(time) &&
+           (is_announced(session) || announce_running_session(session, time)) &&
            report_gaps(session.id, time, session.lost);
 }
 
@@ -224,7 +225,7 @@ void Tap::open_session(TapSession& session, base::Timestamp time) {
     if (has_observer()) {
         session.opened_for = seen_;
         static_cast<void>(
-            announce(session, time)); // if `open` does not fit, copy_datagram() tries again
+            announce_session(session, time)); // if `open` does not fit, copy_datagram() tries again
     }
 }
 
@@ -234,7 +235,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // A gap is reported only with the next datagram, so that gap events do not fill the ring.
     if (has_news &&
-        !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce(session, time))) {
+        !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce_session(session, time))) {
         return false;
     }
     Event event;
@@ -250,21 +251,21 @@ void Tap::set_aside_newest_session() noexcept {
     const std::size_t max_copied_sessions =
         shedding_.max_copied_sessions(ring_->backlog(), ring_->capacity());
     while (shedding_.num_copied() > max_copied_sessions) {
-        shedding_.set_aside(*shedding_.newest_copied());
+        shedding_.set_session_aside(*shedding_.newest_copied());
     }
 }
 
 /// Reports that a session is set aside, unless that was reported or the ring has no room.
-void Tap::report_aside(TapSession& session, base::Timestamp time) {
+void Tap::report_session_set_aside(TapSession& session, base::Timestamp time) {
     if (!session.aside_reported && is_announced(session) && ring_->has_room(kLeadingEventsBytes)) {
         session.aside_reported = report_gaps(session.id, time, session.lost);
     }
 }
 
-void Tap::resume_oldest() noexcept {
+void Tap::resume_oldest_sessions() noexcept {
     const std::size_t aside = shedding_.num_set_aside();
     if (aside != 0 && ring_->bytes_used() <= ring_->capacity() / kResumeBelowPart) {
-        shedding_.resume_oldest((aside + kResumedPart - 1) / kResumedPart);
+        shedding_.resume_oldest_sessions((aside + kResumedPart - 1) / kResumedPart);
     }
 }
 
@@ -283,13 +284,13 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
             if (try_copy(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.set_aside(session); // from now on, all datagrams of the session are missing
+            shedding_.set_session_aside(session); // from now on, all of its datagrams are missing
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
     if (observed) {
-        report_aside(session, time);
+        report_session_set_aside(session, time);
     }
 }
 
@@ -299,14 +300,14 @@ void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason r
     }
     shedding_.remove(session);
     if (!has_observer() ||
-        (!is_announced(session) && !announce(session, time) && !is_announced(session))) {
+        (!is_announced(session) && !announce_session(session, time) && !is_announced(session))) {
         unknown_lost_[0] += session.lost[0];
         unknown_lost_[1] += session.lost[1];
         has_pending_ = has_pending_ || session.lost[0] + session.lost[1] != 0;
         return;
     }
     PendingClose pending{session.id, reason, time, session.lost};
-    if (!report_pending(time) || !push_close(pending)) {
+    if (!report_pending_events(time) || !push_close(pending)) {
         pending_.push_back(pending);
         has_pending_ = true;
     }
@@ -331,14 +332,14 @@ void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     has_pending_ = true;
     if (has_observer()) {
         static_cast<void>(
-            report_pending(time)); // if the gap does not fit, copy_datagram() tries again
+            report_pending_events(time)); // if the gap does not fit, copy_datagram() tries again
     }
 }
 
-bool Tap::retry_pending(base::Timestamp time) {
-    const bool settled = !has_observer() || report_pending(time);
+bool Tap::retry_events(base::Timestamp time) {
+    const bool settled = !has_observer() || report_pending_events(time);
     if (ring_ != nullptr) {
-        resume_oldest();
+        resume_oldest_sessions();
     }
     commit();
     return settled;

@@ -47,10 +47,10 @@ class LoadShedding {
     void add(TapSession& session) noexcept;
     void remove(TapSession& session) noexcept;
 
-    /// Sets a session aside until resume_oldest() selects it.
-    void set_aside(TapSession& session) noexcept;
+    /// Sets a session aside until resume_oldest_sessions() selects it.
+    void set_session_aside(TapSession& session) noexcept;
     /// Resumes up to `count` sessions that were set aside, the oldest first.
-    void resume_oldest(std::size_t count) noexcept;
+    void resume_oldest_sessions(std::size_t count) noexcept;
 
     /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
     /// use. The result falls as the ring fills, so that the backlog stops growing.
@@ -123,7 +123,7 @@ class Tap {
     void commit() noexcept;
 
     /// Tries again to report the events that did not fit. Returns true if all of them fit now.
-    [[nodiscard]] bool retry_pending(base::Timestamp time);
+    [[nodiscard]] bool retry_events(base::Timestamp time);
 
     /// Returns true if the current observer has got all events.
     [[nodiscard]] bool has_no_pending_events() const noexcept {
@@ -143,24 +143,24 @@ class Tap {
     };
 
     [[nodiscard]] bool has_observer();
-    [[nodiscard]] bool begin_observer(std::uint32_t observer);
+    [[nodiscard]] bool begin_events_of_observer(std::uint32_t observer);
 
     [[nodiscard]] bool is_announced(const TapSession& session) const noexcept {
         return session.announced_to == seen_;
     }
 
     void set_aside_newest_session() noexcept;
-    void report_aside(TapSession& session, base::Timestamp time);
-    void resume_oldest() noexcept;
+    void report_session_set_aside(TapSession& session, base::Timestamp time);
+    void resume_oldest_sessions() noexcept;
     [[nodiscard]] bool try_copy(TapSession& session, base::Timestamp time, Direction direction,
                                 std::span<const std::byte> bytes);
-    [[nodiscard]] bool announce(TapSession& session, base::Timestamp time);
-    [[nodiscard]] bool announce_running(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool announce_session(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool announce_running_session(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool push_close(PendingClose& pending);
     [[nodiscard]] bool report_unknown_losses(base::Timestamp time);
-    [[nodiscard]] bool report_pending(base::Timestamp time);
+    [[nodiscard]] bool report_pending_events(base::Timestamp time);
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;

@@ -65,7 +65,7 @@ std::array<std::byte, 9> octets_of(const base::Network& source) {
 
 } // namespace
 
-std::optional<std::uint32_t> LoopbackAddresses::assign(const base::Endpoint& client) {
+std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpoint& client) {
     const base::Network source = base::narrowest_network(client);
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(source);
@@ -113,12 +113,12 @@ void LoopbackAddresses::release_address(const base::Endpoint& client) {
     }
 }
 
-UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode,
+UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddressMode mode,
                                  int buffer_bytes, const base::SipKey& address_key)
     : server_{std::move(server)}, mode_{mode}, buffer_bytes_{buffer_bytes}, addresses_{
                                                                                 address_key} {}
 
-void UpstreamFactory::set_server(const boost::asio::ip::udp::endpoint& server) {
+void UpstreamFactory::set_server_address(const boost::asio::ip::udp::endpoint& server) {
     const std::scoped_lock lock{server_mutex_};
     if (former_.size() == kMaxFormer) {
         former_.erase(former_.begin());
@@ -153,10 +153,10 @@ UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_co
     const int socket = upstream.socket.get();
     set_socket_buffers(socket, buffer_bytes_);
     bool bound = true;
-    if (mode_ == ClientAddress::transparent) {
+    if (mode_ == ClientAddressMode::transparent) {
         bound = bind_transparent(socket, client);
-    } else if (mode_ == ClientAddress::loopback) {
-        const auto address = addresses_.assign(client);
+    } else if (mode_ == ClientAddressMode::loopback) {
+        const auto address = addresses_.assign_address(client);
         if (!address) {
             error = std::make_error_code(std::errc::address_not_available);
             return upstream;
@@ -177,12 +177,12 @@ UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_co
     return upstream;
 }
 
-std::vector<base::Endpoint> UpstreamFactory::former_servers() const {
+std::vector<base::Endpoint> UpstreamFactory::former_server_addresses() const {
     const std::scoped_lock lock{server_mutex_};
     return former_;
 }
 
-void UpstreamFactory::set_former_servers(std::vector<base::Endpoint> former) {
+void UpstreamFactory::set_former_server_addresses(std::vector<base::Endpoint> former) {
     const std::scoped_lock lock{server_mutex_};
     former_ = std::move(former);
     if (former_.size() > kMaxFormer) {
@@ -207,7 +207,7 @@ UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
                            ::getsockname(descriptor, &local.base, &local_length) == 0;
     const bool stays = connected && base::endpoint_from(&peer.base) == server();
     const bool fits = (stays || (connected && is_known_server(base::endpoint_from(&peer.base)))) &&
-                      own_loopback == (mode_ == ClientAddress::loopback) &&
+                      own_loopback == (mode_ == ClientAddressMode::loopback) &&
                       ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
     if (!fits) {
         throw HandoverError{"a socket that was handed over does not lead to " +

@@ -30,7 +30,7 @@ class LoopbackAddresses {
 
     /// Assigns an address to a client's new session. Returns the address in host byte order;
     /// nullopt if no address is free.
-    [[nodiscard]] std::optional<std::uint32_t> assign(const base::Endpoint& client);
+    [[nodiscard]] std::optional<std::uint32_t> assign_address(const base::Endpoint& client);
     /// Assigns an address that another relay had assigned to this client. Returns false if the
     /// address is outside of 127.64.0.0/10 or assigned to another client.
     [[nodiscard]] bool take_over_address(const base::Endpoint& client, std::uint32_t address);
@@ -66,7 +66,7 @@ struct UpstreamSocket {
 /// that `mode` requires. Thread-safe.
 class UpstreamFactory {
   public:
-    UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddress mode, int buffer_bytes,
+    UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddressMode mode, int buffer_bytes,
                     const base::SipKey& address_key);
 
     /// Opens the upstream socket for a new session of this client. `error`: the system's error;
@@ -80,23 +80,23 @@ class UpstreamFactory {
     void close(UpstreamSocket& upstream);
 
     /// Sets the server's address for new sockets. Open sockets stay connected as they are.
-    void set_server(const boost::asio::ip::udp::endpoint& server);
+    void set_server_address(const boost::asio::ip::udp::endpoint& server);
 
     [[nodiscard]] base::Endpoint server() const;
 
     static constexpr std::size_t kMaxFormer = 8;
     /// Returns earlier addresses of the server, the latest address last, at most kMaxFormer.
-    [[nodiscard]] std::vector<base::Endpoint> former_servers() const;
+    [[nodiscard]] std::vector<base::Endpoint> former_server_addresses() const;
     /// Sets the earlier addresses of the server that another relay knew. Sockets that are connected
     /// to them can then be taken over.
-    void set_former_servers(std::vector<base::Endpoint> former);
+    void set_former_server_addresses(std::vector<base::Endpoint> former);
 
     /// Returns how often the server's address has changed.
     [[nodiscard]] std::uint32_t generation() const noexcept {
         return generation_.load(std::memory_order_relaxed);
     }
 
-    [[nodiscard]] ClientAddress mode() const noexcept { return mode_; }
+    [[nodiscard]] ClientAddressMode mode() const noexcept { return mode_; }
 
   private:
     [[nodiscard]] bool is_known_server(const base::Endpoint& server) const;
@@ -105,7 +105,7 @@ class UpstreamFactory {
     boost::asio::ip::udp::endpoint server_;
     std::vector<base::Endpoint> former_;
     std::atomic<std::uint32_t> generation_{0};
-    ClientAddress mode_;
+    ClientAddressMode mode_;
     int buffer_bytes_;
     LoopbackAddresses addresses_;
 };

@@ -278,7 +278,7 @@ Bytes start_info_message(const ClientScript& script) {
     return bytes;
 }
 
-Bytes idle_input() {
+Bytes idle_input_message() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {

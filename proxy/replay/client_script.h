@@ -123,7 +123,7 @@ using Bytes = std::vector<std::byte>;
 [[nodiscard]] Bytes start_info_message(const ClientScript& script);
 
 /// Returns an input without a pressed key: size and ints.
-[[nodiscard]] Bytes idle_input();
+[[nodiscard]] Bytes idle_input_message();
 
 [[nodiscard]] Bytes ping_message(wire::Dialect dialect);
 [[nodiscard]] Bytes ping_reply_message(wire::Dialect dialect);

@@ -175,7 +175,7 @@ std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
 
 ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
     : script_{&script}, options_{std::move(options)}, sender_{script.dialect}, now_{start},
-      start_{start}, heard_{start}, pressed_{idle_input()} {
+      start_{start}, heard_{start}, pressed_{idle_input_message()} {
     sender_.set_own_token(options_.token);
 }
 
@@ -205,18 +205,18 @@ void ReplayClient::on_time(Timestamp now) {
 }
 
 void ReplayClient::check_timeouts() {
-    const auto waiting = sender_.waiting_since();
+    const auto waiting = sender_.oldest_unacknowledged_since();
     if (options_.duration != 0 && now_ - start_ >= options_.duration) {
-        close_connection(entered_    ? Ending::finished
-                         : answered_ ? Ending::refused
-                                     : Ending::unanswered);
+        close_connection(entered_    ? ClientEnding::finished
+                         : answered_ ? ClientEnding::refused
+                                     : ClientEnding::unanswered);
     } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
-        end(Ending::unanswered);
+        end(ClientEnding::unanswered);
     } else if (now_ - heard_ >= options_.timeout ||
                (waiting && now_ - *waiting >= options_.timeout)) {
-        close_connection(Ending::silent);
+        close_connection(ClientEnding::silent);
     } else if (!entered_ && now_ - start_ >= kPatience * options_.timeout) {
-        close_connection(Ending::refused);
+        close_connection(ClientEnding::refused);
     }
 }
 
@@ -229,7 +229,7 @@ void ReplayClient::connect() {
 }
 
 /// Stores the current time as the time of the server's latest packet.
-void ReplayClient::record_answer() {
+void ReplayClient::note_server_packet() {
     heard_ = now_;
     answered_ = true;
 }
@@ -249,14 +249,14 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
     const bool ours = !sender_.token() || control.token == sender_.token();
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
-        record_answer();
+        note_server_packet();
         if (control.has_token_magic) {
             sender_.set_token(control.token);
         }
         sender_.add_control(ControlKind::accept, now_);
         send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
-        record_answer();
+        note_server_packet();
     } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
         on_close(control);
     }
@@ -268,15 +268,15 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     }
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
-        record_answer();
+        note_server_packet();
         sender_.set_token(control.token);
         connected_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && sender_.token()) {
-        record_answer();
+        note_server_packet();
         send_info();
     } else if (control.kind == ControlKind::keepalive) {
-        record_answer();
+        note_server_packet();
     } else if (control.kind == ControlKind::close) {
         on_close(control);
     }
@@ -284,7 +284,7 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
 
 void ReplayClient::on_close(const wire::Control& control) {
     reason_ = control.reason;
-    end(entered_ ? Ending::closed : Ending::refused);
+    end(entered_ ? ClientEnding::closed : ClientEnding::refused);
 }
 
 void ReplayClient::send_info() {
@@ -301,7 +301,7 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
-    record_answer();
+    note_server_packet();
     sender_.on_ack(ack);
     if (resend) {
         sender_.on_resend_request(now_);
@@ -376,7 +376,7 @@ void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
         sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
     }
-    send_input(secret, secret, idle_input());
+    send_input(secret, secret, idle_input_message());
 }
 
 void ReplayClient::on_snapshot(snapshot::Tick tick) {
@@ -422,7 +422,7 @@ void ReplayClient::play_steps() {
         }
     }
     if (next_ == script_->steps.size() && options_.duration == 0) {
-        close_connection(Ending::finished);
+        close_connection(ClientEnding::finished);
     }
 }
 
@@ -454,7 +454,7 @@ void ReplayClient::send_ping() {
     }
 }
 
-void ReplayClient::close_connection(Ending ending) {
+void ReplayClient::close_connection(ClientEnding ending) {
     if (has_ended()) {
         return;
     }

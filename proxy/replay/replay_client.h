@@ -68,7 +68,7 @@ class PacketSender {
 
     /// Returns the time at which the oldest unacknowledged chunk was first sent; nullopt if all
     /// chunks are acknowledged.
-    [[nodiscard]] std::optional<record::Timestamp> waiting_since() const {
+    [[nodiscard]] std::optional<record::Timestamp> oldest_unacknowledged_since() const {
         return unacked_.empty() ? std::nullopt : std::optional{unacked_.front().first_sent};
     }
 
@@ -102,7 +102,7 @@ class PacketSender {
 };
 
 /// How a client's connection ended.
-enum class Ending : std::uint8_t {
+enum class ClientEnding : std::uint8_t {
     none, ///< not ended yet
     finished,
     interrupted, ///< the run was stopped
@@ -159,16 +159,16 @@ class ReplayClient {
     /// Requests a full snapshot from the server. Called for a snapshot whose base is missing.
     void on_unknown_base();
 
-    void close_connection(Ending ending);
+    void close_connection(ClientEnding ending);
 
     /// Returns the datagrams to send now, and removes them.
     [[nodiscard]] std::vector<PacketSender::Bytes> take_datagrams();
     /// Returns the time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due_time() const;
 
-    [[nodiscard]] Ending ending() const { return ending_; }
+    [[nodiscard]] ClientEnding ending() const { return ending_; }
 
-    [[nodiscard]] bool has_ended() const { return ending_ != Ending::none; }
+    [[nodiscard]] bool has_ended() const { return ending_ != ClientEnding::none; }
 
     /// Returns true if the client was in the game at some time.
     [[nodiscard]] bool was_in_game() const { return entered_.has_value(); }
@@ -184,7 +184,7 @@ class ReplayClient {
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
 
     void connect();
-    void record_answer();
+    void note_server_packet();
     void on_control_of_six(const wire::Control& control);
     void on_control_of_seven(const wire::Packet& packet, const wire::Control& control);
     void on_close(const wire::Control& control);
@@ -199,13 +199,13 @@ class ReplayClient {
     void send_ping();
     [[nodiscard]] Timestamp due_time(const ScriptStep& step) const;
 
-    void end(Ending ending) { ending_ = has_ended() ? ending_ : ending; }
+    void end(ClientEnding ending) { ending_ = has_ended() ? ending_ : ending; }
 
     const ClientScript* script_;
     Options options_;
     PacketSender sender_;
     Phase phase_ = Phase::waiting;
-    Ending ending_ = Ending::none;
+    ClientEnding ending_ = ClientEnding::none;
     std::string reason_;
     Timestamp now_;
     Timestamp start_;

@@ -227,7 +227,7 @@ class Run {
 
     void interrupt() {
         for (const auto& peer : peers_) {
-            peer->client.close_connection(Ending::interrupted);
+            peer->client.close_connection(ClientEnding::interrupted);
             send(*peer);
         }
         io_.stop();

@@ -28,7 +28,7 @@ struct ReplayOptions {
 struct ReplayResult {
     std::size_t clients = 0;
     std::size_t entered = 0;
-    std::array<std::size_t, 7> endings{}; ///< number of clients with each Ending
+    std::array<std::size_t, 7> endings{}; ///< number of clients with each ClientEnding
     /// The reason that the server gave when it first closed a connection.
     std::string reason{};
     ClientCounts counts{}; ///< totals of all clients
@@ -38,7 +38,7 @@ struct ReplayResult {
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
 
-    [[nodiscard]] std::size_t num_ended(Ending ending) const {
+    [[nodiscard]] std::size_t num_ended(ClientEnding ending) const {
         return endings[static_cast<std::size_t>(ending)];
     }
 };

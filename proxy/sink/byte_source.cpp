@@ -82,10 +82,10 @@ std::size_t ByteSource::read(std::span<char> room) {
         detect_format();
     }
     if (unpacker_ != nullptr && on_damage_ == DamageHandling::skip) {
-        return read_checked(room);
+        return read_undamaged_text(room);
     }
     if (unpacker_ != nullptr) {
-        return read_packed(room);
+        return read_decompressed(room);
     }
     if (!begun_) {
         return 0; // the file is too short to have one of the known formats
@@ -99,7 +99,7 @@ std::size_t ByteSource::read(std::span<char> room) {
     return read_file(room);
 }
 
-std::size_t ByteSource::read_packed(std::span<char> room) {
+std::size_t ByteSource::read_decompressed(std::span<char> room) {
     std::size_t written = 0;
     while (written < room.size()) {
         if (at_ == packed_.size()) {
@@ -124,7 +124,7 @@ std::size_t ByteSource::read_packed(std::span<char> room) {
     return written;
 }
 
-std::size_t ByteSource::read_checked(std::span<char> room) {
+std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     constexpr std::array<char, 2> kTornEnd{'\x18', '\n'};
     if (given_ == released_ && !unpack_frame()) {
         return 0;
@@ -153,10 +153,10 @@ bool ByteSource::unpack_frame() {
                                                : FileEnd::damaged;
             return false;
         }
-        if (!make_room()) { // the frame has more text than kMaxHeld
+        if (!make_text_room()) { // the frame has more text than kMaxHeld
             released_ = unpacked_;
             shown_ = true;
-        } else if (at_ == packed_.size() && !full_ && !load()) {
+        } else if (at_ == packed_.size() && !full_ && !load_packed_bytes()) {
             if (within_frame_ && contains_another_frame()) {
                 skip_damaged_frame();
                 continue;
@@ -168,14 +168,14 @@ bool ByteSource::unpack_frame() {
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
-            take(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
+            take_step(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
         }
     }
     return true;
 }
 
 /// Makes room in `text_` for further text. Returns false if the text has reached kMaxHeld.
-bool ByteSource::make_room() {
+bool ByteSource::make_text_room() {
     if (unpacked_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
     }
@@ -187,14 +187,14 @@ std::span<char> ByteSource::free_text_space() {
     return std::span{text_}.first(most).subspan(unpacked_);
 }
 
-bool ByteSource::load() {
+bool ByteSource::load_packed_bytes() {
     packed_.resize(kPiece);
     packed_.resize(read_file(packed_));
     at_ = 0;
     return !packed_.empty();
 }
 
-void ByteSource::take(const Decompressor::Step& step) {
+void ByteSource::take_step(const Decompressor::Step& step) {
     at_ += step.read;
     unpacked_ += step.written;
     full_ = free_text_space().empty();
@@ -349,7 +349,7 @@ std::string peeked_bytes(int file) {
 /// Returns the first bytes of a file, decompressed if necessary.
 std::string text_begin(int file, std::size_t size) {
     const std::string bytes = peeked_bytes(file);
-    return make_decompressor(bytes) ? decompressed(bytes, size) : bytes.substr(0, size);
+    return make_decompressor(bytes) ? decompress_start(bytes, size) : bytes.substr(0, size);
 }
 
 /// Returns whether the path is a named pipe. A named pipe is not opened a second time, because

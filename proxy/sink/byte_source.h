@@ -67,18 +67,18 @@ class ByteSource {
 
   private:
     [[nodiscard]] std::size_t read_file(std::span<char> room);
-    [[nodiscard]] std::size_t read_packed(std::span<char> room);
+    [[nodiscard]] std::size_t read_decompressed(std::span<char> room);
     void detect_format();
 
-    [[nodiscard]] std::size_t read_checked(std::span<char> room);
+    [[nodiscard]] std::size_t read_undamaged_text(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
-    [[nodiscard]] bool make_room();
+    [[nodiscard]] bool make_text_room();
     /// Returns the free part of `text_`, the text of the current frame. While the text of an
     /// incomplete frame is returned piece by piece, returns at most as much as fits into the
     /// processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
-    [[nodiscard]] bool load();
-    void take(const Decompressor::Step& step);
+    [[nodiscard]] bool load_packed_bytes();
+    void take_step(const Decompressor::Step& step);
     [[nodiscard]] bool contains_another_frame() const;
     void end_frame();
     void skip_damaged_frame();

@@ -34,8 +34,8 @@ void CaptureBlockBuffer::discard_comments() {
 CaptureSink::CaptureSink(Output& output, DatagramChoice choice)
     : output_{&output}, choice_{choice}, segment_{output.segment()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
-          output_->write_in(segment_,
-                            {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
+          output_->write_to_segment(segment_,
+                                    {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
           return true;
       }} {}
 
@@ -46,7 +46,7 @@ void CaptureSink::on_datagram(const record::RecordHeader& head,
     }
     is_selected_ = choice_ == DatagramChoice::all;
     if (!is_selected_) {
-        block_buffer_.blocks().keep_for_next_datagram();
+        block_buffer_.blocks().defer_comments_to_next_datagram();
     }
     block_buffer_.blocks().on_datagram(head, datagram);
 }
@@ -63,7 +63,7 @@ void CaptureSink::on_datagram_end() {
 void CaptureSink::begin_segment() {
     block_buffer_.flush();
     segment_ = output_->segment();
-    output_->reach_segment(segment_);
+    output_->advance_to_segment(segment_);
     block_buffer_.blocks().on_new_file();
 }
 
@@ -76,7 +76,7 @@ void CaptureSink::flush() {
 
 void CaptureSink::finish(record::Timestamp time) {
     if (choice_ == DatagramChoice::selected) {
-        block_buffer_.blocks().keep_for_next_datagram();
+        block_buffer_.blocks().defer_comments_to_next_datagram();
     }
     block_buffer_.finish(time);
 }

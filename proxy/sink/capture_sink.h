@@ -65,7 +65,7 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     /// select_datagram() was called.
     enum class DatagramChoice : std::uint8_t { all, selected };
 
-    /// `output`: an output that writes capture files (see capture_units()). It must outlive the
+    /// `output`: an output that writes capture files (see capture_format()). It must outlive the
     /// sink; several sinks may share it.
     explicit CaptureSink(Output& output, DatagramChoice choice = DatagramChoice::all);
 

@@ -163,10 +163,10 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
 /// Returns a text such as "1 error, 2 warnings" or "no warnings". Other findings do not count.
 std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
     if (errors == 0) {
-        return warnings == 0 ? "no warnings" : record::counted(warnings, "warning[s]");
+        return warnings == 0 ? "no warnings" : record::count_with_noun(warnings, "warning[s]");
     }
-    return record::counted(errors, "error[s]") +
-           (warnings == 0 ? "" : ", " + record::counted(warnings, "warning[s]"));
+    return record::count_with_noun(errors, "error[s]") +
+           (warnings == 0 ? "" : ", " + record::count_with_noun(warnings, "warning[s]"));
 }
 
 } // namespace
@@ -195,7 +195,7 @@ std::string Console::take_status(record::Timestamp now, double seconds,
     std::string line =
         fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}",
                     fmt::localtime(static_cast<std::time_t>(now / kSecond)),
-                    record::counted(tees_.size() - joining, "player[s]"),
+                    record::count_with_noun(tees_.size() - joining, "player[s]"),
                     joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
                     static_cast<double>(snapshots) / seconds,
                     snapshots == 0 ? std::string{}

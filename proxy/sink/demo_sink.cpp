@@ -181,7 +181,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
 void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapshot& out) const {
     auto clients = clients_;
     if (roster != nullptr) {
-        roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (client < record::Roster::kMaxClients && !clients.contains(client)) {
                 ClientInfo& info = clients[client] = unknown_client();
                 info[kTeam] = entry.team;
@@ -200,17 +200,17 @@ void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapsh
     }
 }
 
-std::size_t SevenDemoItems::count_added(const record::Roster* roster) {
+std::size_t SevenDemoItems::count_added_items(const record::Roster* roster) {
     std::size_t count = 0;
     if (roster != nullptr) {
-        roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
             count += client < record::Roster::kMaxClients ? 1U : 0U;
         });
     }
     return count;
 }
 
-bool SevenDemoItems::are_in(const snapshot::SnapshotView& items) {
+bool SevenDemoItems::are_contained_in(const snapshot::SnapshotView& items) {
     const std::size_t at = items.lower_bound({.type = kClientInfo, .id = 0});
     return at < items.size() && items[at].key.type <= kTuneParams;
 }
@@ -280,7 +280,7 @@ std::vector<std::string> loss_sentences(const DemoLosses& losses) {
         if (const std::uint64_t count = losses.*kind.count; count != 0) {
             sentences.push_back(
                 fmt::format(fmt::runtime(record::choose_plural(count, kind.sentence)), count,
-                            record::counted(ticks, "tick[s]")));
+                            record::count_with_noun(ticks, "tick[s]")));
         }
     }
     return sentences;
@@ -468,7 +468,7 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
 
 snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
                                             const record::SnapshotRecord& record) {
-    if (session_demo.seven && !(record.of_demo && SevenDemoItems::are_in(record.items))) {
+    if (session_demo.seven && !(record.of_demo && SevenDemoItems::are_contained_in(record.items))) {
         session_demo.seven_items.add(record.items, record.roster, changed_);
         return changed_.view();
     }

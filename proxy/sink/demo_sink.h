@@ -54,10 +54,10 @@ class SevenDemoItems {
 
     /// Returns whether a snapshot already contains items as add() adds them. Snapshots of demos do;
     /// servers do not send such items.
-    [[nodiscard]] static bool are_in(const snapshot::SnapshotView& items);
+    [[nodiscard]] static bool are_contained_in(const snapshot::SnapshotView& items);
 
     /// Returns the number of de_client_info items that add() adds if no message described a player.
-    [[nodiscard]] static std::size_t count_added(const record::Roster* roster);
+    [[nodiscard]] static std::size_t count_added_items(const record::Roster* roster);
 
   private:
     /// The types of the items de_game_info and de_tune_params.
@@ -106,7 +106,7 @@ struct DemoLosses {
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of one tick
 
     /// Returns the number of snapshots and messages that could not be written.
-    [[nodiscard]] std::uint64_t unwritten() const {
+    [[nodiscard]] std::uint64_t num_unwritten() const {
         return large_snapshots + unwritten_snapshots + large_messages + early_messages;
     }
 

@@ -41,7 +41,7 @@ bool is_zeros(int file) {
     }
 }
 
-class Lines final : public Framing {
+class Lines final : public RecordingFormat {
   public:
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
                                                   std::size_t size) const override {
@@ -89,11 +89,12 @@ class Lines final : public Framing {
         return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
     }
 
-    [[nodiscard]] std::string_view missing_end(std::string_view text) const override {
+    [[nodiscard]] std::string_view completion_of_last_unit(std::string_view text) const override {
         return record::is_json_object(text) ? "\n" : "";
     }
 
-    [[nodiscard]] std::string loss_unit(const Loss& loss, std::int64_t now) const override {
+    [[nodiscard]] std::string loss_unit(const RecordingLoss& loss,
+                                        std::int64_t now) const override {
         const record::LossRecord record{
             .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
         return line_of(&record);
@@ -121,7 +122,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class Blocks final : public Framing {
+class Blocks final : public RecordingFormat {
   public:
     [[nodiscard]] std::string file_header() const override {
         return std::string{as_text(CaptureBlocks::head())};
@@ -130,16 +131,17 @@ class Blocks final : public Framing {
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
                                                   std::size_t size) const override {
         BlockIterator walk{text};
-        while (walk.bytes_passed() < size && walk.next()) {
+        while (walk.bytes_of_returned_blocks() < size && walk.next()) {
         }
-        return walk.bytes_passed() < size ? text.size() : walk.bytes_passed();
+        return walk.bytes_of_returned_blocks() < size ? text.size()
+                                                      : walk.bytes_of_returned_blocks();
     }
 
     [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
         BlockIterator walk{text};
         while (walk.next()) {
         }
-        return walk.bytes_passed();
+        return walk.bytes_of_returned_blocks();
     }
 
     [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
@@ -179,7 +181,8 @@ class Blocks final : public Framing {
         return !is_same(0) || !is_same(kOrderAt);
     }
 
-    [[nodiscard]] std::string loss_unit(const Loss& loss, std::int64_t now) const override {
+    [[nodiscard]] std::string loss_unit(const RecordingLoss& loss,
+                                        std::int64_t now) const override {
         CaptureBlocks blocks;
         blocks.add_comment(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
         std::vector<std::byte> block;
@@ -192,12 +195,12 @@ class Blocks final : public Framing {
 
 } // namespace
 
-const Framing& record_lines() {
+const RecordingFormat& record_line_format() {
     static const Lines lines;
     return lines;
 }
 
-const Framing& capture_units() {
+const RecordingFormat& capture_format() {
     static const Blocks blocks;
     return blocks;
 }
@@ -245,7 +248,7 @@ int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path, const Framing& units,
+FileOutput::FileOutput(const std::string& path, const RecordingFormat& units,
                        std::chrono::milliseconds reader_time)
     : OutputFile{path, units}, descriptor_{open_for(path, reader_time)} {
     if (descriptor_ < 0) {
@@ -390,7 +393,7 @@ void QueuedOutput::finish() {
     }
 }
 
-void QueuedOutput::write_in(std::uint32_t segment, std::string_view block) {
+void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view block) {
     if (block.empty()) {
         return;
     }
@@ -412,7 +415,7 @@ void QueuedOutput::drop_block(std::string_view block) {
     const std::uint64_t count = target_->units().count_units(block);
     dropped_ += count;
     if (!loss_) {
-        loss_ = Loss{.since = base::now_utc(), .cause = cause_of(target_->error())};
+        loss_ = RecordingLoss{.since = base::now_utc(), .cause = cause_of(target_->error())};
     }
     loss_->count += count;
 }
@@ -425,7 +428,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     loss_.reset();
 }
 
-void QueuedOutput::reach_segment(std::uint32_t segment) {
+void QueuedOutput::advance_to_segment(std::uint32_t segment) {
     {
         const std::lock_guard lock{mutex_};
         arrived_ += switching_ && segment == segment_ ? 1U : 0U;
@@ -438,7 +441,7 @@ std::uint64_t QueuedOutput::dropped() const {
     return dropped_;
 }
 
-/// Announces a due segment, and starts it when all producers have called reach_segment().
+/// Announces a due segment, and starts it when all producers have called advance_to_segment().
 void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
     if (!switching_) {
         if (target_->is_segment_due(now)) {

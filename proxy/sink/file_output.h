@@ -20,14 +20,14 @@
 namespace tw::sink {
 
 /// Records or packets that are missing from a recording.
-struct Loss {
+struct RecordingLoss {
     std::uint64_t count = 0; ///< number of missing records or packets
     std::int64_t since = 0;  ///< time of the first missing one, in nanoseconds since 1970-01-01 UTC
     std::string_view cause;
 };
 
 /// The unfinished end of a file, which was cut off.
-struct RemovedEnd {
+struct RemovedFileEnd {
     std::uint64_t bytes = 0;
     /// Number of complete records or packets that were cut off and could be read.
     std::uint64_t units = 0;
@@ -35,7 +35,7 @@ struct RemovedEnd {
 
 /// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
 /// only between units. Each text that is passed to these functions must start with a unit.
-class Framing : public record::Interface {
+class RecordingFormat : public record::Interface {
   public:
     /// Returns the bytes at the start of each file. They are also written before the first unit of
     /// a run that continues an existing file.
@@ -66,7 +66,8 @@ class Framing : public record::Interface {
 
     /// Returns the bytes that complete a text's unfinished last unit, such as a newline; empty if
     /// more of the unit is missing.
-    [[nodiscard]] virtual std::string_view missing_end(std::string_view /*text*/) const {
+    [[nodiscard]] virtual std::string_view
+    completion_of_last_unit(std::string_view /*text*/) const {
         return {};
     }
 
@@ -77,15 +78,16 @@ class Framing : public record::Interface {
     [[nodiscard]] virtual bool is_foreign_data(std::string_view /*begin*/) const { return false; }
 
     /// Returns a unit that is written in place of missing units, with their number and the cause.
-    [[nodiscard]] virtual std::string loss_unit(const Loss& loss, std::int64_t now) const = 0;
+    [[nodiscard]] virtual std::string loss_unit(const RecordingLoss& loss,
+                                                std::int64_t now) const = 0;
 
     /// Returns the name of the units in messages to users, such as "records".
     [[nodiscard]] virtual std::string_view unit_name() const = 0;
 };
 
-[[nodiscard]] const Framing& record_lines();
+[[nodiscard]] const RecordingFormat& record_line_format();
 /// Returns the framing of the pcapng files that CaptureBlocks writes.
-[[nodiscard]] const Framing& capture_units();
+[[nodiscard]] const RecordingFormat& capture_format();
 
 /// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
 /// bus. A single thread calls the virtual functions. Any thread may read the state and make a
@@ -137,7 +139,7 @@ class OutputFile : public Output {
     [[nodiscard]] const std::string& path() const { return path_; }
 
     /// Returns the framing of the data that is written.
-    [[nodiscard]] const Framing& units() const { return *units_; }
+    [[nodiscard]] const RecordingFormat& units() const { return *units_; }
 
     /// Returns whether the output is written in segments; see is_segment_due().
     [[nodiscard]] bool has_segments() const { return segmented_; }
@@ -161,7 +163,7 @@ class OutputFile : public Output {
     [[nodiscard]] int take_reopening_error() { return reopening_error_.exchange(0); }
 
     /// Returns how much was cut off the ends of files since the last call of take_removed_end().
-    [[nodiscard]] RemovedEnd take_removed_end() {
+    [[nodiscard]] RemovedFileEnd take_removed_end() {
         return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
     }
 
@@ -170,7 +172,7 @@ class OutputFile : public Output {
     [[nodiscard]] std::int64_t take_clock_jump() { return clock_jump_.exchange(0); }
 
   protected:
-    explicit OutputFile(std::string path, const Framing& units = record_lines(),
+    explicit OutputFile(std::string path, const RecordingFormat& units = record_line_format(),
                         bool segmented = false)
         : path_{std::move(path)}, units_{&units}, segmented_{segmented} {}
 
@@ -188,7 +190,7 @@ class OutputFile : public Output {
 
   private:
     std::string path_;
-    const Framing* units_;
+    const RecordingFormat* units_;
     bool segmented_;
 };
 
@@ -204,7 +206,8 @@ class FileOutput final : public OutputFile {
     /// Opens the file and empties it.
     /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
     /// without a reader.
-    explicit FileOutput(const std::string& path, const Framing& units = record_lines(),
+    explicit FileOutput(const std::string& path,
+                        const RecordingFormat& units = record_line_format(),
                         std::chrono::milliseconds reader_time = kReaderTime);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
@@ -227,18 +230,18 @@ class FileOutput final : public OutputFile {
 };
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
-/// If the disk is full or too slow, blocks are dropped and counted. Framing::loss_unit() is written
-/// in place of dropped blocks.
+/// If the disk is full or too slow, blocks are dropped and counted. RecordingFormat::loss_unit()
+/// is written in place of dropped blocks.
 ///
 /// If the output has segments, the next segment starts when all producers of records have called
-/// reach_segment(). Until then, the data of the two segments waits in two queues.
+/// advance_to_segment(). Until then, the data of the two segments waits in two queues.
 class QueuedOutput final : public Output {
   public:
     /// The most bytes in the queue: half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    /// `makers`: the number of producers that call reach_segment(). `progress`: counts the bytes
-    /// that were written or lost; may be null. `target` and `progress` must outlive the object.
+    /// `makers`: the number of producers that call advance_to_segment(). `progress`: counts
+    /// the bytes written or lost; may be null. `target` and `progress` must outlive the object.
     explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
     /// Writes the queued data, finishes the output file, and ends the thread.
@@ -246,14 +249,14 @@ class QueuedOutput final : public Output {
     QueuedOutput(const QueuedOutput&) = delete;
     QueuedOutput& operator=(const QueuedOutput&) = delete;
 
-    void write(std::string_view block) override { write_in(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(segment(), block); }
 
     [[nodiscard]] std::uint32_t segment() const override {
         return segment_.load(std::memory_order_acquire);
     }
 
-    void write_in(std::uint32_t segment, std::string_view block) override;
-    void reach_segment(std::uint32_t segment) override;
+    void write_to_segment(std::uint32_t segment, std::string_view block) override;
+    void advance_to_segment(std::uint32_t segment) override;
     /// Returns the number of records or packets that were dropped because the queue was full.
     [[nodiscard]] std::uint64_t dropped() const;
 
@@ -282,7 +285,7 @@ class QueuedOutput final : public Output {
     std::string writing_;    ///< data that was taken from the queue and is being written
     std::size_t handed_ = 0; ///< number of bytes of `writing_` that were passed to the output file
     std::uint64_t dropped_ = 0;
-    std::optional<Loss> loss_; ///< a loss for which no loss_unit() was written yet
+    std::optional<RecordingLoss> loss_; ///< a loss for which no loss_unit() was written yet
     bool stop_ = false;
     bool switching_ = false; ///< true if the next segment was announced but has not started
     unsigned arrived_ = 0;

@@ -28,7 +28,8 @@ FileFacts facts_of(const struct stat& found) {
 
 int Disk::open(const std::string& path, OpenMode how, Readers readers) {
     const int extra = how == OpenMode::empty ? O_TRUNC : how == OpenMode::create ? O_EXCL : 0;
-    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra, mode_of(readers));
+    return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra,
+                  permissions_of(readers));
 }
 
 ssize_t Disk::write(int file, std::string_view bytes) {
@@ -95,7 +96,7 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most texts that wait for take_error_text(), and for take_written(). Further texts are
+/// The most texts that wait for take_error_text(), and for take_written_path(). Further texts are
 /// dropped: users would not read them all.
 constexpr std::size_t kMaxTexts = 16;
 
@@ -111,7 +112,8 @@ std::optional<std::string> take_first(std::vector<std::string>& texts) {
 
 } // namespace
 
-FileQueue::FileQueue(WhenFull full, std::size_t max_bytes, std::atomic<std::uint64_t>* progress)
+FileQueue::FileQueue(FullQueuePolicy full, std::size_t max_bytes,
+                     std::atomic<std::uint64_t>* progress)
     : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run(); }} {}
 
 FileQueue::~FileQueue() {
@@ -141,7 +143,7 @@ bool FileQueue::push(Command command) {
         }
         // A command that is larger than the limit is accepted if the queue is empty.
         const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
-        if (size != 0 && full_ == WhenFull::wait) {
+        if (size != 0 && full_ == FullQueuePolicy::wait) {
             room_.wait(lock, fits);
         } else if (size != 0 && command.kind != Command::Kind::patch && !fits()) {
             ++lost_;
@@ -195,7 +197,7 @@ std::optional<std::string> FileQueue::take_error_text() {
     return take_first(complaints_);
 }
 
-std::optional<std::string> FileQueue::take_written() {
+std::optional<std::string> FileQueue::take_written_path() {
     const std::lock_guard lock{mutex_};
     return take_first(written_);
 }
@@ -245,7 +247,7 @@ void FileQueue::execute(Command& command) {
 void FileQueue::create_file(const Command& command) {
     OpenFile& open = open_[command.file];
     open.path = command.path;
-    const mode_t mode = mode_of(command.readers);
+    const mode_t mode = permissions_of(command.readers);
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {
         open.descriptor = base::UniqueFd{
@@ -258,7 +260,7 @@ void FileQueue::create_file(const Command& command) {
                                                      number, command.path.extension().string());
     }
     if (!open.descriptor.valid()) {
-        fail(open, command.file, {errno, std::generic_category()});
+        mark_failed(open, command.file, {errno, std::generic_category()});
         return;
     }
     write(open, command);
@@ -287,11 +289,11 @@ void FileQueue::write(OpenFile& open, const Command& command) {
         ::lseek(file, end, SEEK_SET); // the data before this offset is complete
     }
     if (error) {
-        fail(open, command.file, error);
+        mark_failed(open, command.file, error);
     }
 }
 
-void FileQueue::fail(OpenFile& open, File file, const std::error_code& error) {
+void FileQueue::mark_failed(OpenFile& open, File file, const std::error_code& error) {
     open.dead = true;
     const std::lock_guard lock{mutex_};
     dead_.insert(file);

@@ -40,7 +40,7 @@ struct FileFacts {
 enum class Readers : std::uint8_t { all, owner };
 
 /// Returns the permissions of a new file with these readers.
-[[nodiscard]] constexpr mode_t mode_of(Readers readers) {
+[[nodiscard]] constexpr mode_t permissions_of(Readers readers) {
     return readers == Readers::all ? 0644 : 0600;
 }
 
@@ -86,7 +86,7 @@ class FileQueue {
     /// The most queued bytes: half a minute of a full server's demos and captures, with a map.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    enum class WhenFull : std::uint8_t {
+    enum class FullQueuePolicy : std::uint8_t {
         refuse, ///< reject further data (for live traffic)
         wait,   ///< wait for room (for files)
     };
@@ -96,7 +96,8 @@ class FileQueue {
     using File = std::uint32_t;
 
     /// `progress` counts the bytes written; it may be null.
-    explicit FileQueue(WhenFull full = WhenFull::refuse, std::size_t max_bytes = kMaxQueueBytes,
+    explicit FileQueue(FullQueuePolicy full = FullQueuePolicy::refuse,
+                       std::size_t max_bytes = kMaxQueueBytes,
                        std::atomic<std::uint64_t>* progress = nullptr);
     /// Calls finish().
     ~FileQueue();
@@ -128,7 +129,7 @@ class FileQueue {
     [[nodiscard]] std::optional<std::string> take_error_text();
     /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only the
     /// first few paths are stored until they are taken.
-    [[nodiscard]] std::optional<std::string> take_written();
+    [[nodiscard]] std::optional<std::string> take_written_path();
 
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
 
@@ -161,9 +162,9 @@ class FileQueue {
     void execute(Command& command);
     void create_file(const Command& command);
     void write(OpenFile& open, const Command& command);
-    void fail(OpenFile& open, File file, const std::error_code& error);
+    void mark_failed(OpenFile& open, File file, const std::error_code& error);
 
-    WhenFull full_;
+    FullQueuePolicy full_;
     std::size_t max_bytes_;
     std::atomic<std::uint64_t>* progress_;
     std::mutex mutex_;

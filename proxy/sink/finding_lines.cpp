@@ -62,7 +62,7 @@ FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) c
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {
     ++total_.at(static_cast<std::size_t>(record::severity_of(finding)));
-    Total& total = totals_[finding.id];
+    FindingTotal& total = totals_[finding.id];
     if (total.count++ == 0) {
         total.first = finding.head.time;
         total.session = finding.head.session;
@@ -81,7 +81,7 @@ void FindingLines::add(const record::FindingRecord& finding, std::string_view pl
     }
     count_finding(finding);
     const auto [entry, is_new] = kinds_.try_emplace(kind_of(finding));
-    Shown& shown = entry->second;
+    ShownFinding& shown = entry->second;
     const record::Timestamp now = finding.head.time;
     const bool is_known = !is_new && !has_passed(kQuietTime, shown.last, now);
     shown.last = now;
@@ -89,7 +89,7 @@ void FindingLines::add(const record::FindingRecord& finding, std::string_view pl
         ++shown.more;
         return;
     }
-    shown.line = line_of(finding, record::describe(finding), player);
+    shown.line = line_of(finding, record::describe_finding(finding), player);
     shown.severity = severity;
     shown.session = finding.head.session;
     shown.tick = finding.tick;
@@ -103,7 +103,8 @@ void FindingLines::add_explanation(const record::FindingRecord& explained,
                each.second.session == explained.head.session && each.second.tick == explained.tick;
     });
     if (known != kinds_.end()) {
-        known->second.line = line_of(explained, record::describe_explained(explained), player);
+        known->second.line =
+            line_of(explained, record::describe_explained_mismatch(explained), player);
         known->second.tick.reset(); // so that the finding is explained only once
     }
 }
@@ -164,7 +165,7 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
         if (found == totals_.end()) {
             continue;
         }
-        const Total& total = found->second;
+        const FindingTotal& total = found->second;
         const record::FindingInfo& info = record::finding_info(id);
         lines.push_back(
             fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", info.name, total.count,

@@ -76,7 +76,7 @@ class FindingLines {
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };
 
-    struct Shown {
+    struct ShownFinding {
         std::string line{}; ///< empty after take_due() has returned it
         record::Severity severity = record::Severity::info;
         std::uint32_t session = 0;            ///< session of the finding in the line
@@ -86,7 +86,7 @@ class FindingLines {
         record::Timestamp last = 0;
     };
 
-    struct Total {
+    struct FindingTotal {
         std::uint64_t count = 0;
         record::Timestamp first = 0;
         record::Timestamp last = 0;
@@ -99,8 +99,8 @@ class FindingLines {
     [[nodiscard]] std::vector<Line> take_lines(record::Timestamp now, bool all);
     void count_finding(const record::FindingRecord& finding);
 
-    std::map<Kind, Shown> kinds_;
-    std::map<record::FindingId, Total> totals_;
+    std::map<Kind, ShownFinding> kinds_;
+    std::map<record::FindingId, FindingTotal> totals_;
     std::array<std::uint64_t, 3> total_{}; ///< indexed by severity
 };
 

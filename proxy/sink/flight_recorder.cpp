@@ -114,10 +114,10 @@ void FlightRecorder::on_record(const record::Record& record) {
         ++waiting_;
         return;
     }
-    cause_ = Cause{
-        .session = options_.whole ? 0 : (*found)->head.session,
-        .name = std::string{record::finding_info((*found)->id).name},
-        .text = fmt::format("session {}: {}", (*found)->head.session, record::describe(**found))};
+    cause_ = Cause{.session = options_.whole ? 0 : (*found)->head.session,
+                   .name = std::string{record::finding_info((*found)->id).name},
+                   .text = fmt::format("session {}: {}", (*found)->head.session,
+                                       record::describe_finding(**found))};
 }
 
 void FlightRecorder::on_datagram_end() {
@@ -130,7 +130,7 @@ void FlightRecorder::on_datagram_end() {
 
 bool FlightRecorder::on_time(record::Timestamp now) {
     if (dump_) {
-        return files_->queued_bytes() <= kQueued && write_piece();
+        return files_->queued_bytes() <= kQueued && write_next_piece();
     }
     ring_.drop_before(now - options_.time);
     if (cause_ && cause_->since == 0) {
@@ -192,7 +192,7 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
     dump_ = Dump{.file = *file, .session = cause.session, .at = ring_.begin(), .end = ring_.end()};
 }
 
-bool FlightRecorder::write_piece() {
+bool FlightRecorder::write_next_piece() {
     if (dump_->at < ring_.begin()) { // blocks were dropped from memory before they were written
         const std::uint64_t kept_from = std::min(ring_.begin(), dump_->end);
         tally_.lost += kept_from - dump_->at;
@@ -228,7 +228,7 @@ void FlightRecorder::finish(record::Timestamp now) {
             static_cast<void>(on_time(now));
         }
         while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
-            static_cast<void>(write_piece());
+            static_cast<void>(write_next_piece());
         }
         if (dump_) { // the disk accepts no data
             for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {

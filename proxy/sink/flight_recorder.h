@@ -138,7 +138,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     /// Writes all files that must be written. No other function may be called afterwards.
     void finish(record::Timestamp now);
 
-    [[nodiscard]] const FlightCounts& tally() const { return tally_; }
+    [[nodiscard]] const FlightCounts& counts() const { return tally_; }
 
   private:
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
@@ -164,7 +164,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     [[nodiscard]] bool is_due(record::Timestamp now) const;
     void begin_file(const Cause& cause, record::Timestamp now);
     /// Writes a piece of the current file. Returns false if it was the last piece.
-    [[nodiscard]] bool write_piece();
+    [[nodiscard]] bool write_next_piece();
     void end_dump();
 
     FlightOptions options_;

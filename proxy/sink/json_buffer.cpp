@@ -65,7 +65,7 @@ void JsonBuffer::append_key(std::string_view name) {
 }
 
 void JsonBuffer::append_string(std::string_view text) {
-    if (is_plain(text)) [[likely]] {
+    if (needs_no_escape(text)) [[likely]] {
         char* const to = reserve(text.size() + 2);
         *to = '"';
         set_end(std::copy(text.begin(), text.end(), to + 1));

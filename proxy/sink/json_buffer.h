@@ -15,13 +15,13 @@ namespace tw::sink {
 
 /// A constant piece of JSON that is written often. It is stored with padding, so that it can be
 /// copied in steps of a fixed size.
-class Literal {
+class JsonLiteral {
   public:
     static constexpr std::size_t kStep = 32;
 
-    Literal() = default;
+    JsonLiteral() = default;
 
-    explicit Literal(std::string_view text) : text_(text.size() + kStep), size_{text.size()} {
+    explicit JsonLiteral(std::string_view text) : text_(text.size() + kStep), size_{text.size()} {
         std::memcpy(text_.data(), text.data(), text.size());
     }
 
@@ -47,21 +47,21 @@ class Literal {
 };
 
 /// Returns whether the character needs no escape in a JSON string, nor on a terminal.
-constexpr bool is_plain(char character) {
+constexpr bool needs_no_escape(char character) {
     const auto byte = static_cast<unsigned char>(character);
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
 }
 
 /// Loads a number from memory of any alignment.
 template <typename T>
-T load(const char* from) {
+T load_unaligned(const char* from) {
     T value{};
     std::memcpy(&value, from, sizeof(value));
     return value;
 }
 
 /// Returns whether all eight characters of a word need no escape.
-inline bool is_plain(std::uint64_t word) {
+inline bool needs_no_escape(std::uint64_t word) {
     constexpr std::uint64_t kEach = 0x0101010101010101; // times a byte: this byte eight times
     const std::uint64_t too_low = word - kEach * 0x20;
     const std::uint64_t too_high = word | (word + kEach);
@@ -72,19 +72,20 @@ inline bool is_plain(std::uint64_t word) {
 
 /// Returns whether no character of the text needs an escape. Checks eight characters at a time. If
 /// the length is not a multiple of eight, the last eight overlap the ones before.
-inline bool is_plain(std::string_view text) {
+inline bool needs_no_escape(std::string_view text) {
     const char* const end = text.data() + text.size();
     if (text.size() < sizeof(std::uint32_t)) {
-        return std::all_of(text.begin(), text.end(), [](char each) { return is_plain(each); });
+        return std::all_of(text.begin(), text.end(),
+                           [](char each) { return needs_no_escape(each); });
     }
     if (text.size() < sizeof(std::uint64_t)) {
-        return is_plain(std::uint64_t{load<std::uint32_t>(text.data())} << 32U |
-                        load<std::uint32_t>(end - sizeof(std::uint32_t)));
+        return needs_no_escape(std::uint64_t{load_unaligned<std::uint32_t>(text.data())} << 32U |
+                               load_unaligned<std::uint32_t>(end - sizeof(std::uint32_t)));
     }
-    bool plain = is_plain(load<std::uint64_t>(end - sizeof(std::uint64_t)));
+    bool plain = needs_no_escape(load_unaligned<std::uint64_t>(end - sizeof(std::uint64_t)));
     for (std::size_t at = 0; at + sizeof(std::uint64_t) < text.size();
          at += sizeof(std::uint64_t)) {
-        plain &= is_plain(load<std::uint64_t>(text.data() + at));
+        plain &= needs_no_escape(load_unaligned<std::uint64_t>(text.data() + at));
     }
     return plain;
 }
@@ -117,7 +118,7 @@ inline char* put_without_leading_zeros(char* to, std::uint32_t value) {
 }
 
 /// Writes a number below 1000 as three digits. Returns their end. Overwrites the byte after them.
-inline char* put_three(char* to, std::uint32_t value) {
+inline char* put_three_digits(char* to, std::uint32_t value) {
     std::memcpy(to, kThreeDigits[value].data(), 4);
     return to + 3;
 }
@@ -130,17 +131,18 @@ inline char* put_int(char* to, std::uint32_t value) {
         return put_without_leading_zeros(to, value);
     }
     if (value < kMillion) {
-        return put_three(put_without_leading_zeros(to, value / kThousand), value % kThousand);
+        return put_three_digits(put_without_leading_zeros(to, value / kThousand),
+                                value % kThousand);
     }
     if (value < kBillion) {
         to = put_without_leading_zeros(to, value / kMillion);
     } else {
         to = put_without_leading_zeros(to, value / kBillion);
         value %= kBillion;
-        to = put_three(to, value / kMillion);
+        to = put_three_digits(to, value / kMillion);
     }
     value %= kMillion;
-    return put_three(put_three(to, value / kThousand), value % kThousand);
+    return put_three_digits(put_three_digits(to, value / kThousand), value % kThousand);
 }
 
 inline char* put_int(char* to, std::int32_t value) {
@@ -177,7 +179,7 @@ class JsonBuffer {
 
     void set_end(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
 
-    void append(const Literal& literal) { set_end(literal.put(reserve(literal.room()))); }
+    void append(const JsonLiteral& literal) { set_end(literal.put(reserve(literal.room()))); }
 
     void append(std::string_view text) {
         if (text.empty()) {

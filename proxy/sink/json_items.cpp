@@ -27,13 +27,13 @@ using record::kItemUuid;
 
 /// Returns the start of an object, such as `,"fields":{`.
 template <typename Key>
-Literal opening(const Key& key) {
-    return Literal{std::string{key.json()} + '{'};
+JsonLiteral opening(const Key& key) {
+    return JsonLiteral{std::string{key.json()} + '{'};
 }
 
-const Literal kIdKey{kItemId.key.json()};
-const Literal kFieldsKey = opening(kItemFields.key);
-const Literal kNamesKey = opening(kItemNames.key);
+const JsonLiteral kIdKey{kItemId.key.json()};
+const JsonLiteral kFieldsKey = opening(kItemFields.key);
+const JsonLiteral kNamesKey = opening(kItemNames.key);
 
 std::string prepared_front(const snapshot::ObjectSpec& object) {
     const auto quoted = [](std::string_view text) { return '"' + std::string{text} + '"'; };
@@ -60,7 +60,7 @@ struct IntString {
 
 char* put_int_string(char* to, std::span<const std::int32_t> ints) {
     const IntString text{ints};
-    if (is_plain(text.view())) {
+    if (needs_no_escape(text.view())) {
         *to++ = '"';
         std::memcpy(to, text.bytes.data(), kMaxIntString);
         to += text.size;
@@ -84,11 +84,11 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                                             kFieldsKey.room() + kNamesKey.room()} {
     for (const snapshot::FieldSpec& field : object.fields) {
         const std::string key = '"' + std::string{field.name} + "\":";
-        fields_.push_back({.key = Literal{fields_.empty() ? key : ',' + key},
+        fields_.push_back({.key = JsonLiteral{fields_.empty() ? key : ',' + key},
                            .kind = field.kind,
                            .offset = field.offset,
                            .count = field.count,
-                           .bit = record::Sightings::bit(field.offset)});
+                           .bit = record::Sightings::int_bit(field.offset)});
         room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
@@ -101,20 +101,20 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const auto& values = field.names->values;
     Names names{.offset = field.offset,
                 .when = field.names_when,
-                .bit = record::Sightings::bit(field.offset)};
+                .bit = record::Sightings::int_bit(field.offset)};
     if (field.names->flags) {
-        names.key = Literal{key + '['};
+        names.key = JsonLiteral{key + '['};
         room_ += names.key.room();
         for (const snapshot::NamedValue& flag : values) {
             names.flags.push_back({.mask = static_cast<std::uint32_t>(flag.value),
-                                   .name = Literal{",\"" + std::string{flag.name} + '"'}});
+                                   .name = JsonLiteral{",\"" + std::string{flag.name} + '"'}});
             room_ += names.flags.back().name.room();
         }
     } else {
         std::size_t longest = 0;
         for (const snapshot::NamedValue& each : values) {
-            names.values.push_back(
-                {.value = each.value, .text = Literal{key + '"' + std::string{each.name} + '"'}});
+            names.values.push_back({.value = each.value,
+                                    .text = JsonLiteral{key + '"' + std::string{each.name} + '"'}});
             longest = std::max(longest, names.values.back().text.room());
         }
         // If a value has two names, the first one is used.
@@ -130,13 +130,13 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
 }
 
 char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
-                               std::uint32_t untold) const {
+                               std::uint32_t missing_ints) const {
     char* const begin = to;
     for (const Field& field : fields_) {
         if (std::size_t{field.offset} + field.count > data.size()) {
             break; // older servers send fewer ints; the other fields are not written
         }
-        if ((untold & field.bit) != 0) {
+        if ((missing_ints & field.bit) != 0) {
             continue;
         }
         to = field.key.put(to);
@@ -156,7 +156,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
         }
     }
     // the first field was not written, so the text starts with a comma
-    if (untold != 0 && to != begin && *begin == ',') {
+    if (missing_ints != 0 && to != begin && *begin == ',') {
         std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
         --to;
     }
@@ -198,7 +198,7 @@ char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
 }
 
 char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
-                              std::uint32_t untold) const {
+                              std::uint32_t missing_ints) const {
     char* const begin = to;
     // Each name starts with a comma; the first comma is overwritten by the key.
     to = kNamesKey.put(to);
@@ -207,7 +207,8 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
         if (names.offset >= data.size()) {
             break;
         }
-        if ((untold & names.bit) == 0 && snapshot::names_hold(names.when, names.offset, data)) {
+        if ((missing_ints & names.bit) == 0 &&
+            snapshot::names_hold(names.when, names.offset, data)) {
             to = put_name(to == first ? first - 1 : to, names, data[names.offset]);
             if (to == first - 1) {
                 to = first;
@@ -223,13 +224,13 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
 }
 
 void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
-                         std::uint32_t untold, JsonBuffer& out) const {
+                         std::uint32_t missing_ints, JsonBuffer& out) const {
     char* to = front_.put(out.room(room_));
     to = put_int(to, key.type);
     to = put_int(kIdKey.put(to), key.id);
-    to = put_fields(kFieldsKey.put(to), data, untold);
+    to = put_fields(kFieldsKey.put(to), data, missing_ints);
     *to++ = '}';
-    out.set_end(put_names(to, data, untold));
+    out.set_end(put_names(to, data, missing_ints));
 }
 
 using record::SnapshotRecord;
@@ -244,11 +245,11 @@ namespace {
 constexpr std::uint64_t kFullEvery = 250;
 
 /// Returns whether the position of a merged item is unknown (see record::Sightings).
-bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t untold) {
+bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
     using record::Sightings;
-    return untold != 0 && object.position &&
-           (untold & (Sightings::bit(object.position->x) | Sightings::bit(object.position->y))) !=
-               0;
+    return missing_ints != 0 && object.position &&
+           (missing_ints &
+            (Sightings::int_bit(object.position->x) | Sightings::int_bit(object.position->y))) != 0;
 }
 
 /// Appends `[type,id]` to a list of such pairs. `packed`: the packed ItemKey.
@@ -390,7 +391,7 @@ void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> 
         JsonBuffer text;
         text.append(record::kItemPlayer.key.json());
         append_int_string(text, name);
-        player.text = Literal{text.view()};
+        player.text = JsonLiteral{text.view()};
     }
 }
 
@@ -410,12 +411,12 @@ void ItemWriter::write_place(const map::Location& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 
-bool ItemWriter::WrittenItem::has(std::span<const std::int32_t> ints) const {
+bool ItemWriter::CachedItemText::has(std::span<const std::int32_t> ints) const {
     return ints.size() == num_ints &&
            (ints.empty() || std::memcmp(bytes.data(), ints.data(), ints.size_bytes()) == 0);
 }
 
-void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::string_view text) {
+void ItemWriter::CachedItemText::put(std::span<const std::int32_t> ints, std::string_view text) {
     num_ints = ints.size();
     bytes.resize(ints.size_bytes() + text.size());
     if (!ints.empty()) {
@@ -425,25 +426,25 @@ void ItemWriter::WrittenItem::put(std::span<const std::int32_t> ints, std::strin
 }
 
 std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec& spec,
-                                                      const ItemView& item, std::uint32_t untold,
-                                                      JsonBuffer& out) {
+                                                      const ItemView& item,
+                                                      std::uint32_t missing_ints, JsonBuffer& out) {
     // Knuth's multiplicative hash. Its upper bits are distributed best.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
     static_assert(std::has_single_bit(kWrittenItems));
-    WrittenItem& written = written_[item.key.packed() * 2654435761U >> kShift];
-    if (written.spec == &spec && written.key == item.key && written.untold == untold &&
+    CachedItemText& written = written_[item.key.packed() * 2654435761U >> kShift];
+    if (written.spec == &spec && written.key == item.key && written.missing_ints == missing_ints &&
         written.has(item.data)) {
         out.append(written.text());
         return written.client;
     }
     const auto client = snapshot::client_of(spec, item.key, item.data);
     const std::size_t begin = out.size();
-    objects_[set_->index_of(spec)].write(item.key, item.data, untold, out);
+    objects_[set_->index_of(spec)].write(item.key, item.data, missing_ints, out);
     const std::string_view text = out.view().substr(begin);
     if (text.size() <= kMaxWrittenText) {
         written.spec = &spec;
         written.key = item.key;
-        written.untold = untold;
+        written.missing_ints = missing_ints;
         written.client = client;
         written.put(item.data, text);
     }
@@ -457,12 +458,13 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
-        const std::uint32_t untold = sightings == nullptr ? 0 : sightings->untold[index];
-        if (const auto client = write_object(*spec, item, untold, out)) {
+        const std::uint32_t missing_ints =
+            sightings == nullptr ? 0 : sightings->missing_ints[index];
+        if (const auto client = write_object(*spec, item, missing_ints, out)) {
             write_player(record, *client, out);
         }
         write_id_kind(record::id_kind(record, spec, item), out);
-        if (record.tile_map != nullptr && !is_position_untold(*spec, untold)) {
+        if (record.tile_map != nullptr && !is_position_untold(*spec, missing_ints)) {
             if (const auto place = record.tile_map->tiles_at(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
                 write_place(*place, out);
@@ -493,7 +495,7 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
 void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
-    for (const record::Renumbered& each : sightings.renumbered) {
+    for (const record::RenumberedClient& each : sightings.renumbered) {
         out.append(separator);
         out.append('[');
         out.append_int(static_cast<std::int64_t>(each.session));
@@ -513,13 +515,14 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
                                 JsonBuffer& out) {
     // the multiplier of Knuth's multiplicative hash
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U;
-    const auto seen = sightings.of(index);
+    const auto seen = sightings.session_bits(index);
     std::uint64_t hash = 0;
     for (const std::uint64_t word : seen) {
         hash = (hash ^ word) * kFibonacci;
     }
     static_assert(std::has_single_bit(kSeenTexts));
-    SeenText& known = seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kSeenTexts) - 1))];
+    CachedSessionsText& known =
+        seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kSeenTexts) - 1))];
     if (known.generation != seen_generation_ || !std::ranges::equal(known.sessions, seen)) {
         known.generation = seen_generation_;
         known.sessions.assign(seen.begin(), seen.end());
@@ -527,7 +530,7 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
         known.text.append(record::kItemSeenBy.key.json());
         char* const begin = known.text.room(2 + sightings.sessions.size() * (kIntRoom + 1));
         char* to = begin;
-        sightings.each(index, [&to](std::uint32_t session) {
+        sightings.for_each_session(index, [&to](std::uint32_t session) {
             *to++ = ',';
             to = put_int(to, session);
             return false;

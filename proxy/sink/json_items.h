@@ -24,28 +24,28 @@ class ObjectWriter {
     explicit ObjectWriter(const snapshot::ObjectSpec& object);
 
     /// Appends an item as `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`,
-    /// without the closing brace. `untold`: bit mask of the item's unknown ints
+    /// without the closing brace. `missing_ints`: bit mask of the item's unknown ints
     /// (record::Sightings), whose fields are not written.
-    void write(snapshot::ItemKey key, std::span<const std::int32_t> data, std::uint32_t untold,
-               JsonBuffer& out) const;
+    void write(snapshot::ItemKey key, std::span<const std::int32_t> data,
+               std::uint32_t missing_ints, JsonBuffer& out) const;
 
   private:
     struct Field {
-        Literal key; ///< `,"x":`; the first field's key has no comma
+        JsonLiteral key; ///< `,"x":`; the first field's key has no comma
         snapshot::FieldKind kind = snapshot::FieldKind::integer;
         std::uint8_t offset = 0;
         std::uint8_t count = 1;
-        std::uint32_t bit = 0; ///< bit of the field's first int in the bit mask `untold`
+        std::uint32_t bit = 0; ///< bit of the field's first int in the bit mask `missing_ints`
     };
 
     struct Flag {
         std::uint32_t mask = 0;
-        Literal name; ///< `,"in_menu"`
+        JsonLiteral name; ///< `,"in_menu"`
     };
 
     struct Name {
         std::int64_t value = 0;
-        Literal text; ///< `,"weapon":"gun"`
+        JsonLiteral text; ///< `,"weapon":"gun"`
     };
 
     /// A field whose values have names.
@@ -54,18 +54,18 @@ class ObjectWriter {
         std::uint32_t when = 0;
         std::uint32_t bit = 0;
         std::vector<Name> values{}; ///< sorted by value; each value occurs once
-        Literal key{};              ///< for flags: `,"playerflags":[`
+        JsonLiteral key{};          ///< for flags: `,"playerflags":[`
         std::vector<Flag> flags{};
     };
 
     void prepare_names(const snapshot::FieldSpec& field);
     [[nodiscard]] char* put_fields(char* to, std::span<const std::int32_t> data,
-                                   std::uint32_t untold) const;
+                                   std::uint32_t missing_ints) const;
     [[nodiscard]] char* put_names(char* to, std::span<const std::int32_t> data,
-                                  std::uint32_t untold) const;
+                                  std::uint32_t missing_ints) const;
     [[nodiscard]] static char* put_name(char* to, const Names& names, std::int32_t value);
 
-    Literal front_; ///< `{"type":"character","type_id":`
+    JsonLiteral front_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
     std::vector<Names> names_;
     std::size_t room_ = 0; ///< the most bytes of the text of an item
@@ -103,15 +103,16 @@ class ItemWriter {
         /// The value of snapshots_ at the last snapshot for which this name was looked up.
         std::uint64_t checked_in = 0;
         std::array<std::int32_t, record::kPlayerNameInts> ints{};
-        Literal text; ///< `,"player":"nameless tee"`; empty if unknown
+        JsonLiteral text; ///< `,"player":"nameless tee"`; empty if unknown
     };
 
     /// The cached JSON text of an item. The sessions of a server have the same items, most items do
     /// not change from tick to tick, and copying text is many times faster than formatting it.
-    struct WrittenItem {
+    struct CachedItemText {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        std::uint32_t untold = 0; ///< bit mask of the item's unknown ints, as in record::Sightings
+        std::uint32_t missing_ints =
+            0; ///< bit mask of the item's unknown ints, as in record::Sightings
         std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
@@ -127,7 +128,7 @@ class ItemWriter {
 
     /// The cached JSON text that lists the sessions that received an item of a world. Most items
     /// share one text.
-    struct SeenText {
+    struct CachedSessionsText {
         /// The value of seen_generation_ for which `sessions` is valid; 0: no text is cached.
         std::uint64_t generation = 0;
         std::vector<std::uint64_t> sessions; ///< the sessions, as bits as in record::Sightings
@@ -150,8 +151,8 @@ class ItemWriter {
     void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Appends an item of a known type. Returns the client that it belongs to; nullopt: no client.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
-                                              const snapshot::ItemView& item, std::uint32_t untold,
-                                              JsonBuffer& out);
+                                              const snapshot::ItemView& item,
+                                              std::uint32_t missing_ints, JsonBuffer& out);
     void write_player(const record::SnapshotRecord& record, std::uint16_t client, JsonBuffer& out);
     void look_up_player(const record::SnapshotRecord& record, std::uint16_t client,
                         PlayerName& player) const;
@@ -164,14 +165,14 @@ class ItemWriter {
     /// The cached names of players, indexed by client id.
     std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);
     /// The cache for items, indexed by the hash of an item's key.
-    std::vector<WrittenItem> written_ = std::vector<WrittenItem>(kWrittenItems);
+    std::vector<CachedItemText> written_ = std::vector<CachedItemText>(kWrittenItems);
     std::size_t first_client_info_ = 0; ///< index of the first client_info in the current snapshot
     std::uint64_t snapshots_ = 0;       ///< number of snapshots written, including the current one
     JsonBuffer removed_;
     std::vector<std::uint32_t> seen_sessions_; ///< the sessions in the world that was written last
     std::uint64_t seen_generation_ = 1;        ///< incremented whenever seen_sessions_ changes
     /// The cache for lists of sessions, indexed by the hash of the sessions.
-    std::vector<SeenText> seen_ = std::vector<SeenText>(kSeenTexts);
+    std::vector<CachedSessionsText> seen_ = std::vector<CachedSessionsText>(kSeenTexts);
 };
 
 } // namespace tw::sink

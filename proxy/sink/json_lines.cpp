@@ -54,7 +54,7 @@ void OpenSessions::store_line(const record::Record& record, std::string_view lin
         on_event(**event, line);
     } else if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
         if (Session* const session = find((*map)->head.session)) {
-            session->map = record::repeated(line);
+            session->map = record::as_repeated_record(line);
         }
     }
 }
@@ -66,9 +66,9 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
     if (session == nullptr) {
         sessions_.erase(event.head.session);
     } else if (event.event == record::SessionEvent::open) {
-        session->open = record::repeated(line);
+        session->open = record::as_repeated_record(line);
     } else if (event.event == record::SessionEvent::established) {
-        session->established = record::repeated(line);
+        session->established = record::as_repeated_record(line);
     } else { // the number of the session stays the same
         session->established.clear();
         session->map.clear();
@@ -143,7 +143,7 @@ void JsonLines::on_record(const record::Record& record) {
         sessions_.store_line(record, out_.view().substr(begin));
     }
     if (options_.max_line_bytes != 0) {
-        limit_line(begin);
+        split_long_line(begin);
     }
     if (out_.size() >= kBlockBytes) {
         pass_on_lines();
@@ -159,13 +159,13 @@ void JsonLines::flush() {
 
 void JsonLines::pass_on_lines() {
     if (!out_.empty()) {
-        output_->write_in(segment_, out_.view());
+        output_->write_to_segment(segment_, out_.view());
         handed_over_ += out_.size();
         out_.clear();
     }
 }
 
-void JsonLines::limit_line(std::size_t begin) {
+void JsonLines::split_long_line(std::size_t begin) {
     std::string_view line = out_.view().substr(begin);
     line.remove_suffix(1);
     split_.clear();
@@ -178,7 +178,7 @@ void JsonLines::limit_line(std::size_t begin) {
 void JsonLines::begin_segment() {
     pass_on_lines();
     segment_ = output_->segment();
-    output_->reach_segment(segment_);
+    output_->advance_to_segment(segment_);
     sessions_.append_to(out_);
 }
 

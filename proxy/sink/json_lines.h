@@ -84,7 +84,7 @@ class JsonLines final : public record::RecordSink {
     void pass_on_lines();
     /// Splits the line at the end of out_ into several lines if it is too long. `begin`: the line's
     /// offset in out_.
-    void limit_line(std::size_t begin);
+    void split_long_line(std::size_t begin);
     template <typename Source, typename Schema>
     void write_rows(const Source& source, const Schema& schema);
     template <typename Source, typename Row>

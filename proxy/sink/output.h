@@ -38,10 +38,12 @@ class Output : public record::Interface {
     [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
 
     /// Writes a block that belongs to this segment.
-    virtual void write_in(std::uint32_t /*segment*/, std::string_view block) { write(block); }
+    virtual void write_to_segment(std::uint32_t /*segment*/, std::string_view block) {
+        write(block);
+    }
 
     /// Must be called when a producer will write no more data for segments before this one.
-    virtual void reach_segment(std::uint32_t /*segment*/) {}
+    virtual void advance_to_segment(std::uint32_t /*segment*/) {}
 };
 
 /// Returns the number of records in a block.
@@ -58,21 +60,21 @@ class TextOutput final : public Output {
 };
 
 /// Writes each block to two outputs. Only the first output may have segments.
-class TeeOutput final : public Output {
+class DuplicatingOutput final : public Output {
   public:
     /// Both outputs must outlive the object.
-    TeeOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
+    DuplicatingOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
 
-    void write(std::string_view block) override { write_in(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(segment(), block); }
 
     [[nodiscard]] std::uint32_t segment() const override { return first_->segment(); }
 
-    void write_in(std::uint32_t segment, std::string_view block) override {
-        first_->write_in(segment, block);
+    void write_to_segment(std::uint32_t segment, std::string_view block) override {
+        first_->write_to_segment(segment, block);
         second_->write(block);
     }
 
-    void reach_segment(std::uint32_t segment) override { first_->reach_segment(segment); }
+    void advance_to_segment(std::uint32_t segment) override { first_->advance_to_segment(segment); }
 
   private:
     Output* first_;

@@ -108,7 +108,7 @@ std::optional<FrameEndpoint> parse_endpoint(std::string_view text) {
     return endpoint;
 }
 
-void make_same_family(FrameEndpoint& one, FrameEndpoint& other) {
+void convert_to_same_family(FrameEndpoint& one, FrameEndpoint& other) {
     if (one.is_v6 || other.is_v6) {
         one = as_v6(one);
         other = as_v6(other);
@@ -119,7 +119,7 @@ void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out) {
     FrameEndpoint source = from;
     FrameEndpoint destination = to;
-    make_same_family(source, destination);
+    convert_to_same_family(source, destination);
     const bool is_v6 = source.is_v6;
     const auto length = static_cast<std::uint32_t>(kUdpHeader + payload.size());
     out.clear();
@@ -457,7 +457,7 @@ void CaptureBlocks::forget_oldest_session() {
 }
 
 void CaptureBlocks::handle_record(const record::FindingRecord& record) {
-    add_comment(record.head.session, record::describe(record), false);
+    add_comment(record.head.session, record::describe_finding(record), false);
 }
 
 void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool of_session) {
@@ -469,7 +469,7 @@ void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool of
     }
 }
 
-void CaptureBlocks::keep_for_next_datagram() {
+void CaptureBlocks::defer_comments_to_next_datagram() {
     for (Comment& comment : comments_) {
         const auto found = sessions_.find(comment.session);
         if (found != sessions_.end() && found->second.aside.size() < kMaxAside) {
@@ -482,10 +482,10 @@ void CaptureBlocks::keep_for_next_datagram() {
 
 void CaptureBlocks::skip_datagram() {
     std::erase_if(comments_, [](const Comment& comment) { return !comment.of_session; });
-    keep_for_next_datagram();
+    defer_comments_to_next_datagram();
 }
 
-std::vector<std::string> CaptureBlocks::take_comments(Ends* ends) {
+std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* ends) {
     constexpr std::string_view kName = "twscope: ";
     std::vector<std::string> texts;
     if (ends != nullptr) {
@@ -512,7 +512,7 @@ void CaptureBlocks::set_state_source(StateSource states, record::Timestamp every
     states_every_ = every;
 }
 
-bool CaptureBlocks::is_state_due(const Ends& ends) const {
+bool CaptureBlocks::is_state_due(const DescribedSession& ends) const {
     return ends.stated != introduction_ ||
            (states_every_ != 0 && head_.time - ends.stated_at >= states_every_);
 }
@@ -524,18 +524,18 @@ void CaptureBlocks::on_datagram(const record::RecordHeader& head,
     state_.clear();
     const auto found = sessions_.find(head.session);
     ends_ = found == sessions_.end() ? nullptr : &found->second;
-    if (ends_ != nullptr && states_ && states_left_.has_left() && is_state_due(*ends_)) {
+    if (ends_ != nullptr && states_ && states_left_.has_bytes_left() && is_state_due(*ends_)) {
         ends_->stated = introduction_;
         ends_->stated_at = head.time;
         state_ = states_();
-        states_left_.spend(state_.size());
+        states_left_.spend_state_bytes(state_.size());
     }
-    states_left_.earn(datagram.size());
+    states_left_.add_datagram_bytes(datagram.size());
 }
 
 void CaptureBlocks::put_state(Bytes& out) const {
     SessionState state{.client = ends_->client, .server = ends_->server, .bytes = state_};
-    make_same_family(state.client, state.server);
+    convert_to_same_family(state.client, state.server);
     put_session_state(state, out);
 }
 

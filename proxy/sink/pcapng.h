@@ -30,7 +30,7 @@ struct FrameEndpoint {
 
 /// Converts an IPv4 endpoint to IPv6 if the other endpoint is IPv6, because both addresses of a
 /// packet must have the same family.
-void make_same_family(FrameEndpoint& one, FrameEndpoint& other);
+void convert_to_same_family(FrameEndpoint& one, FrameEndpoint& other);
 
 /// The longest datagram in a frame, in bytes.
 inline constexpr std::size_t kMaxFramePayload = 65'507;
@@ -124,7 +124,7 @@ class BlockIterator {
     [[nodiscard]] std::optional<PcapngBlock> next();
 
     /// Returns the number of bytes in the blocks that next() has returned.
-    [[nodiscard]] std::size_t bytes_passed() const { return at_; }
+    [[nodiscard]] std::size_t bytes_of_returned_blocks() const { return at_; }
 
   private:
     std::string_view text_;
@@ -147,7 +147,7 @@ inline constexpr std::uint32_t kStateBlock = 0x80745753;
 inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20U;
 
 /// Limits the session states in a capture: in the long run, to a quarter of the traffic's bytes.
-class StateBudget {
+class SessionStateBudget {
   public:
     /// The most bytes of states at once. This is enough for about 200 sessions with 64 players,
     /// which are encoded in less than 0.1 s.
@@ -155,11 +155,13 @@ class StateBudget {
     static constexpr std::int64_t kTraffic = 4; ///< bytes of traffic that permit one byte of states
 
     /// Returns whether another state may be written now.
-    [[nodiscard]] bool has_left() const { return left_ > 0; }
+    [[nodiscard]] bool has_bytes_left() const { return left_ > 0; }
 
-    void spend(std::size_t state) { left_ -= kTraffic * static_cast<std::int64_t>(state); }
+    void spend_state_bytes(std::size_t state) {
+        left_ -= kTraffic * static_cast<std::int64_t>(state);
+    }
 
-    void earn(std::size_t datagram) {
+    void add_datagram_bytes(std::size_t datagram) {
         left_ = std::min(left_ + static_cast<std::int64_t>(datagram), kMost);
     }
 
@@ -206,7 +208,7 @@ class CaptureBlocks {
     void add_comment(std::string text) { add_comment(0, std::move(text), false); }
 
     /// Moves the comments made since the latest datagram to the next datagram of their sessions.
-    void keep_for_next_datagram();
+    void defer_comments_to_next_datagram();
     /// Skips the current datagram. Findings about the datagram are discarded; comments about its
     /// session move to the session's next datagram.
     void skip_datagram();
@@ -236,7 +238,7 @@ class CaptureBlocks {
     /// was established, that the server was silent, and that the session was closed.
     static constexpr std::size_t kMaxAside = 4;
 
-    struct Ends {
+    struct DescribedSession {
         FrameEndpoint client;
         FrameEndpoint server;
         std::string told;         ///< comment that describes the session's beginning
@@ -261,20 +263,20 @@ class CaptureBlocks {
     void add_comment(std::uint32_t session, std::string text, bool of_session);
     /// Removes and returns the comments for the next datagram of a session. `ends`: the session;
     /// null if it is unknown.
-    [[nodiscard]] std::vector<std::string> take_comments(Ends* ends);
-    [[nodiscard]] bool is_state_due(const Ends& ends) const;
+    [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* ends);
+    [[nodiscard]] bool is_state_due(const DescribedSession& ends) const;
     void put_state(Bytes& out) const;
 
     PcapngEncoder encoder_;
     StateSource states_;
     record::Timestamp states_every_ = 0;
-    StateBudget states_left_;
-    std::map<std::uint32_t, Ends> sessions_;
+    SessionStateBudget states_left_;
+    std::map<std::uint32_t, DescribedSession> sessions_;
     std::set<std::uint32_t> closed_;      ///< numbers of closed sessions in `sessions_`
     std::uint32_t introduction_ = 0;      ///< number of the current file, from 0 on
     record::RecordHeader head_;           ///< head of the current datagram
     std::span<const std::byte> datagram_; ///< valid until end_datagram()
-    Ends* ends_ = nullptr;                ///< the current datagram's session; null if unknown
+    DescribedSession* ends_ = nullptr;    ///< the current datagram's session; null if unknown
     Bytes state_; ///< the state that is written before the current datagram; empty: no state
     std::vector<Comment> comments_; ///< comments for the current datagram, or for the next datagram
     std::uint64_t unsaid_ = 0; ///< number of comments that were not written because of kMaxComments

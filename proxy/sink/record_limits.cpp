@@ -33,7 +33,7 @@ constexpr record::FindingId id_of(std::uint64_t key) {
 
 } // namespace
 
-void FindingLimit::on_record(const record::Record& record) {
+void FindingRateLimiter::on_record(const record::Record& record) {
     if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
         limit_finding(**finding);
         return;
@@ -45,11 +45,11 @@ void FindingLimit::on_record(const record::Record& record) {
     target_->on_record(record);
 }
 
-void FindingLimit::limit_finding(const record::FindingRecord& finding) {
+void FindingRateLimiter::limit_finding(const record::FindingRecord& finding) {
     const std::uint64_t key = key_of(finding);
     auto found = kinds_.find(key);
     if (found == kinds_.end() && kinds_.size() >= kMaxKinds) {
-        make_room(finding.head.time);
+        forget_idle_entries(finding.head.time);
     }
     if (found == kinds_.end() && kinds_.size() < kMaxKinds) {
         found = kinds_.emplace(key, Kind{.written = finding.head.time - kWindow}).first;
@@ -74,15 +74,16 @@ void FindingLimit::limit_finding(const record::FindingRecord& finding) {
     target_->on_record(&counted);
 }
 
-void FindingLimit::report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
-                                           std::uint64_t left_out) {
+void FindingRateLimiter::report_omitted_findings(record::FindingId id,
+                                                 const record::RecordHeader& head,
+                                                 std::uint64_t left_out) {
     if (left_out != 0) {
         const record::FindingRecord rest{.head = head, .id = id, .left_out = left_out};
         target_->on_record(&rest);
     }
 }
 
-void FindingLimit::end_session(const record::RecordHeader& head) {
+void FindingRateLimiter::end_session(const record::RecordHeader& head) {
     const auto begin = kinds_.lower_bound(first_key_of(head.session));
     const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
     for (auto each = begin; each != end;) {
@@ -96,7 +97,7 @@ void FindingLimit::end_session(const record::RecordHeader& head) {
     kinds_.erase(begin, end);
 }
 
-void FindingLimit::make_room(record::Timestamp now) {
+void FindingRateLimiter::forget_idle_entries(record::Timestamp now) {
     const auto is_past = [now](record::Timestamp then) {
         return now - then >= kWindow || now < then;
     };
@@ -114,7 +115,7 @@ void FindingLimit::make_room(record::Timestamp now) {
     });
 }
 
-void FindingLimit::finish() {
+void FindingRateLimiter::finish() {
     for (const auto& [key, kind] : kinds_) {
         report_omitted_findings(id_of(key), kind.head, kind.left_out);
     }
@@ -134,7 +135,7 @@ std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
 
 } // namespace
 
-void MessageLimit::on_record(const record::Record& record) {
+void MessageRateLimiter::on_record(const record::Record& record) {
     const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);
     if (message != nullptr && bytes_ != 0) {
         limit_message(**message);
@@ -151,10 +152,10 @@ void MessageLimit::on_record(const record::Record& record) {
     target_->on_record(record);
 }
 
-void MessageLimit::limit_message(const record::MessageRecord& message) {
+void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     const record::Timestamp now = message.head.time;
     if (sessions_.size() >= kMaxSessions) {
-        make_room(now);
+        forget_idle_entries(now);
     }
     const auto [found, is_new] = sessions_.try_emplace(message.head.session);
     Session& session = found->second;
@@ -181,7 +182,7 @@ void MessageLimit::limit_message(const record::MessageRecord& message) {
 
 /// Adds the number of bytes that the session may write for the time since the last call. Adds
 /// nothing if the clock was set back, and at most kBurstSeconds' bytes if it was set forward.
-void MessageLimit::refill(Session& session, record::Timestamp now) const {
+void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
                                                          kBurstSeconds * kNanosecondsASecond);
@@ -191,7 +192,7 @@ void MessageLimit::refill(Session& session, record::Timestamp now) const {
     session.room = std::min(full, session.room + static_cast<std::int64_t>(more));
 }
 
-void MessageLimit::report_omitted_messages(Session& session) {
+void MessageRateLimiter::report_omitted_messages(Session& session) {
     if (session.left_out == session.told) {
         return;
     }
@@ -204,7 +205,7 @@ void MessageLimit::report_omitted_messages(Session& session) {
 }
 
 /// Forgets the sessions that may write kBurstSeconds' bytes now, and if necessary further sessions.
-void MessageLimit::make_room(record::Timestamp now) {
+void MessageRateLimiter::forget_idle_entries(record::Timestamp now) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
         Session& session = each->second;
         refill(session, now);
@@ -221,7 +222,7 @@ void MessageLimit::make_room(record::Timestamp now) {
     }
 }
 
-void MessageLimit::finish() {
+void MessageRateLimiter::finish() {
     for (auto& [unused, session] : sessions_) {
         report_omitted_messages(session);
     }

@@ -14,9 +14,9 @@ namespace tw::sink {
 /// Each finding that is passed on contains the number of findings omitted before it. Omitted
 /// findings without a later finding are reported when the session closes, and at the end. All times
 /// are the times of records.
-class FindingLimit final : public record::RecordSink {
+class FindingRateLimiter final : public record::RecordSink {
   public:
-    explicit FindingLimit(record::RecordSink& target) : target_{&target} {}
+    explicit FindingRateLimiter(record::RecordSink& target) : target_{&target} {}
 
     void on_record(const record::Record& record) override;
 
@@ -40,7 +40,7 @@ class FindingLimit final : public record::RecordSink {
 
     void limit_finding(const record::FindingRecord& finding);
     /// Forgets kinds without a recent finding, at most once a second.
-    void make_room(record::Timestamp now);
+    void forget_idle_entries(record::Timestamp now);
     void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
                                  std::uint64_t left_out);
 
@@ -53,14 +53,14 @@ class FindingLimit final : public record::RecordSink {
 /// so that a player cannot fill a disk with tiny messages. Omitted messages are counted and
 /// reported as a finding: at once, then once a minute, when the session closes, and at the end. All
 /// times are the times of records.
-class MessageLimit final : public record::RecordSink {
+class MessageRateLimiter final : public record::RecordSink {
   public:
     /// A session may write the bytes of this many seconds at once, for example during a map
     /// download.
     static constexpr std::uint64_t kBurstSeconds = 8;
 
     /// `bytes`: the most bytes a second of a session's message records; 0: no limit.
-    MessageLimit(JsonLines& target, std::uint64_t bytes) : target_{&target}, bytes_{bytes} {}
+    MessageRateLimiter(JsonLines& target, std::uint64_t bytes) : target_{&target}, bytes_{bytes} {}
 
     void on_record(const record::Record& record) override;
 
@@ -87,7 +87,7 @@ class MessageLimit final : public record::RecordSink {
     void limit_message(const record::MessageRecord& message);
     void refill(Session& session, record::Timestamp now) const;
     void report_omitted_messages(Session& session);
-    void make_room(record::Timestamp now);
+    void forget_idle_entries(record::Timestamp now);
 
     JsonLines* target_;
     std::uint64_t bytes_;

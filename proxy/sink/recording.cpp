@@ -66,12 +66,12 @@ std::string begin_of_text(int file) {
     std::string packed(kPacked, '\0');
     const ssize_t read = ::pread(file, packed.data(), packed.size(), 0);
     packed.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-    return decompressed(packed, kBegin);
+    return decompress_start(packed, kBegin);
 }
 
 /// Cuts off the unfinished frame at the end of a file. Counts its readable complete units.
-RepairResult cut_frame(Disk& disk, int file, const Framing& units, const FrameScan& scan) {
-    RemovedEnd cut{.bytes = scan.size - scan.whole};
+RepairResult cut_frame(Disk& disk, int file, const RecordingFormat& units, const FrameScan& scan) {
+    RemovedFileEnd cut{.bytes = scan.size - scan.whole};
     std::uint64_t text_bytes = 0;
     std::string rest; // text after the last complete unit
     const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
@@ -100,7 +100,7 @@ std::string behind(int file, std::uint64_t end, std::uint64_t size) {
 
 } // namespace
 
-RepairResult repair_end(Disk& disk, int file, const Framing& units, bool compressed) {
+RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units, bool compressed) {
     const auto facts = disk.facts(file);
     if (!facts || !facts->regular) {
         return {};
@@ -122,7 +122,7 @@ RepairResult repair_end(Disk& disk, int file, const Framing& units, bool compres
     if (!end || *end >= facts->size) {
         return {};
     }
-    const std::string_view missing = units.missing_end(behind(file, *end, facts->size));
+    const std::string_view missing = units.completion_of_last_unit(behind(file, *end, facts->size));
     if (!missing.empty() && write_all(disk, file, missing)) {
         return {};
     }
@@ -175,7 +175,7 @@ Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
 }
 
 Recording::~Recording() {
-    leave_file();
+    close_current_file();
 }
 
 void Recording::open(StartMode begin) {
@@ -201,7 +201,7 @@ void Recording::open(StartMode begin) {
     if (begin == StartMode::shared) {
         return;
     }
-    for (const auto until = Clock::now() + options_.patience; !lock();) {
+    for (const auto until = Clock::now() + options_.patience; !lock_file();) {
         if (Clock::now() >= until) {
             throw std::runtime_error{other_writer_complaint(options_.path)};
         }
@@ -253,7 +253,7 @@ base::UniqueFd Recording::await_writer() const {
 }
 
 /// Locks the file. Returns false if another process has locked it. Not all file systems have locks.
-bool Recording::lock() {
+bool Recording::lock_file() {
     locked_ = base::lock_file(file_);
     return locked_ || (errno != EAGAIN && errno != EACCES);
 }
@@ -269,7 +269,7 @@ bool Recording::open_segment() {
         if (file >= 0) {
             file_ = file;
             current_ = std::move(path);
-            std::ignore = lock();
+            std::ignore = lock_file();
             head_ = units().segment_header(current_.substr(current_.rfind('/') + 1), number_,
                                            disk_->utc() * kNanoseconds);
             opened_ = now_;
@@ -315,7 +315,7 @@ std::string Recording::repair_error_text(RepairResult::Result result) const {
     return fmt::format("{} ends in the middle of compressed data that was not recorded live and "
                        "would be lost; {}",
                        options_.path,
-                       &units() == &record_lines()
+                       &units() == &record_line_format()
                            ? fmt::format("save what can be read with 'twscope records {} -o "
                                          "OTHER.jsonl.zst', then move it away",
                                          options_.path)
@@ -357,7 +357,7 @@ bool Recording::write_current_unit() {
         error_ = errno;
         return false;
     }
-    if (was_emptied()) {
+    if (was_truncated_elsewhere()) {
         begin_file();
     }
     return write_unit();
@@ -365,7 +365,7 @@ bool Recording::write_current_unit() {
 
 /// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
 /// at the start of each file must then be written again.
-bool Recording::was_emptied() {
+bool Recording::was_truncated_elsewhere() {
     const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
     return facts && facts->regular && facts->size == 0;
 }
@@ -430,7 +430,7 @@ void Recording::on_time(Clock::time_point now) {
         looked_ = now;
         check_path();
         if (!locked_ && file_ >= 0) {
-            std::ignore = lock(); // the process that had locked the file has ended
+            std::ignore = lock_file(); // the process that had locked the file has ended
         }
         if (options_.sync == SyncPolicy::every_second) {
             sync();
@@ -450,7 +450,7 @@ void Recording::continue_recording() {
     }
     const RepairResult::Result result = repair();
     if (result == RepairResult::Result::done) {
-        std::ignore = lock();
+        std::ignore = lock_file();
         begin_file();
     } else if (result == RepairResult::Result::failed) {
         error_ = errno;
@@ -502,9 +502,9 @@ void Recording::reopen() {
         return;
     }
     file_ = before;
-    leave_file();
+    close_current_file();
     file_ = next;
-    std::ignore = lock();
+    std::ignore = lock_file();
     written_ = 0;
     begin_file();
     if (error_ != 0) {
@@ -569,7 +569,7 @@ bool Recording::start_segment() {
     }
     // This duplicate keeps the lock until the next segment is locked.
     const base::UniqueFd before{file_ < 0 ? -1 : ::fcntl(file_, F_DUPFD_CLOEXEC, 0)};
-    leave_file();
+    close_current_file();
     if (!open_segment()) {
         error_ = errno;
         tried_ = now_;
@@ -587,7 +587,7 @@ void Recording::sync() {
     }
 }
 
-void Recording::leave_file() {
+void Recording::close_current_file() {
     if (file_ < 0) {
         return;
     }
@@ -609,7 +609,7 @@ void Recording::finish() {
     execute_requests();
     end_frame();
     if (!unit_.empty() && !write_current_unit()) {
-        const std::string text = frames_ ? decompressed(unit_, SIZE_MAX) : unit_;
+        const std::string text = frames_ ? decompress_start(unit_, SIZE_MAX) : unit_;
         lost_ +=
             units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
         unit_.clear();

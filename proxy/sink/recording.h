@@ -26,12 +26,13 @@ struct RepairResult {
     };
 
     Result result = Result::done;
-    RemovedEnd cut{};
+    RemovedFileEnd cut{};
 };
 
 /// Repairs the end of a file so that units can be appended: cuts off an unfinished line, block or
 /// compressed frame. Completes a last line that lacks only its newline.
-[[nodiscard]] RepairResult repair_end(Disk& disk, int file, const Framing& units, bool compressed);
+[[nodiscard]] RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units,
+                                      bool compressed);
 
 /// When data is synced to the disk.
 enum class SyncPolicy : std::uint8_t {
@@ -44,7 +45,8 @@ enum class SyncPolicy : std::uint8_t {
 struct RecordingOptions {
     std::string path; ///< path of the file; for segments, the path as the user gave it
     bool compressed = false;
-    const Framing* units = &record_lines(); ///< the kind of the units in the recording
+    const RecordingFormat* units =
+        &record_line_format(); ///< the kind of the units in the recording
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
     /// Where a segment ends. Its size is that of the file, which may be compressed.
@@ -102,7 +104,7 @@ class Recording final : public OutputFile {
     void count_segments();
     [[nodiscard]] bool open_segment();
     [[nodiscard]] base::UniqueFd await_writer() const;
-    [[nodiscard]] bool lock();
+    [[nodiscard]] bool lock_file();
     /// Repairs the end of the file so that units can be appended.
     [[nodiscard]] RepairResult::Result repair();
     /// Returns a text for the user that says why no data can be appended.
@@ -114,7 +116,7 @@ class Recording final : public OutputFile {
     void end_frame();
     /// Writes the rest of the current unit. Returns false if that is not possible now.
     bool write_current_unit();
-    [[nodiscard]] bool was_emptied();
+    [[nodiscard]] bool was_truncated_elsewhere();
     bool write_unit();
     void remove_written_part();
     void execute_requests();
@@ -124,7 +126,7 @@ class Recording final : public OutputFile {
     void free_disk_space();
     void delete_segments();
     void sync();
-    void leave_file();
+    void close_current_file();
 
     RecordingOptions options_;
     Disk* disk_;

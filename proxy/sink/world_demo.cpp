@@ -41,9 +41,10 @@ void DemoPlayers::collect_clients(const record::SnapshotRecord& world) {
         }
     }
     if (world.roster != nullptr) {
-        world.roster->each([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
-            present_.insert(client);
-        });
+        world.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+                present_.insert(client);
+            });
     }
 }
 
@@ -83,12 +84,12 @@ std::optional<std::uint16_t> DemoPlayers::id_of(std::int32_t client) const {
                : std::optional{static_cast<std::uint16_t>(found - slots_.begin())};
 }
 
-std::uint64_t DemoPlayers::renumber(const record::SnapshotRecord& world) {
+std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world) {
     std::uint64_t left_out = 0;
     moved_.clear();
     for (std::size_t i = 0; i < world.items.size(); ++i) {
         const ItemView item = world.items[i];
-        Moved moved{.key = item.key, .data = {item.data.begin(), item.data.end()}};
+        RenumberedItem moved{.key = item.key, .data = {item.data.begin(), item.data.end()}};
         const ObjectSpec* const object = world.types->object(item.key.type);
         const bool there =
             object == nullptr ||
@@ -100,18 +101,19 @@ std::uint64_t DemoPlayers::renumber(const record::SnapshotRecord& world) {
             ++left_out;
         }
     }
-    std::ranges::sort(moved_, {}, &Moved::key);
+    std::ranges::sort(moved_, {}, &RenumberedItem::key);
     items_.clear();
-    for (const Moved& item : moved_) {
+    for (const RenumberedItem& item : moved_) {
         items_.append(item.key, item.data);
     }
     roster_.clear();
     if (world.roster != nullptr) {
-        world.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (const auto id = id_of(client)) {
-                roster_.set_player(*id, entry);
-            }
-        });
+        world.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::Entry& entry) {
+                if (const auto id = id_of(client)) {
+                    roster_.set_player(*id, entry);
+                }
+            });
     }
     return left_out;
 }
@@ -130,7 +132,7 @@ DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
     for (auto client = present_.lower_bound(limits_.kept); client != present_.end(); ++client) {
         assign_slot(*client);
     }
-    const std::uint64_t left_out = renumber(world);
+    const std::uint64_t left_out = renumber_players(world);
     return {.items = items_.view(),
             .roster = world.roster == nullptr ? nullptr : &roster_,
             .left_out = left_out};
@@ -194,7 +196,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
         order_, {}, [&](std::size_t item) { return rank_of(*world.types, items[item].key.type); });
     constexpr std::size_t kHead = 8; // size of a snapshot's head, and of each item's head
     std::size_t count = record::dialect_of(world) == snapshot::Dialect::seven
-                            ? SevenDemoItems::count_added(world.roster)
+                            ? SevenDemoItems::count_added_items(world.roster)
                             : 0;
     std::size_t bytes = kHead + count * (kHead + SevenDemoItems::kClientInfoBytes);
     const std::size_t left_out = std::erase_if(order_, [&](std::size_t item) {
@@ -215,7 +217,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
     return playable_.view();
 }
 
-bool WorldDemo::evict_idle(const record::RecordHeader& now) {
+bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
     // An absolute value, because a second capture may be older than the first.
     const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
     const auto idlest = std::ranges::max_element(games_, {}, silence);
@@ -229,10 +231,10 @@ bool WorldDemo::evict_idle(const record::RecordHeader& now) {
     return true;
 }
 
-WorldDemo::ServerDemo* WorldDemo::game_of(const record::WorldRecord& world) {
+WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& world) {
     auto known = games_.find(world.server);
     if (known == games_.end()) {
-        if (games_.size() >= kMaxServers && !evict_idle(world.head)) {
+        if (games_.size() >= kMaxServers && !end_longest_idle_demo(world.head)) {
             return nullptr;
         }
         known = games_
@@ -264,7 +266,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
         return;
     }
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
-    ServerDemo* const place = game_of(world);
+    ServerDemo* const place = demo_of_server(world);
     if (place == nullptr) {
         ++losses_.worlds;
         return;

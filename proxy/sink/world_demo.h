@@ -54,9 +54,9 @@ class DemoPlayers {
     [[nodiscard]] Limits limits_of(const record::SnapshotRecord& world) const;
     void collect_clients(const record::SnapshotRecord& world);
     void assign_slot(std::uint16_t client);
-    [[nodiscard]] std::uint64_t renumber(const record::SnapshotRecord& world);
+    [[nodiscard]] std::uint64_t renumber_players(const record::SnapshotRecord& world);
 
-    struct Moved {
+    struct RenumberedItem {
         snapshot::ItemKey key{};
         std::vector<std::int32_t> data;
     };
@@ -65,7 +65,7 @@ class DemoPlayers {
     Limits limits_{};
     std::set<std::uint16_t> present_; ///< the clients in the current world
     std::array<std::optional<std::uint16_t>, kMostSlots> slots_{};
-    std::vector<Moved> moved_;
+    std::vector<RenumberedItem> moved_;
     snapshot::Snapshot items_;
     record::Roster roster_;
 };
@@ -106,10 +106,10 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     static constexpr record::Timestamp kIdle = 10'000'000'000;
 
     /// Returns the demo state of the world's server; null if kMaxServers is reached.
-    [[nodiscard]] ServerDemo* game_of(const record::WorldRecord& world);
+    [[nodiscard]] ServerDemo* demo_of_server(const record::WorldRecord& world);
     /// Ends the demo of the server that has had no world for the longest time. Returns false if all
     /// servers had a world in the last kIdle nanoseconds.
-    [[nodiscard]] bool evict_idle(const record::RecordHeader& now);
+    [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
     void begin_run(ServerDemo& game, const record::WorldRecord& world);
     /// Returns the items that a demo player of this dialect knows and a snapshot has room for,

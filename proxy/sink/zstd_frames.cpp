@@ -123,7 +123,7 @@ std::unique_ptr<Decompressor> make_decompressor(std::string_view begin) {
     return nullptr;
 }
 
-std::string decompressed(std::string_view packed, std::size_t size) {
+std::string decompress_start(std::string_view packed, std::size_t size) {
     std::string text;
     std::vector<char> room(std::size_t{64} << 10U);
     const auto unpacker = make_decompressor(packed);

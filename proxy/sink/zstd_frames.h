@@ -47,7 +47,7 @@ inline constexpr std::size_t kSignatureSize = 4;
 [[nodiscard]] std::unique_ptr<Decompressor> make_decompressor(std::string_view begin);
 
 /// Returns up to `size` bytes of the text of compressed data, which may be truncated or damaged.
-[[nodiscard]] std::string decompressed(std::string_view packed, std::size_t size);
+[[nodiscard]] std::string decompress_start(std::string_view packed, std::size_t size);
 
 } // namespace tw::sink
 

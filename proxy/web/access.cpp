@@ -41,7 +41,7 @@ std::string_view credentials(std::string_view authorization) {
 
 } // namespace
 
-bool has_token(std::string_view authorization, std::string_view token) {
+bool authorization_has_token(std::string_view authorization, std::string_view token) {
     const std::string_view shown = credentials(authorization);
     return !token.empty() && !shown.empty() &&
            CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
@@ -57,7 +57,7 @@ std::optional<Response> refuse_access(const Request& request, AccessLevel level,
         (level == AccessLevel::read &&
          (options.open_reading || request.connection_origin == ConnectionOrigin::loopback));
     if (open || request.connection_origin == ConnectionOrigin::owner ||
-        has_token(request.authorization, options.token)) {
+        authorization_has_token(request.authorization, options.token)) {
         return std::nullopt;
     }
     return Response{

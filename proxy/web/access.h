@@ -35,7 +35,7 @@ struct AccessOptions {
 /// Returns true if `authorization`, the value of an Authorization header, is `Bearer` and this
 /// token. The comparison takes the same time for all tokens of the same length, to reveal nothing
 /// about the token.
-[[nodiscard]] bool has_token(std::string_view authorization, std::string_view token);
+[[nodiscard]] bool authorization_has_token(std::string_view authorization, std::string_view token);
 
 /// The host names under which browsers may reach the page.
 struct OriginOptions {

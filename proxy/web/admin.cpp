@@ -22,7 +22,7 @@ void show_page(RequestContext& /*context*/, const Request& /*request*/, const Re
     const PageFile& asset = Part();
     respond({.content_type = std::string{asset.content_type},
              .body = std::string{asset.text},
-             .content_policy = std::string{page_policy()},
+             .content_policy = std::string{page_security_policy()},
              .gzipped = asset.gzipped});
 }
 
@@ -121,10 +121,10 @@ void answer_flight(RequestContext& context, const Request& request, const Respon
             {.status = 400,
              .body = "name a session, for example /api/flight?session=1, or none for all\n"});
     }
-    if (!context.sources.write_flight) {
+    if (!context.sources.write_flight_data) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
-    if (!context.sources.write_flight(*session)) {
+    if (!context.sources.write_flight_data(*session)) {
         return respond(
             {.status = 404,
              .body = "no such session is open; without session, everything kept is written\n"});
@@ -179,7 +179,7 @@ AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket
                   .upgrade = [this](const Request& request) { return answer_upgrade(request); },
                   .update =
                       [this] {
-                          context_.viewers.disconnect_other_tokens(token_number_);
+                          context_.viewers.disconnect_viewers_with_other_token(token_number_);
                           return context_.viewers.fetch_and_send();
                       }}} {}
 

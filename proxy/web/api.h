@@ -73,7 +73,7 @@ struct PageSources {
     std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
     /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
     /// Returns false if the session does not exist. Empty without a flight recorder.
-    std::function<bool(std::uint32_t session)> write_flight{};
+    std::function<bool(std::uint32_t session)> write_flight_data{};
     RecordingSources recordings{};
     /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
     /// there are no findings.

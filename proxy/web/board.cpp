@@ -199,7 +199,7 @@ void StatusCollector::count_items(const record::SnapshotRecord& record) {
 
 void StatusCollector::on_finding(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
-        replace_finding_line(findings_, record::describe_explained(record));
+        replace_finding_line(findings_, record::describe_explained_mismatch(record));
         return;
     }
     const record::Severity severity = record::severity_of(record);
@@ -216,7 +216,7 @@ void StatusCollector::on_finding(const record::FindingRecord& record) {
                          .session = record.head.session,
                          .tick = record.tick,
                          .severity = std::string{record::severity_name(severity)},
-                         .text = record::describe(record)});
+                         .text = record::describe_finding(record)});
 }
 
 void StatusCollector::fill_view(StatusView& view, const inspect::Inspector& inspector) {

@@ -128,12 +128,12 @@ bool Mailbox::take_batch(ViewerBatch& batch) {
     return true;
 }
 
-void Notifier::set_listener(std::function<void()> listener) {
+void PageNotifier::set_listener(std::function<void()> listener) {
     const std::lock_guard lock{mutex_};
     listener_ = std::move(listener);
 }
 
-void Notifier::notify() {
+void PageNotifier::notify() {
     if (!notified_.exchange(true)) {
         const std::lock_guard lock{mutex_};
         if (listener_) {

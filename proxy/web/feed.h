@@ -149,7 +149,7 @@ class Mailbox {
 };
 
 /// Wakes the page when a worker has new data to show at once.
-class Notifier {
+class PageNotifier {
   public:
     /// Sets the function that notify() calls, on the caller's thread. The function must not wait;
     /// it may be empty.
@@ -181,7 +181,7 @@ class PageFeed {
 
     ViewerInterest interest;
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
-    Notifier notifier;
+    PageNotifier notifier;
 };
 
 /// One snapshot on the page's timeline, drawn as a bar.

@@ -96,8 +96,8 @@ std::optional<Response> error_response(const boost::system::error_code& error) {
 
 } // namespace
 
-ConnectionLimiter::Admission ConnectionLimiter::admit_connection(ConnectionNumber number,
-                                                                 const base::Network& peer) {
+ConnectionLimiter::ConnectionDecision
+ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network& peer) {
     const auto count = [this](auto&& rule) {
         return static_cast<std::size_t>(std::ranges::count_if(connections_, rule));
     };
@@ -416,7 +416,7 @@ struct HttpServer::Impl {
     void add_viewer(Socket socket, ConnectionOrigin origin) {
         disable_nagle(socket);
         const ConnectionLimiter::ConnectionNumber number = ++last_number;
-        const ConnectionLimiter::Admission place =
+        const ConnectionLimiter::ConnectionDecision place =
             server_context.limiter.admit_connection(number, peer_of(socket));
         if (!place.is_admitted || place.evicted) {
             rejected_connections.fetch_add(1, std::memory_order_relaxed);

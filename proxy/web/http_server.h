@@ -89,7 +89,7 @@ class ConnectionLimiter {
     static constexpr std::size_t kReservedOfPeer = 4;
 
     /// The decision about a new connection.
-    struct Admission {
+    struct ConnectionDecision {
         bool is_admitted = false;
         bool is_reserved = false; ///< the connection is reserved for health checks
         /// A connection that the caller must close for the new one.
@@ -98,7 +98,8 @@ class ConnectionLimiter {
 
     /// Decides whether to accept a new connection. `number`: unused so far, chosen by the caller.
     /// An evicted connection no longer counts.
-    [[nodiscard]] Admission admit_connection(ConnectionNumber number, const base::Network& peer);
+    [[nodiscard]] ConnectionDecision admit_connection(ConnectionNumber number,
+                                                      const base::Network& peer);
 
     /// Tells that the connection's request has arrived. The connection can no longer be evicted.
     void mark_request_arrived(ConnectionNumber number) noexcept;

@@ -104,7 +104,7 @@ PageFile asset(std::string_view content_type, std::string_view text) {
 
 } // namespace
 
-bool has_page() {
+bool is_page_built() {
     return TW_PAGE != 0;
 }
 
@@ -123,7 +123,7 @@ const PageFile& page_style() {
     return style;
 }
 
-std::string_view page_policy() {
+std::string_view page_security_policy() {
     return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
            "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 }

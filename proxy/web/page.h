@@ -24,7 +24,7 @@ struct PageFile {
 
 /// Returns false if twscope was built with TW_PAGE=OFF. Then page_html() only says that the page is
 /// missing, and page_script() and page_style() are empty.
-[[nodiscard]] bool has_page();
+[[nodiscard]] bool is_page_built();
 
 [[nodiscard]] const PageFile& page_html();
 [[nodiscard]] const PageFile& page_script();
@@ -32,6 +32,6 @@ struct PageFile {
 
 /// Returns the page's Content-Security-Policy. It allows the page's own script and style, and
 /// requests to the page's own origin. Inline script is not run.
-[[nodiscard]] std::string_view page_policy();
+[[nodiscard]] std::string_view page_security_policy();
 
 } // namespace tw::web

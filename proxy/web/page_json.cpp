@@ -27,7 +27,7 @@ std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledg
     record::ByteLedger all;
     for (const auto& rows : ledgers) {
         for (const record::LedgerRow& row : rows) {
-            all.charge(row.direction, row.group, record::BytePart::whole, row.name, row.total);
+            all.add_bytes(row.direction, row.group, record::BytePart::whole, row.name, row.total);
         }
     }
     boost::json::array lines;

@@ -28,22 +28,26 @@ json::object direction_json(const Direction& direction) {
             {"copies_lost", direction.copies_lost}};
 }
 
-json::object admission_json(const relay::AdmissionTotals<std::uint64_t>& totals) {
+json::object new_client_totals_json(const relay::NewClientTotals<std::uint64_t>& totals) {
     json::object object;
-    for (const relay::AdmissionRow& row : relay::admission_rows()) {
+    for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
         object[row.name] = totals.*row.value;
     }
     return object;
 }
 
 json::object relay_json(const RelayState& relay) {
-    return {
-        {"sessions", relay.sessions_open},           {"admission", admission_json(relay.admission)},
-        {"opened", relay.sessions_opened},           {"closed", relay.sessions_closed},
-        {"refused", relay.sessions_refused},         {"failed", relay.sessions_failed},
-        {"icmp_refused", relay.icmp_refused},        {"receive_errors", relay.receive_errors},
-        {"kernel_dropped", relay.kernel_dropped},    {"c2s", direction_json(relay.directions[0])},
-        {"s2c", direction_json(relay.directions[1])}};
+    return {{"sessions", relay.sessions_open},
+            {"admission", new_client_totals_json(relay.new_clients)},
+            {"opened", relay.sessions_opened},
+            {"closed", relay.sessions_closed},
+            {"refused", relay.sessions_refused},
+            {"failed", relay.sessions_failed},
+            {"icmp_refused", relay.icmp_refused},
+            {"receive_errors", relay.receive_errors},
+            {"kernel_dropped", relay.kernel_dropped},
+            {"c2s", direction_json(relay.directions[0])},
+            {"s2c", direction_json(relay.directions[1])}};
 }
 
 json::object direction_json(const SessionView& session, std::size_t direction) {
@@ -184,7 +188,7 @@ json::value bus_json(const std::optional<record::BusTotals>& totals) {
         return nullptr;
     }
     json::object object;
-    for (const record::BusRow& row : record::bus_rows()) {
+    for (const record::BusMetricRow& row : record::bus_metric_rows()) {
         std::string_view key = row.result.empty() ? row.metric : row.result;
         for (const std::string_view around : {"bus_", "_total"}) {
             key.remove_prefix(key.starts_with(around) ? around.size() : 0);
@@ -429,13 +433,13 @@ void add_relay(Metrics& out, const RunState& state) {
             add_relay_metric(out, metric, *relay, labels);
         }
     }
-    for (const relay::AdmissionRow& row : relay::admission_rows()) {
-        const bool is_session = row.unit == relay::AdmissionUnit::sessions;
+    for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
+        const bool is_session = row.unit == relay::NewClientCounterUnit::sessions;
         for (const auto& [labels, relay] : relays) {
             out.add_counter(is_session ? "strangers_total" : "turned_away_datagrams_total",
                             is_session ? "Unknown clients, by what became of them."
                                        : "Clients' datagrams not forwarded, by reason.",
-                            relay->admission.*row.value, with(labels, "result", row.name));
+                            relay->new_clients.*row.value, with(labels, "result", row.name));
         }
     }
 }
@@ -539,7 +543,7 @@ void add_snapshots(Metrics& out, const StatusView& view) {
 }
 
 void add_bus(Metrics& out, const record::BusTotals& totals) {
-    for (const record::BusRow& row : record::bus_rows()) {
+    for (const record::BusMetricRow& row : record::bus_metric_rows()) {
         Labels labels = with({}, "result", row.result);
         if (row.kind == record::MetricKind::counter) {
             out.add_counter(row.metric, row.sentence, totals.*row.value, std::move(labels));

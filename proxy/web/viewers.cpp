@@ -57,7 +57,7 @@ void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::N
     stated_ = {}; // the state is sent at once
 }
 
-void Viewers::disconnect_other_tokens(std::uint32_t token) {
+void Viewers::disconnect_viewers_with_other_token(std::uint32_t token) {
     for (const auto& viewer : viewers_) {
         const auto socket = viewer->socket.lock();
         if (viewer->token != 0 && viewer->token != token && socket != nullptr) {

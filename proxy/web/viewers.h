@@ -55,7 +55,7 @@ class Viewers {
                     std::uint32_t token = 0);
 
     /// Disconnects the viewers that used another token.
-    void disconnect_other_tokens(std::uint32_t token);
+    void disconnect_viewers_with_other_token(std::uint32_t token);
 
     /// Responds with the JSON line of the session's next snapshot; of the next merged snapshot of
     /// all sessions if `session` is 0. If no snapshot arrives in time, the response says so.

@@ -111,7 +111,7 @@ bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count
 
 } // namespace
 
-bool is_plainly_flawless(const MessageSpec& spec, std::span<const std::byte> body) {
+bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body) {
     const std::byte* at = body.data();
     const std::byte* const end = at + body.size();
     std::int32_t value = 0; // the integer just before the current field, or 0

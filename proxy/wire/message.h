@@ -218,7 +218,7 @@ void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, Dec
 /// Returns true only if decode_fields would find no error, no trailing bytes, and no value out of
 /// range. Returns false for bodies with unusual types of fields. Is many times faster than
 /// decode_fields.
-[[nodiscard]] bool is_plainly_flawless(const MessageSpec& spec, std::span<const std::byte> body);
+[[nodiscard]] bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body);
 
 /// Encodes a message with these values, for demos and tests; the inverse of decode_message_header
 /// and decode_fields. Precondition: the values match the message's fields in order and are

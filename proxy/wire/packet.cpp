@@ -445,7 +445,7 @@ namespace {
 /// Returns the size of the largest chunk that a header can describe, in bytes. Only an assertion
 /// calls this function.
 [[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
-    return (std::size_t{64} << low_size_bits(dialect)) - 1;
+    return (std::size_t{64} << size_bits_in_second_byte(dialect)) - 1;
 }
 
 using Buffer = std::vector<std::byte>;
@@ -549,7 +549,7 @@ Buffer encode_control(const ControlSpec& spec) {
 void append_chunk(Buffer& out, bool vital, std::uint16_t sequence, bool resend,
                   std::span<const std::byte> payload, Dialect dialect) {
     assert(payload.size() <= max_chunk_size(dialect) && sequence < kSequenceModulus);
-    const unsigned low_bits = low_size_bits(dialect);
+    const unsigned low_bits = size_bits_in_second_byte(dialect);
     const std::uint32_t low_mask = (1U << low_bits) - 1;
     const auto size = static_cast<std::uint32_t>(payload.size());
     append_u8(out, (resend ? 0x80U : 0U) | (vital ? 0x40U : 0U) | size >> low_bits);

@@ -194,7 +194,7 @@ struct Chunk {
 
 /// The number of bits in the second byte of a chunk's header that belong to the size; the others
 /// belong to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
-[[nodiscard]] constexpr unsigned low_size_bits(snapshot::Dialect dialect) {
+[[nodiscard]] constexpr unsigned size_bits_in_second_byte(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }
 
@@ -204,7 +204,7 @@ class ChunkReader {
   public:
     ChunkReader(std::span<const std::byte> payload, std::uint8_t num_chunks,
                 snapshot::Dialect dialect)
-        : payload_{payload}, low_bits_{low_size_bits(dialect)}, left_{num_chunks} {}
+        : payload_{payload}, low_bits_{size_bits_in_second_byte(dialect)}, left_{num_chunks} {}
 
     /// Reads the next chunk; nullopt after the last chunk and at a truncated chunk.
     [[nodiscard]] std::optional<Chunk> next() {

@@ -47,7 +47,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
 
 /// Stores the ticks of the empty snapshots in a packet, which are the server's anti-spoof prelude.
 /// Returns false if the packet contains no empty snapshot.
-bool learn_ticks(ClientProofState& state, const Packet& packet) {
+bool learn_ticks(ClientTrustState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
     while (const auto chunk = chunks.next()) {
@@ -66,7 +66,7 @@ bool learn_ticks(ClientProofState& state, const Packet& packet) {
     return found;
 }
 
-bool acknowledges_tick(const ClientProofState& state, const Packet& packet) {
+bool acknowledges_tick(const ClientTrustState& state, const Packet& packet) {
     const auto end =
         state.ticks.begin() +
         std::min<std::ptrdiff_t>(state.num_ticks, static_cast<std::ptrdiff_t>(state.ticks.size()));
@@ -106,7 +106,7 @@ std::optional<ConnlessRequest> read_request(std::span<const std::byte> datagram,
                                                 : ConnlessRequest::other;
 }
 
-DatagramJudgement judge_request(const ClientProofState& state,
+DatagramJudgement judge_request(const ClientTrustState& state,
                                 std::span<const std::byte> datagram) {
     std::span<const std::byte> payload;
     const auto request = read_request(datagram, payload);
@@ -133,7 +133,7 @@ bool begins_seven(std::span<const std::byte> datagram) {
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
 }
 
-Trust trust_of_seven(const ClientProofState& state, std::span<const std::byte> datagram) {
+Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return Trust::stray;
@@ -145,15 +145,15 @@ Trust trust_of_seven(const ClientProofState& state, std::span<const std::byte> d
     }
     // Servers answer only a token request that is at least as long as the answer. Before the
     // server's token is known, no other packet is answered.
-    return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unproven
+    return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unverified
                                                                                : Trust::stray;
 }
 
-Trust trust_of_packet(const ClientProofState& state, const Packet& packet) {
+Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
     if (packet.kind == PacketKind::control) {
         const Control control = decode_control(packet, std::nullopt);
         if (control.kind == ControlKind::connect) {
-            return Trust::unproven;
+            return Trust::unverified;
         }
         if (control.kind == ControlKind::close || control.kind == ControlKind::unknown) {
             return Trust::stray;
@@ -166,7 +166,7 @@ Trust trust_of_packet(const ClientProofState& state, const Packet& packet) {
     return echoes ? Trust::verified : Trust::stray;
 }
 
-Trust trust_of_datagram(const ClientProofState& state, std::span<const std::byte> datagram) {
+Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte> datagram) {
     if (is_real(state.seven_token)) { // a 0.7 client; its chunk packets look like 0.6
         const Trust trust = trust_of_seven(state, datagram);
         if (trust == Trust::verified) {
@@ -182,13 +182,13 @@ Trust trust_of_datagram(const ClientProofState& state, std::span<const std::byte
 }
 
 /// Whether no further datagram from the client can raise the trust in it.
-bool is_trust_final(const ClientProofState& state) {
+bool is_trust_final(const ClientTrustState& state) {
     const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
                             is_real(state.seven_token) || state.num_ticks != 0;
     return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
 }
 
-DatagramJudgement judge_client(ClientProofState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byte> datagram) {
     if (datagram.empty()) {
         state.trust = std::max(state.trust, Trust::stray);
         return {.trust = state.trust};
@@ -201,7 +201,7 @@ DatagramJudgement judge_client(ClientProofState& state, std::span<const std::byt
     } else {
         judgement.trust = trust_of_datagram(state, datagram);
         // Servers answer clients that are in a handshake or play.
-        judgement.is_answered = judgement.trust >= Trust::unproven || state.trust == Trust::weak;
+        judgement.is_answered = judgement.trust >= Trust::unverified || state.trust == Trust::weak;
     }
     const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
     state.trust = both ? Trust::player : std::max(state.trust, judgement.trust);
@@ -215,7 +215,7 @@ enum class SlotEvidence : std::uint8_t { none, keeps_slot, plays };
 
 /// Returns what a 0.7 server's datagram proves about the client; nullopt if the datagram has no
 /// valid 0.7 header.
-std::optional<SlotEvidence> evidence_of_seven(ClientProofState& state,
+std::optional<SlotEvidence> evidence_of_seven(ClientTrustState& state,
                                               std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
@@ -232,7 +232,7 @@ std::optional<SlotEvidence> evidence_of_seven(ClientProofState& state,
     return packet->num_chunks != 0 ? SlotEvidence::plays : SlotEvidence::none;
 }
 
-void learn_accept(ClientProofState& state, const Packet& packet, const Control& control) {
+void learn_accept(ClientTrustState& state, const Packet& packet, const Control& control) {
     if (control.kind != ControlKind::connectaccept) {
         return;
     }
@@ -243,7 +243,7 @@ void learn_accept(ClientProofState& state, const Packet& packet, const Control& 
     learn(packet.header_token ? state.header_token : state.token, control.token);
 }
 
-SlotEvidence evidence_of(ClientProofState& state, std::span<const std::byte> datagram) {
+SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> datagram) {
     // 0.7 chunk packets look like those of 0.6, but a 0.7 token from the server shows that the
     // client uses 0.7.
     if (begins_seven(datagram) || is_real(state.seven_token)) {
@@ -268,11 +268,12 @@ SlotEvidence evidence_of(ClientProofState& state, std::span<const std::byte> dat
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
     // sends non-empty snapshots only after the client acknowledged the prelude.
     const bool before_the_game = state.tokenless && state.trust < Trust::weak;
-    const bool is_prelude = before_the_game && learn_ticks(state, *packet);
-    return packet->num_chunks != 0 && !is_prelude ? SlotEvidence::plays : SlotEvidence::none;
+    const bool is_anti_spoof_prelude = before_the_game && learn_ticks(state, *packet);
+    return packet->num_chunks != 0 && !is_anti_spoof_prelude ? SlotEvidence::plays
+                                                             : SlotEvidence::none;
 }
 
-DatagramJudgement judge_server(ClientProofState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byte> datagram) {
     if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
         return {.trust = state.trust};
     }
@@ -287,7 +288,7 @@ DatagramJudgement judge_server(ClientProofState& state, std::span<const std::byt
 
 } // namespace
 
-DatagramJudgement judge_datagram(ClientProofState& state, Direction direction,
+DatagramJudgement judge_datagram(ClientTrustState& state, Direction direction,
                                  std::span<const std::byte> datagram) {
     return direction == Direction::c2s ? judge_client(state, datagram)
                                        : judge_server(state, datagram);

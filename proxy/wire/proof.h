@@ -12,9 +12,9 @@ namespace tw::wire {
 
 /// How far it is verified that a client receives datagrams at its address. Sorted from low to high.
 enum class Trust : std::uint8_t {
-    connless, ///< the client sent only connless requests, such as for server info
-    stray,    ///< the client sent garbage, or packets of a connection whose handshake was missed
-    unproven, ///< the client started a handshake, which is possible with a forged address
+    connless,   ///< the client sent only connless requests, such as for server info
+    stray,      ///< the client sent garbage, or packets of a connection whose handshake was missed
+    unverified, ///< the client started a handshake, which is possible with a forged address
     /// The client returned a secret that the server had sent to the client's address. The server
     /// may still refuse the client.
     verified,
@@ -39,7 +39,7 @@ struct DatagramJudgement {
 };
 
 /// The state that judge_datagram() stores for each client. Initially all zero.
-struct ClientProofState {
+struct ClientTrustState {
     Trust trust = Trust::connless;
     // Tokens that the server sent and the client must return; zero for a token that was not sent.
     Token token{};        ///< token of DDNet, which the client returns after the payload
@@ -65,7 +65,7 @@ struct ClientProofState {
 ///          has its slot, but does not begin play. A client that is loading a map receives nothing
 ///          else.
 /// Source:  DDNet's CNetServer (tokens, anti-spoof prelude), Teeworlds 0.7's CNetTokenManager.
-[[nodiscard]] DatagramJudgement judge_datagram(ClientProofState& state, Direction direction,
+[[nodiscard]] DatagramJudgement judge_datagram(ClientTrustState& state, Direction direction,
                                                std::span<const std::byte> datagram);
 
 } // namespace tw::wire

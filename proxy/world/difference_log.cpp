@@ -158,9 +158,9 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
     }
 }
 
-std::vector<record::FindingRecord> DifferenceLog::examine(const record::WorldRecord& world,
-                                                          std::span<const View> views,
-                                                          std::span<const Difference> differences) {
+std::vector<record::FindingRecord>
+DifferenceLog::track_differences(const record::WorldRecord& world, std::span<const View> views,
+                                 std::span<const Difference> differences) {
     std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, world.tick); });
     const bool is_view_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
     if (views.size() > 1 && (is_view_due || !open_.empty() || !differences.empty())) {
@@ -178,7 +178,7 @@ std::vector<record::FindingRecord> DifferenceLog::examine(const record::WorldRec
         const IsCommon is_common = [&](std::size_t item) {
             std::uint32_t seen = 0; // a bit for each class of which a session received the item
             bool is_second = false;
-            world.shown.sightings->each(item, [&](std::uint32_t session) {
+            world.shown.sightings->for_each_session(item, [&](std::uint32_t session) {
                 const auto known = classes.find(session);
                 const std::uint32_t bit = known == classes.end() ? 0 : 1U << known->second;
                 is_second = (seen & bit) != 0;

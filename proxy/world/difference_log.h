@@ -47,10 +47,10 @@ class DifferenceLog {
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
     /// findings about the differences to report now. The caller sets their time.
     [[nodiscard]] std::vector<record::FindingRecord>
-    examine(const record::WorldRecord& world, std::span<const View> views,
-            std::span<const Difference> differences);
+    track_differences(const record::WorldRecord& world, std::span<const View> views,
+                      std::span<const Difference> differences);
     /// Ends a run of the server (before a restart or map change). Returns findings about the run's
-    /// remaining differences, like examine().
+    /// remaining differences, like track_differences().
     [[nodiscard]] std::vector<record::FindingRecord> finish();
 
     /// Returns the memory use in bytes, which kMaxOpen and kMaxSteady limit.

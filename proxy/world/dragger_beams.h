@@ -25,7 +25,7 @@ struct ItemRef {
 struct MergedItem {
     std::uint32_t key = 0;                        ///< packed, which is faster to compare
     ItemRef ref{};                                ///< the item in the first view that contains it
-    std::uint32_t seen = 0;                       ///< index of the item's mask in SeenMasks
+    std::uint32_t seen = 0;                       ///< index of the item's mask in SessionMasks
     std::span<const std::int32_t> data{};         ///< the item's ints in that view
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
     const MergeRules* rules = nullptr;
@@ -34,7 +34,7 @@ struct MergedItem {
 };
 
 /// Bit masks, one for each item of a tick. Bit i is set if the session with index i saw the item.
-class SeenMasks {
+class SessionMasks {
   public:
     /// Removes all masks. Masks added later have `sessions` bits.
     void begin(std::size_t sessions) {
@@ -93,7 +93,7 @@ class DraggerBeams {
     /// `differing`: draggers and beams with an id that the first view uses for another item.
     /// `seen`: the masks to which MergedItem::seen refers.
     void unify_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                   SeenMasks& seen);
+                   SessionMasks& seen);
 
   private:
     using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
@@ -103,7 +103,7 @@ class DraggerBeams {
         std::set<std::uint16_t> ids{}; ///< the ids that views use for the beam
     };
 
-    void add_beam(const MergedItem& item, SeenMasks& seen);
+    void add_beam(const MergedItem& item, SessionMasks& seen);
     [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
                                           const std::set<std::uint16_t>& taken);
 

@@ -80,7 +80,7 @@ std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) c
                : std::nullopt;
 }
 
-void NameIds::keep_learned_id(const std::string& name) {
+void NameIds::freeze_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
         names_.find(name)->second.seen = tick_;
     }
@@ -104,7 +104,7 @@ void NameIds::offer_id(const std::string& name, std::uint16_t id) {
     }
 }
 
-std::uint16_t NameIds::make_up_id() {
+std::uint16_t NameIds::generate_id() {
     std::uint16_t id = kFirstMadeUp;
     for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
         ++id;
@@ -131,7 +131,7 @@ std::optional<NameIds::AssignedId> NameIds::assign_id(const std::string& name) {
         if (!make_room_for_name()) {
             return std::nullopt;
         }
-        known = add_name(name, make_up_id(), IdKind::twscope);
+        known = add_name(name, generate_id(), IdKind::twscope);
     }
     known->second.seen = tick_;
     return AssignedId{.id = known->second.id, .kind = known->second.kind};
@@ -142,7 +142,7 @@ namespace {
 constexpr std::string_view kCharacter = "character"; // object name in 0.6 and 0.7
 constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
-/// Returns whether an item of this type may be a stand-in (see StandIns) that only its position
+/// Returns whether an item of this type may be a stand-in (StandInFinder) that only its position
 /// reveals: a pickup or laser in an old form. A stand-in in the newest form of a pickup has a flag;
 /// see says_phantom().
 bool may_be_one(const ObjectSpec& object) {
@@ -158,8 +158,8 @@ std::size_t place_in(const ObjectSpec& object) {
 
 } // namespace
 
-void StandIns::learn_items(const snapshot::SnapshotView& items, bool translated,
-                           const record::TypeNames& types) {
+void StandInFinder::learn_items(const snapshot::SnapshotView& items, bool translated,
+                                const record::TypeNames& types) {
     for (std::size_t i = 0; i < items.size(); ++i) {
         const ItemView item = items[i];
         const ObjectSpec* const object = types.object(item.key.type);
@@ -177,7 +177,7 @@ void StandIns::learn_items(const snapshot::SnapshotView& items, bool translated,
     }
 }
 
-void StandIns::find_stand_ins(std::span<const View> views, const record::TypeNames& types) {
+void StandInFinder::find_stand_ins(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
     for (const View& view : views) {
@@ -187,7 +187,7 @@ void StandIns::find_stand_ins(std::span<const View> views, const record::TypeNam
     std::ranges::sort(known_);
 }
 
-bool StandIns::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
+bool StandInFinder::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
     const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
     return at + 1 < item.data.size() &&
            std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
@@ -214,12 +214,12 @@ std::string text_of(record::PackedText name) {
 template <typename Use>
 void each_name(const View& view, const Use& use) {
     if (view.roster != nullptr) {
-        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             use(client, text_of({entry.name}));
         });
         return;
     }
-    each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
+    for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
         use(item.key.id, text_of(record::player_name_in(item.data)));
     });
 }
@@ -296,7 +296,7 @@ bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) 
 struct ItemRewrite {
     ItemKey key{};
     std::vector<std::int32_t> data;
-    std::uint32_t untold = 0;
+    std::uint32_t missing_ints = 0;
 };
 
 /// Replaces the client ids in an item. Returns false if the item must be left out, because it
@@ -332,7 +332,7 @@ void IdRestorer::forget_numberings() {
     bytes_ = 0;
 }
 
-std::size_t IdRestorer::bytes_of(const ClientNumbering& numbering) {
+std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
     return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
            numbering.players.size() * kPlayerBytes;
 }
@@ -353,18 +353,18 @@ bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types
         reading_.insert(reading_.end(), name.begin(), name.end());
     };
     if (view.roster != nullptr) {
-        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             note(client, entry.name);
         });
     } else {
-        each_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
+        for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
             note(item.key.id, record::player_name_in(item.data).ints);
         });
     }
     if (reading_ == into.read) {
         return false;
     }
-    bytes_ -= bytes_of(into);
+    bytes_ -= memory_bytes_of(into);
     const NonPlayers nobodies = view.translated ? nobodies_of(view) : NonPlayers{};
     into = {.read = reading_,
             .translated = view.translated,
@@ -383,20 +383,20 @@ bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types
         }
         into.players.push_back({client, std::move(name)});
     });
-    bytes_ += bytes_of(into);
+    bytes_ += memory_bytes_of(into);
     return true;
 }
 
 bool IdRestorer::forget_absent_sessions() {
     return std::erase_if(numberings_, [this](const auto& each) {
                const bool is_missing = each.second.seen + kRemembered < ticks_;
-               bytes_ -= is_missing ? bytes_of(each.second) : 0;
+               bytes_ -= is_missing ? memory_bytes_of(each.second) : 0;
                return is_missing;
            }) != 0;
 }
 
 template <typename Use>
-void IdRestorer::each_present(const Use& use) {
+void IdRestorer::for_each_present_session(const Use& use) {
     for (auto& [session, numbering] : numberings_) {
         if (numbering.seen == ticks_) {
             use(session, numbering);
@@ -407,23 +407,23 @@ void IdRestorer::each_present(const Use& use) {
 /// Learns the server's ids from untranslated views, and from translated views with the id of the
 /// viewer's player.
 void IdRestorer::learn_ids() {
-    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
                 ids_.learn_id(player.name, player.number);
             }
         }
     });
-    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         const bool is_told = numbering.told && numbering.told != numbering.own;
         if (is_told && !numbering.own_name.empty() && !ids_.has_learned_id(numbering.own_name) &&
             !ids_.is_learned_id(*numbering.told)) {
             ids_.learn_id(numbering.own_name, *numbering.told);
         }
     });
-    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
-            ids_.keep_learned_id(player.name);
+            ids_.freeze_learned_id(player.name);
         }
     });
 }
@@ -449,7 +449,7 @@ void IdRestorer::offer_agreed_ids() {
             }
         }
     }
-    each_present([&](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([&](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
@@ -470,7 +470,7 @@ void IdRestorer::offer_own_ids() {
             told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
         }
     }
-    each_present([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
         if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
             !numbering.own_name.empty()) {
             ids_.offer_id(numbering.own_name, *numbering.own);
@@ -480,7 +480,7 @@ void IdRestorer::offer_own_ids() {
 
 /// Collects the players whose number in a view differs from their id. Uses the latest view of each
 /// session, even if the session has no view in this tick.
-void IdRestorer::gather_renumbered() {
+void IdRestorer::collect_renumbered_clients() {
     renumbered_.clear();
     for (const auto& [session, numbering] : numberings_) {
         for (const auto& [number, id] : numbering.ids) {
@@ -497,7 +497,7 @@ void IdRestorer::assign_ids() {
     offer_agreed_ids();
     offer_own_ids();
     id_kinds_.clear();
-    each_present([this](std::uint32_t /*session*/, ClientNumbering& numbering) {
+    for_each_present_session([this](std::uint32_t /*session*/, ClientNumbering& numbering) {
         if (!numbering.translated) {
             return;
         }
@@ -510,7 +510,7 @@ void IdRestorer::assign_ids() {
             }
         }
     });
-    gather_renumbered();
+    collect_renumbered_clients();
 }
 
 void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
@@ -521,7 +521,7 @@ void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
         const ItemView item = view.items[i];
         ItemRewrite rewriting{.key = item.key,
                               .data = {item.data.begin(), item.data.end()},
-                              .untold = view.untold.empty() ? 0 : view.untold[i]};
+                              .missing_ints = view.missing_ints.empty() ? 0 : view.missing_ints[i]};
         const ObjectSpec* const object = types.object(item.key.type);
         const bool drawn =
             object != nullptr && numbering.others && stand_ins_.is_stand_in(*object, item);
@@ -533,17 +533,17 @@ void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
     out = {};
     for (const ItemRewrite& item : items) {
         out.items.append(item.key, item.data);
-        out.untold.push_back(item.untold);
+        out.missing_ints.push_back(item.missing_ints);
     }
     if (view.roster != nullptr) {
-        view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (const auto id = find_client(ids, client)) {
                 out.roster.set_player(*id, entry);
             }
         });
         view.roster = &out.roster;
     }
-    view.untold = out.untold;
+    view.missing_ints = out.missing_ints;
     view.own = view.own ? find_client(ids, *view.own) : std::nullopt;
     view.watched = view.watched ? find_client(ids, *view.watched) : std::nullopt;
     view.items = out.items.view();
@@ -555,7 +555,7 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
     bool changed = forget_absent_sessions();
     if (std::ranges::none_of(views, &View::translated)) {
         if (changed) {
-            gather_renumbered();
+            collect_renumbered_clients();
         }
         id_kinds_.clear();
         present_.clear();
@@ -564,7 +564,7 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
     for (const View& view : views) {
         const auto [known, is_new] = numberings_.try_emplace(view.session);
         ClientNumbering& numbering = known->second;
-        bytes_ += is_new ? bytes_of(numbering) : 0;
+        bytes_ += is_new ? memory_bytes_of(numbering) : 0;
         changed = read_numbering(view, types, numbering) || changed;
         numbering.seen = ticks_;
         current_.push_back(&numbering);

@@ -50,7 +50,7 @@ class NameIds {
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
     /// Makes the name keep its most recently learned id in this tick. A later offer_id() for the
     /// name has no effect in this tick.
-    void keep_learned_id(const std::string& name);
+    void freeze_learned_id(const std::string& name);
 
     /// Gives an id from a view to a name whose server id is unknown. Has no effect if the name or
     /// the id is already assigned in this tick.
@@ -83,7 +83,7 @@ class NameIds {
     /// If there are kMaxNames names, forgets the one that was not seen for the longest time.
     /// Returns false if all names were seen in this tick.
     [[nodiscard]] bool make_room_for_name();
-    [[nodiscard]] std::uint16_t make_up_id();
+    [[nodiscard]] std::uint16_t generate_id();
     Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     Names names_;
@@ -93,7 +93,7 @@ class NameIds {
 
 /// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
 /// if the client has no free client id for the player. Stand-ins have separate item ids.
-class StandIns {
+class StandInFinder {
   public:
     /// Collects the stand-ins in the views of a tick. Call this function before ids are rewritten.
     void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
@@ -150,7 +150,9 @@ class IdRestorer {
     /// Returns the origins of the client ids, see record::Sightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
-    [[nodiscard]] std::span<const record::Renumbered> renumbered() const { return renumbered_; }
+    [[nodiscard]] std::span<const record::RenumberedClient> renumbered() const {
+        return renumbered_;
+    }
 
     /// Frees the copies that restore_ids() made.
     void free_rewritten_views() { rewritten_.clear(); }
@@ -174,7 +176,7 @@ class IdRestorer {
     /// A copy of a translated view with restored client ids.
     struct RewrittenView {
         snapshot::Snapshot items;
-        std::vector<std::uint32_t> untold;
+        std::vector<std::uint32_t> missing_ints;
         record::Roster roster;
     };
 
@@ -199,23 +201,23 @@ class IdRestorer {
 
     [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
                                       ClientNumbering& into);
-    [[nodiscard]] static std::size_t bytes_of(const ClientNumbering& numbering);
+    [[nodiscard]] static std::size_t memory_bytes_of(const ClientNumbering& numbering);
     [[nodiscard]] bool forget_absent_sessions();
     void assign_ids();
     void learn_ids();
     void offer_agreed_ids();
     void offer_own_ids();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
-    void gather_renumbered();
+    void collect_renumbered_clients();
     void rewrite_view(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
                       RewrittenView& out) const;
 
     /// Calls `use(session, numbering)` for each session with a view in this tick.
     template <typename Use>
-    void each_present(const Use& use);
+    void for_each_present_session(const Use& use);
 
     NameIds ids_;
-    StandIns stand_ins_; ///< the tick's stand-ins, if a view may contain some
+    StandInFinder stand_ins_; ///< the tick's stand-ins, if a view may contain some
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
     std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
     std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
@@ -226,7 +228,7 @@ class IdRestorer {
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
-    std::vector<record::Renumbered> renumbered_;
+    std::vector<record::RenumberedClient> renumbered_;
     std::vector<RewrittenView> rewritten_;
 };
 

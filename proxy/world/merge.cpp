@@ -134,7 +134,7 @@ bool is_same_item(const MergedItem& first, Ints other) {
     bool is_same =
         how.by_fields && first.data.size() == other.size() && other.size() <= kMaskedInts;
     for (std::size_t i = 0; i < other.size() && is_same; ++i) {
-        is_same = first.data[i] == other[i] || (how.compared & record::Sightings::bit(i)) == 0;
+        is_same = first.data[i] == other[i] || (how.compared & record::Sightings::int_bit(i)) == 0;
     }
     return is_same;
 }
@@ -144,9 +144,9 @@ bool is_same_item(const MergedItem& first, Ints other) {
 MergeRules::MergeRules(const ObjectSpec& object)
     : by_fields{object.merge.family == ObjectFamily::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
-        own |= is_private(field.merge) ? record::Sightings::bit(field.offset) : 0;
+        own |= is_private(field.merge) ? record::Sightings::int_bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
-            compared |= record::Sightings::bit(field.offset + i);
+            compared |= record::Sightings::int_bit(field.offset + i);
         }
         of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
                     field.merge == FieldMerge::watched_flag ||
@@ -185,9 +185,9 @@ void ViewMerger::merge_views(std::span<const View> views, const record::TypeName
     for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
     }
-    drop_lesser_forms();
+    drop_redundant_forms();
     beams.unify_ids(merged_, differing_, seen_);
-    take_own_fields();
+    copy_own_fields();
     write_items();
 }
 
@@ -326,7 +326,8 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
         std::mismatch(left.begin() + field.offset, left.begin() + static_cast<std::ptrdiff_t>(end),
                       right.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.begin());
-    if (offset == end || (untold_ints(other) & record::Sightings::bit(field.offset)) != 0) {
+    if (offset == end ||
+        (missing_int_mask(other) & record::Sightings::int_bit(field.offset)) != 0) {
         return;
     }
     const MergeDecision meaning = decide_merge(field.merge, first, other, *at, *other_at);
@@ -382,8 +383,8 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
     return {};
 }
 
-std::uint32_t ViewMerger::untold_ints(ItemRef ref) const {
-    const auto& bits = views_[ref.view].untold;
+std::uint32_t ViewMerger::missing_int_mask(ItemRef ref) const {
+    const auto& bits = views_[ref.view].missing_ints;
     return bits.empty() ? 0 : bits[ref.item];
 }
 
@@ -395,11 +396,12 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
         version_class(left.version) != version_class(right.version)) {
         return;
     }
-    const auto bit = record::Sightings::bit(field.offset);
+    const auto bit = record::Sightings::int_bit(field.offset);
     const bool across = left.dialect != right.dialect;
-    if ((untold_ints(first.ref) & bit) != 0 ||
-        (across && (SevenToSixTranslator::comparable_ints(ItemKey::from_packed(first.key).type) &
-                    bit) == 0)) {
+    if ((missing_int_mask(first.ref) & bit) != 0 ||
+        (across &&
+         (SevenToSixTranslator::comparable_int_mask(ItemKey::from_packed(first.key).type) & bit) ==
+             0)) {
         return;
     }
     differences_->push_back({.key = ItemKey::from_packed(first.key),
@@ -411,7 +413,7 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
                              .other_session = left.session});
 }
 
-void ViewMerger::drop_lesser_forms() {
+void ViewMerger::drop_redundant_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
@@ -452,16 +454,16 @@ void ViewMerger::drop_lesser_forms() {
     });
 }
 
-void ViewMerger::take_own_fields(std::uint32_t view, ItemKey key, const MergeRules& rules,
+void ViewMerger::copy_own_fields(std::uint32_t view, ItemKey key, const MergeRules& rules,
                                  bool own) {
     const auto at = views_[view].items.find(key);
     if (!at) {
         return;
     }
     const Ints data = views_[view].items[*at].data;
-    const std::uint32_t untold = untold_ints({view, static_cast<std::uint32_t>(*at)});
+    const std::uint32_t missing_ints = missing_int_mask({view, static_cast<std::uint32_t>(*at)});
     for (const FieldSpec* const field : rules.own_fields) {
-        const bool is_told = (untold & record::Sightings::bit(field->offset)) == 0;
+        const bool is_told = (missing_ints & record::Sightings::int_bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told && field->offset < data.size()) {
             patches_.push_back(
                 {key.packed(), field->offset, own ? kKnown : kWatched, data[field->offset]});
@@ -471,7 +473,7 @@ void ViewMerger::take_own_fields(std::uint32_t view, ItemKey key, const MergeRul
 
 /// Takes the fields in MergeRules::own_fields of each player's items from the views of the player's
 /// client and of clients that spectate the player.
-void ViewMerger::take_own_fields() {
+void ViewMerger::copy_own_fields() {
     const ObjectSpec* last = nullptr;
     for (const MergedItem& merged : merged_) {
         if (merged.object == std::exchange(last, merged.object) ||
@@ -481,10 +483,10 @@ void ViewMerger::take_own_fields() {
         const std::uint16_t type = ItemKey::from_packed(merged.key).type;
         for (std::uint32_t view = 0; view < views_.size(); ++view) {
             if (const auto client = views_[view].own) {
-                take_own_fields(view, {type, *client}, *merged.rules, true);
+                copy_own_fields(view, {type, *client}, *merged.rules, true);
             }
             if (const auto client = views_[view].watched) {
-                take_own_fields(view, {type, *client}, *merged.rules, false);
+                copy_own_fields(view, {type, *client}, *merged.rules, false);
             }
         }
     }
@@ -498,19 +500,19 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
     const ItemRef ref = by == replacements_.end() ? merged.ref : by->second;
     const std::span<std::int32_t> ints =
         result_.append(ItemKey::from_packed(merged.key), item(ref).data);
-    std::uint32_t untold = untold_ints(ref) | merged.rules->own;
+    std::uint32_t missing_ints = missing_int_mask(ref) | merged.rules->own;
     std::optional<std::uint8_t> last;
     for (auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
          at != patches_.end() && at->key == key; ++at) {
         if (std::exchange(last, at->offset) != at->offset && at->offset < ints.size()) {
             ints[at->offset] = at->value;
-            untold &= ~record::Sightings::bit(at->offset);
+            missing_ints &= ~record::Sightings::int_bit(at->offset);
         }
     }
     if (merged.rules->of_viewer) {
         clear_viewers_fields(*merged.object, ints);
     }
-    return untold;
+    return missing_ints;
 }
 
 void ViewMerger::write_items() {
@@ -531,8 +533,10 @@ void ViewMerger::write_items() {
         const auto mask = seen_.mask(item.seen);
         bits_.insert(bits_.end(), mask.begin(), mask.end());
     }
-    seen_by_ = {
-        .sessions = sessions_, .bits = bits_, .words = seen_.words_per_mask(), .untold = untold_};
+    seen_by_ = {.sessions = sessions_,
+                .bits = bits_,
+                .words = seen_.words_per_mask(),
+                .missing_ints = untold_};
 }
 
 } // namespace tw::world

@@ -98,15 +98,15 @@ class ViewMerger {
     void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
                            std::size_t offset);
     void replace_item(const MergedItem& first, ItemRef by);
-    /// Returns a bit mask of the item's ints that its view does not contain (see View::untold).
-    [[nodiscard]] std::uint32_t untold_ints(ItemRef ref) const;
+    /// Returns a bit mask of the item's ints that its view does not contain (View::missing_ints).
+    [[nodiscard]] std::uint32_t missing_int_mask(ItemRef ref) const;
 
-    void drop_lesser_forms();
-    void take_own_fields();
+    void drop_redundant_forms();
+    void copy_own_fields();
     /// Copies the fields in MergeRules::own_fields from a view to the merged item. `own`: true if
     /// the view belongs to the item's player, false if it belongs to a client that spectates the
     /// player.
-    void take_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
+    void copy_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
                          bool own);
     void write_items();
     /// Appends the merged item to the result. Returns a bit mask of the ints whose value no view
@@ -119,7 +119,7 @@ class ViewMerger {
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
     std::vector<std::size_t> slots_;      ///< for each view, the index of its session in sessions_
-    SeenMasks seen_;
+    SessionMasks seen_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
     /// For the packed key of an item: the item that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;

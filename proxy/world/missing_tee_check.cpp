@@ -70,12 +70,12 @@ using Clients = std::vector<std::uint16_t>; ///< sorted
 /// Returns the players who must have a tee or soon get one.
 Clients players_in(const record::SnapshotRecord& shown) {
     Clients players;
-    each_of_type(shown.items, snapshot::player_info_type(shown.types->dialect()),
-                 [&](const snapshot::ItemView& info) {
-                     if (plays(info, shown.roster)) {
-                         players.push_back(info.key.id);
-                     }
-                 });
+    for_each_item_of_type(shown.items, snapshot::player_info_type(shown.types->dialect()),
+                          [&](const snapshot::ItemView& info) {
+                              if (plays(info, shown.roster)) {
+                                  players.push_back(info.key.id);
+                              }
+                          });
     return players;
 }
 
@@ -85,14 +85,14 @@ Clients excused_in(const record::SnapshotRecord& shown) {
     const record::TypeNames& types = *shown.types;
     const bool seven = types.dialect() == snapshot::Dialect::seven;
     Clients excused;
-    each_of_type(world, snapshot::player_info_type(types.dialect()),
-                 [&](const snapshot::ItemView& info) {
-                     if (!plays(info, shown.roster)) {
-                         excused.push_back(info.key.id);
-                     }
-                 });
+    for_each_item_of_type(world, snapshot::player_info_type(types.dialect()),
+                          [&](const snapshot::ItemView& info) {
+                              if (!plays(info, shown.roster)) {
+                                  excused.push_back(info.key.id);
+                              }
+                          });
     const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
-    each_of_type(world, deaths, [&](const snapshot::ItemView& death) {
+    for_each_item_of_type(world, deaths, [&](const snapshot::ItemView& death) {
         if (death.data.size() > kDeathClient && death.data[kDeathClient] >= 0 &&
             death.data[kDeathClient] <= snapshot::kMaxItemId) {
             excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
@@ -123,10 +123,10 @@ Clients excused_in(const record::SnapshotRecord& shown) {
 
 } // namespace
 
-void MissingTeeCheck::note_tees(const record::WorldRecord& world, std::span<const View> views,
-                                bool vanilla) {
+void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<const View> views,
+                                 bool vanilla) {
     const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
-    each_of_type(world.shown.items, character, [&](const snapshot::ItemView& tee) {
+    for_each_item_of_type(world.shown.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
             (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
             return;
@@ -199,11 +199,12 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
                     record::FindingItem{.type_id = character, .id = client, .type = "character"},
                 .since_tick = player.last + 1});
             if (world.shown.tile_map != nullptr) {
-                finding.place = world.shown.tile_map->tiles_at_misplaced(player.x, player.y);
+                finding.place =
+                    world.shown.tile_map->tiles_at_misplaced_character(player.x, player.y);
             }
         }
     }
-    note_tees(world, views, vanilla);
+    store_tees(world, views, vanilla);
     return found;
 }
 
@@ -220,10 +221,10 @@ void MissingTeeCheck::skip_incomplete_world(const record::WorldRecord& world,
     }
 }
 
-std::vector<record::FindingRecord> MissingTeeCheck::examine(const record::WorldRecord& world,
-                                                            std::span<const View> views,
-                                                            bool is_proof) {
-    if (is_proof) {
+std::vector<record::FindingRecord>
+MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
+                                       std::span<const View> views, bool is_complete) {
+    if (is_complete) {
         return find_missing_tees(world, views);
     }
     skip_incomplete_world(world, views);

@@ -22,11 +22,12 @@ class MissingTeeCheck {
     void reset() { players_.clear(); }
 
     /// Examines a merged snapshot. Returns findings about the tees that disappeared, each once.
-    /// `is_proof`: false if the merged snapshot lacks the views of some sessions. Then a missing
+    /// `is_complete`: false if the merged snapshot lacks the views of some sessions. Then a missing
     /// tee may still exist, and nothing is reported. Such a snapshot only excuses players who die
     /// or spectate in it, and sessions without a view no longer count as having seen any tee.
     [[nodiscard]] std::vector<record::FindingRecord>
-    examine(const record::WorldRecord& world, std::span<const View> views, bool is_proof);
+    find_disappeared_tees(const record::WorldRecord& world, std::span<const View> views,
+                          bool is_complete);
 
   private:
     /// A tee has disappeared if it is missing for this many ticks and its player did not die.
@@ -49,7 +50,7 @@ class MissingTeeCheck {
     [[nodiscard]] std::vector<record::FindingRecord>
     find_missing_tees(const record::WorldRecord& world, std::span<const View> views);
     void skip_incomplete_world(const record::WorldRecord& world, std::span<const View> views);
-    void note_tees(const record::WorldRecord& world, std::span<const View> views, bool vanilla);
+    void store_tees(const record::WorldRecord& world, std::span<const View> views, bool vanilla);
 
     std::map<std::uint16_t, PlayerHistory> players_;
     std::optional<snapshot::Tick> last_examined_;

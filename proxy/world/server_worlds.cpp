@@ -37,10 +37,10 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
     }
 }
 
-ServerWorlds::ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
+ServerWorlds::ServerWorlds(ServerId server, SharedMergeState& tools, record::RecordSink& sink,
                            std::uint32_t run)
     : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
-      collector_{[this](ClosedWorld closed) { write_world(std::move(closed)); }, run,
+      collector_{[this](ClosedTick closed) { write_world(std::move(closed)); }, run,
                  tools.patience},
       run_{run} {}
 
@@ -107,7 +107,7 @@ void ServerWorlds::on_input(const WorldInput& input) {
         collector_.add_view(input);
         break;
     case WorldInput::Kind::message:
-        if (const auto at = collector_.position_of(input.session)) {
+        if (const auto at = collector_.run_tick_of(input.session)) {
             messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
@@ -164,11 +164,12 @@ void ServerWorlds::gather_roster() {
     roster_.clear();
     for (const View& view : tools_->views) {
         if (view.roster != nullptr) {
-            view.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
-                if (roster_.find(client) == nullptr) {
-                    roster_.set_player(client, entry);
-                }
-            });
+            view.roster->for_each_player(
+                [&](std::uint16_t client, const record::Roster::Entry& entry) {
+                    if (roster_.find(client) == nullptr) {
+                        roster_.set_player(client, entry);
+                    }
+                });
         }
     }
 }
@@ -219,7 +220,8 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
         return;
     }
     for (std::size_t view = 0; view < tools_->views.size(); ++view) {
-        messages_.note_view(tools_->views[view].session, id_restorer_.client_ids_of_view(view));
+        messages_.add_viewing_session(tools_->views[view].session,
+                                      id_restorer_.client_ids_of_view(view));
     }
     messages_.pass_on_messages({.server = server_.address,
                                 .run = world.run,
@@ -228,7 +230,7 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
                                *tools_->messages);
 }
 
-void ServerWorlds::write_world(ClosedWorld closed) {
+void ServerWorlds::write_world(ClosedTick closed) {
     if (closed.run != run_) {
         begin_run(closed.run);
     }
@@ -259,9 +261,11 @@ void ServerWorlds::write_world(ClosedWorld closed) {
                        run_map_ != nullptr && run_map_->tile_map ? &*run_map_->tile_map : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
-    report_differences(log_.examine(world, tools_->views, tools_->differences), world.head.time);
+    report_differences(log_.track_differences(world, tools_->views, tools_->differences),
+                       world.head.time);
     const bool is_proof = closed.complete && world.views > 1;
-    for (record::FindingRecord& finding : missing_tees_.examine(world, tools_->views, is_proof)) {
+    for (record::FindingRecord& finding :
+         missing_tees_.find_disappeared_tees(world, tools_->views, is_proof)) {
         report_finding(finding);
     }
     ++ordinal_;

@@ -37,12 +37,12 @@ struct WorldTotals {
 };
 
 /// Objects and buffers that all ServerWorlds share, to save memory.
-struct MergeTools {
-    MergeTools(const snapshot::ObjectSet& known, WaitTicks ticks)
+struct SharedMergeState {
+    SharedMergeState(const snapshot::ObjectSet& known, MergeDelay ticks)
         : objects{&known}, patience{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
-    WaitTicks patience;
+    MergeDelay patience;
     SevenToSixTranslator seven_as_six;
     ViewMerger merge{};
     std::vector<View> views{}; ///< views of the tick that is being merged
@@ -66,7 +66,7 @@ class ServerWorlds {
   public:
     /// `tools` and `sink` must outlive this object. The server's first run (the time to its next
     /// restart or map change) has the number `run` + 1.
-    ServerWorlds(ServerId server, MergeTools& tools, record::RecordSink& sink,
+    ServerWorlds(ServerId server, SharedMergeState& tools, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
     void on_input(const WorldInput& input);
@@ -82,7 +82,9 @@ class ServerWorlds {
     [[nodiscard]] std::uint32_t run_number() const { return run_; }
 
     /// Returns the number of messages that were dropped to limit the memory use.
-    [[nodiscard]] std::uint64_t lost_message_count() const { return messages_.lost_count(); }
+    [[nodiscard]] std::uint64_t lost_message_count() const {
+        return messages_.lost_message_count();
+    }
 
     /// Returns the memory use in bytes: waiting views, the previous merged snapshot, and messages.
     [[nodiscard]] std::size_t memory_bytes() const;
@@ -103,7 +105,7 @@ class ServerWorlds {
 
     void set_map(const record::MapRecord& map);
     void set_tile_map(const WorldInput& input);
-    void write_world(ClosedWorld closed);
+    void write_world(ClosedTick closed);
     void begin_run(std::uint32_t run);
     /// Begins anew with merged snapshots of this protocol version: 0.7 until the first 0.6 view,
     /// then 0.6.
@@ -117,7 +119,7 @@ class ServerWorlds {
     void report_differences(std::vector<record::FindingRecord> findings, record::Timestamp time);
 
     ServerId server_;
-    MergeTools* tools_;
+    SharedMergeState* tools_;
     record::RecordSink* sink_;
     record::TypeNames types_;
     ViewCollector collector_;
@@ -127,7 +129,7 @@ class ServerWorlds {
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
     IdRestorer id_restorer_;
     /// The clients whose id was replaced in the previous tick.
-    std::vector<record::Renumbered> renumbered_;
+    std::vector<record::RenumberedClient> renumbered_;
     WorldMessages messages_;
     DifferenceLog log_;
     MissingTeeCheck missing_tees_;
@@ -163,7 +165,7 @@ class WorldMerger final : public WorldInputSink {
     /// `objects`: the known item types. `sink`: receives world records and findings. `max_bytes`:
     /// the memory limit for all servers together.
     WorldMerger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
-                WaitTicks patience = {}, std::size_t max_bytes = kMaxBytes)
+                MergeDelay patience = {}, std::size_t max_bytes = kMaxBytes)
         : tools_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
 
     /// Makes `sink` receive the messages to all players, each after the world record of its tick.
@@ -205,7 +207,7 @@ class WorldMerger final : public WorldInputSink {
     void enforce_memory_limit();
     void remove_server(Servers::iterator server);
 
-    MergeTools tools_;
+    SharedMergeState tools_;
     record::RecordSink* sink_;
     std::size_t max_bytes_;
     Servers servers_;

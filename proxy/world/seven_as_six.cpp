@@ -79,7 +79,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
 std::uint32_t all_of(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
-        bits |= Sightings::bit(i);
+        bits |= Sightings::int_bit(i);
     }
     return bits;
 }
@@ -118,13 +118,13 @@ SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
         for (std::uint8_t i = 0; i < from.count; ++i) {
             way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
                                 .to = static_cast<std::uint8_t>(to.offset + i)});
-            way.told |= Sightings::bit(to.offset + std::size_t{i});
+            way.told |= Sightings::int_bit(to.offset + std::size_t{i});
         }
     });
     return way;
 }
 
-std::uint32_t SevenToSixTranslator::comparable_ints(std::uint16_t type) {
+std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
     static const auto bits = [] {
         std::array<std::uint32_t, kTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
@@ -133,7 +133,7 @@ std::uint32_t SevenToSixTranslator::comparable_ints(std::uint16_t type) {
             if (six != nullptr && six->type < kTypes) {
                 each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |=
-                        from.in_six == RelationToSix::same ? Sightings::bit(to.offset) : 0;
+                        from.in_six == RelationToSix::same ? Sightings::int_bit(to.offset) : 0;
                 });
             }
         }
@@ -157,7 +157,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }
         }
-        at->second.untold = all_of(six.size);
+        at->second.missing_ints = all_of(six.size);
     }
     return at->second;
 }
@@ -180,7 +180,7 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
     for (const IntMapping& told : way->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
-            six.untold &= ~Sightings::bit(told.to);
+            six.missing_ints &= ~Sightings::int_bit(told.to);
         }
     }
     switch (way->six->type) {
@@ -189,21 +189,21 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
         if (kind < kPickupKinds.size()) {
             six.ints[kPickupKind] = kPickupKinds[kind].type;
             six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
-            six.untold &= ~Sightings::bit(kPickupSubtype);
+            six.missing_ints &= ~Sightings::int_bit(kPickupSubtype);
         } else {
-            six.untold |= Sightings::bit(kPickupKind);
+            six.missing_ints |= Sightings::int_bit(kPickupKind);
         }
         break;
     }
     case snapshot::kPlayerInfoType:
         six.ints[kClientId] = key.id;
-        six.untold &= ~(Sightings::bit(0) | Sightings::bit(kClientId));
+        six.missing_ints &= ~(Sightings::int_bit(0) | Sightings::int_bit(kClientId));
         break;
     case snapshot::kCharacterType:
         // For frozen players and ninjas, this int is the tick at which the state ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
-            six.untold |= Sightings::bit(kAmmoCount);
+            six.missing_ints |= Sightings::int_bit(kAmmoCount);
         }
         break;
     default:
@@ -223,9 +223,9 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
         find_or_add_item({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountry] = kNoCountry;
-    six.untold &= ~all_of(known->name.size());
+    six.missing_ints &= ~all_of(known->name.size());
     player->second.ints[kTeam] = known->team;
-    player->second.untold &= ~Sightings::bit(kTeam);
+    player->second.missing_ints &= ~Sightings::int_bit(kTeam);
 }
 
 void SevenToSixTranslator::add_game_info(const View& view) {
@@ -238,7 +238,7 @@ void SevenToSixTranslator::add_game_info(const View& view) {
     TranslatedItem& six = find_or_add_item(kGameInfo, *info);
     const auto say = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
-        six.untold &= ~Sightings::bit(place);
+        six.missing_ints &= ~Sightings::int_bit(place);
     };
     // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
     // the flags, too.
@@ -266,13 +266,13 @@ void SevenToSixTranslator::translate_view(View& view, bool alone, TranslatedView
         }
     }
     out.items.clear();
-    out.untold.clear();
+    out.missing_ints.clear();
     for (const auto& [key, item] : items_) {
         out.items.append(key, item.ints);
-        out.untold.push_back(item.untold);
+        out.missing_ints.push_back(item.missing_ints);
     }
     view.items = out.items.view();
-    view.untold = out.untold;
+    view.missing_ints = out.missing_ints;
     view.roster = nullptr; // the items contain the players now
 }
 

@@ -15,7 +15,7 @@ namespace tw::world {
 
 /// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both. The table
 /// of objects defines the translation (snapshot::MergeSpec::six, snapshot::RelationToSix). Ints of
-/// a 0.6 object that the 0.7 object lacks are marked as missing (View::untold). Items without a 0.6
+/// a 0.6 object that the 0.7 object lacks are marked in View::missing_ints. Items without a 0.6
 /// object are kept unchanged. A 0.7 game_data item becomes a game_info item if no 0.6 view has one.
 class SevenToSixTranslator {
   public:
@@ -26,7 +26,7 @@ class SevenToSixTranslator {
 
     /// Returns a bit mask of the ints of a 0.6 type that have the same values in the 0.7 view of a
     /// tick.
-    [[nodiscard]] static std::uint32_t comparable_ints(std::uint16_t type);
+    [[nodiscard]] static std::uint32_t comparable_int_mask(std::uint16_t type);
 
   private:
     /// The index of an int in a 0.7 item and in the corresponding 0.6 item.
@@ -45,12 +45,12 @@ class SevenToSixTranslator {
 
     struct TranslatedItem {
         std::vector<std::int32_t> ints;
-        std::uint32_t untold = 0;
+        std::uint32_t missing_ints = 0;
     };
 
     struct TranslatedView {
         snapshot::Snapshot items;
-        std::vector<std::uint32_t> untold;
+        std::vector<std::uint32_t> missing_ints;
     };
 
     [[nodiscard]] static TypeTranslation make_type_translation(const snapshot::ObjectSpec& seven);

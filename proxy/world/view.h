@@ -31,7 +31,7 @@ struct View {
     const record::Roster* roster = nullptr;
     /// For each item, a bit mask of the ints whose value the view does not contain, as in
     /// record::Sightings; empty if no int is missing.
-    std::span<const std::uint32_t> untold{};
+    std::span<const std::uint32_t> missing_ints{};
 
     /// Returns whether the view has a client id for every player. Then the id −1 means "no player".
     /// Returns false for 0.7, where this is not certain.
@@ -42,7 +42,8 @@ struct View {
 
 /// Calls `use(item)` for each item of a type, in ascending order of ids.
 template <typename Use>
-void each_of_type(const snapshot::SnapshotView& items, std::uint16_t type, const Use& use) {
+void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t type,
+                           const Use& use) {
     for (std::size_t i = items.lower_bound({.type = type, .id = 0});
          i < items.size() && items[i].key.type == type; ++i) {
         use(items[i]);

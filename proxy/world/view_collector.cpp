@@ -283,14 +283,13 @@ void ViewCollector::add_view(const WorldInput& input) {
     close_ready_ticks();
 }
 
-std::optional<GamePosition> ViewCollector::position_of(std::uint32_t session) const {
+std::optional<RunTick> ViewCollector::run_tick_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
         return std::nullopt;
     }
-    return GamePosition{
-        .run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+    return RunTick{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
 bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
@@ -355,7 +354,7 @@ void ViewCollector::close_oldest_tick() {
     const Tick tick = node.key();
     const OpenTick& open = node.mapped();
     emitted_ = tick;
-    ClosedWorld world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks};
+    ClosedTick world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks};
     for (const StoredView& each : open.views) {
         bytes_ -= each.memory_bytes();
         world.views.push_back(each.view);

@@ -19,7 +19,7 @@
 namespace tw::world {
 
 /// A session's position in its server's game.
-struct GamePosition {
+struct RunTick {
     std::uint32_t run = 0;
     snapshot::Tick tick = 0; ///< tick of the session's last snapshot
     snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -27,7 +27,7 @@ struct GamePosition {
 
 /// The views of a tick that does not wait for further views: either all have arrived, or the
 /// waiting time is over.
-struct ClosedWorld {
+struct ClosedTick {
     snapshot::Tick tick = 0;
     record::Timestamp time = 0; ///< arrival time of the view that arrived first
     std::vector<View> views{};  ///< sorted by has_more_information()
@@ -48,7 +48,7 @@ struct ViewCounts {
 };
 
 /// How long a tick waits for views: until the newest tick is this many ticks newer.
-struct WaitTicks {
+struct MergeDelay {
     /// The shortest wait. Snapshots may arrive 4 ticks out of order, and the first view of a new
     /// session may be late.
     snapshot::Tick least = 4;
@@ -56,10 +56,10 @@ struct WaitTicks {
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
-/// complete. A tick is closed when the newest tick is WaitTicks::least ticks ahead and each session
-/// that receives all ticks has reached the tick. It is closed at the latest when the newest tick is
-/// WaitTicks::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in order,
-/// whatever the order in which views arrive.
+/// complete. A tick is closed when the newest tick is MergeDelay::least ticks ahead and each
+/// session that receives all ticks has reached the tick. It is closed at the latest when the newest
+/// tick is MergeDelay::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in
+/// order, whatever the order in which views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
 /// Therefore, a tick of the first second counts as incomplete unless all sessions have a view of
@@ -80,7 +80,7 @@ struct WaitTicks {
 class ViewCollector {
   public:
     /// Receives a closed tick. The views' items are valid only during the call.
-    using CloseHandler = std::function<void(ClosedWorld world)>;
+    using CloseHandler = std::function<void(ClosedTick world)>;
 
     static constexpr snapshot::Tick kLongest = 50;
     static constexpr record::Timestamp kSilence = 1'000'000'000;
@@ -89,7 +89,7 @@ class ViewCollector {
     static constexpr int kMaxStrays = 25;
 
     /// The server's first run has the number `run` + 1. `patience`: how long ticks wait for views.
-    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, WaitTicks patience = {})
+    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, MergeDelay patience = {})
         : close_{std::move(close)}, run_{run}, patience_{patience} {}
 
     void add_session(std::uint32_t session);
@@ -114,7 +114,7 @@ class ViewCollector {
 
     /// Returns the session's position in the current run; nullopt if the session has no view of
     /// this run.
-    [[nodiscard]] std::optional<GamePosition> position_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<RunTick> run_tick_of(std::uint32_t session) const;
 
     [[nodiscard]] const ViewCounts& view_counts() const { return view_counts_; }
 
@@ -215,7 +215,7 @@ class ViewCollector {
     std::uint32_t awaited_ = 0; ///< the session for which the oldest tick was last found to wait
     std::size_t bytes_ = 0;     ///< memory use of the open ticks
     std::uint32_t run_;
-    WaitTicks patience_;
+    MergeDelay patience_;
     /// The map of the current run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
     std::uint64_t fitted_ = 0; ///< number of views of all sessions that fitted the current run

@@ -151,8 +151,8 @@ const Audience* find_audience(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-void WorldMessages::add_message(std::uint32_t session, const GamePosition& at,
-                                record::Timestamp time, std::span<const std::byte> payload) {
+void WorldMessages::add_message(std::uint32_t session, const RunTick& at, record::Timestamp time,
+                                std::span<const std::byte> payload) {
     const std::size_t size = payload.size() + kWaitingBytes;
     if (bytes_ + size > kMaxBytes) {
         ++lost_;
@@ -163,7 +163,7 @@ void WorldMessages::add_message(std::uint32_t session, const GamePosition& at,
         {.session = session, .at = at, .time = time, .payload = {payload.begin(), payload.end()}});
 }
 
-void WorldMessages::note_view(std::uint32_t session, const ClientIds* ids) {
+void WorldMessages::add_viewing_session(std::uint32_t session, const ClientIds* ids) {
     sessions_[session].ids = ids == nullptr ? std::nullopt : std::optional{*ids};
 }
 

@@ -48,11 +48,11 @@ class WorldMessages {
 
     /// Adds a message that a session received. `at`: the run and tick of the session's latest
     /// snapshot.
-    void add_message(std::uint32_t session, const GamePosition& at, record::Timestamp time,
+    void add_message(std::uint32_t session, const RunTick& at, record::Timestamp time,
                      std::span<const std::byte> payload);
     /// Tells that the next merged tick includes a view of this session. `ids`: the client ids for
     /// the session's client numbers; null if the numbers are the server's client ids.
-    void note_view(std::uint32_t session, const ClientIds* ids);
+    void add_viewing_session(std::uint32_t session, const ClientIds* ids);
     /// Tells that the session has ended.
     void remove_session(std::uint32_t session);
 
@@ -73,12 +73,12 @@ class WorldMessages {
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
     /// Returns the number of messages dropped because the memory limit was reached.
-    [[nodiscard]] std::uint64_t lost_count() const { return lost_; }
+    [[nodiscard]] std::uint64_t lost_message_count() const { return lost_; }
 
   private:
     struct WaitingMessage {
         std::uint32_t session = 0;
-        GamePosition at{};
+        RunTick at{};
         record::Timestamp time = 0;
         std::vector<std::byte> payload{};
     };

@@ -28,26 +28,28 @@ using tw::fuzz::Input;
 
 /// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p' is a
 /// secret that the client's 'q' returns, and with 'w' the server plays with the client.
-Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+DatagramVerdict prove(VerificationMemory& memory, Direction direction,
+                      std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];
     std::byte& returned = memory.bytes[1];
     if (direction == Direction::s2c) {
         told |= letter == 'p' ? std::byte{1} : std::byte{0};
         const bool plays = letter == 'w';
-        return {.standing = !plays                    ? Standing::connless
-                            : returned != std::byte{} ? Standing::player
-                                                      : Standing::weak,
+        return {.standing = !plays                    ? ClientStanding::connless
+                            : returned != std::byte{} ? ClientStanding::player
+                                                      : ClientStanding::weak,
                 .is_play = plays || letter == 'k'};
     }
     returned |= letter == 'q' ? told : std::byte{0};
-    const Standing standing = letter == 'q' && returned != std::byte{0} ? Standing::verified
-                              : letter == 'i' || letter == 'j'          ? Standing::connless
-                              : letter == 'c' || letter == 'q'          ? Standing::unproven
-                                                                        : Standing::stray;
-    const Request request = letter == 'i'   ? Request::common
-                            : letter == 'j' ? Request::reserved
-                                            : Request::none;
+    const ClientStanding standing = letter == 'q' && returned != std::byte{0}
+                                        ? ClientStanding::verified
+                                    : letter == 'i' || letter == 'j' ? ClientStanding::connless
+                                    : letter == 'c' || letter == 'q' ? ClientStanding::unverified
+                                                                     : ClientStanding::stray;
+    const RequestKind request = letter == 'i'   ? RequestKind::common
+                                : letter == 'j' ? RequestKind::reserved
+                                                : RequestKind::none;
     return {.standing = standing, .request = request, .is_answered = letter == 'i'};
 }
 
@@ -55,24 +57,24 @@ Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byt
 constexpr AnswerFunctions kRepeating{
     .read_question =
         [](std::span<const std::byte> datagram) {
-            return Question{.kind = static_cast<std::uint8_t>(
-                                !datagram.empty() && datagram[0] == std::byte{'i'} ? 1 : 0)};
+            return ClientQuestion{.kind = static_cast<std::uint8_t>(
+                                      !datagram.empty() && datagram[0] == std::byte{'i'} ? 1 : 0)};
         },
     .read_answer =
-        [](std::span<const std::byte> datagram, const Question&) {
+        [](std::span<const std::byte> datagram, const ClientQuestion&) {
             return datagram.empty() || datagram[0] != std::byte{'i'}
                        ? std::nullopt
                        : std::optional{AnswerPart{.is_first = true}};
         },
     .write_answer =
-        [](std::span<const std::byte> part, const Question&, std::span<std::byte> out) {
+        [](std::span<const std::byte> part, const ClientQuestion&, std::span<std::byte> out) {
             std::ranges::copy(part, out.begin());
             return part.size();
         }};
 
-AdmissionLimits limits_of(std::uint8_t choice) {
-    AdmissionLimits limits;
-    limits.unproven_time = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
+NewClientLimits limits_of(std::uint8_t choice) {
+    NewClientLimits limits;
+    limits.unverified_time = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
     limits.connless_time = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
     limits.least_time = milliseconds{(choice & 4U) != 0 ? 250 : 1};
     limits.max_per_address = (choice & 8U) != 0 ? 2 : 0;
@@ -149,13 +151,13 @@ class Scene {
     Scene(std::uint8_t choice, Ring& ring)
         : limits_{limits_of(choice)}, max_sessions_{4 + choice % 13U}, ring_{&ring},
           shared_{.numbers = &numbers_,
-                  .upstreams{server(), ClientAddress::loopback, 0, SipKey{}},
+                  .upstreams{server(), ClientAddressMode::loopback, 0, SipKey{}},
                   .max_sessions = max_sessions_,
                   .idle_timeout = kIdle,
                   .prove = prove,
                   .repeating = kRepeating,
                   .limits = limits_,
-                  .pools = AdmissionPools{max_sessions_, 1, limits_.max_per_address}},
+                  .pools = SessionPoolSizes{max_sessions_, 1, limits_.max_per_address}},
           tap_{&ring, max_sessions_, observation_.observer},
           table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
@@ -168,7 +170,7 @@ class Scene {
             msghdr header{};
             header.msg_name = &address;
             header.msg_namelen = sizeof address;
-            if (Session* const session = table_.find_or_admit(header, letter, 0)) {
+            if (Session* const session = table_.find_or_open_session(header, letter, 0)) {
                 session->active = true;
                 pass(*session, Direction::c2s, letter);
             }
@@ -183,7 +185,7 @@ class Scene {
         const std::array letter{in.take<std::byte>()};
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
             if (Session* const session = table_.sessions().find(client(in.below(kClients)), 0)) {
-                table_.note_answer(*session);
+                table_.note_server_answer(*session);
                 answered_ = now_;
                 pass(*session, Direction::s2c, letter);
             }
@@ -231,7 +233,7 @@ class Scene {
     void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
         table_.examine_datagram(session, direction, datagram);
         table_.copy_to_observer(session, 0, direction, datagram);
-        if (session.standing == Standing::player && direction == Direction::s2c &&
+        if (session.standing == ClientStanding::player && direction == Direction::s2c &&
             (datagram[0] == std::byte{'w'} || datagram[0] == std::byte{'k'})) {
             players_[session.number] = now_;
         }
@@ -242,11 +244,11 @@ class Scene {
         tap_.commit();
         heard_.take(*ring_);
         Sessions& all = table_.sessions();
-        const AdmissionPools& pools = shared_.pools;
-        demand(all.with_standing(Standing::unproven).size() <= pools.unproven);
-        demand(all.with_standing(Standing::connless).size() <= pools.connless);
-        demand(all.with_standing(Standing::weak).size() <= pools.weak);
-        demand(all.with_standing(Standing::verified).size() <= pools.verified);
+        const SessionPoolSizes& pools = shared_.pools;
+        demand(all.sessions_of_standing(ClientStanding::unverified).size() <= pools.unverified);
+        demand(all.sessions_of_standing(ClientStanding::connless).size() <= pools.connless);
+        demand(all.sessions_of_standing(ClientStanding::weak).size() <= pools.weak);
+        demand(all.sessions_of_standing(ClientStanding::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
         table_.sessions().for_each([&](const Session& session) {
@@ -278,17 +280,17 @@ class Scene {
         return count;
     }
 
-    AdmissionLimits limits_;
+    NewClientLimits limits_;
     std::size_t max_sessions_;
     Ring* ring_;
     ObserverSharedMemory observation_{.observer{1}};
-    SessionNumbers numbers_;
+    LastSessionNumbers numbers_;
     SharedServer shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};
     Tap tap_;
-    SessionTimers rounds_{std::min({kIdle, limits_.unproven_time, limits_.connless_time}), now_};
+    SessionTimers rounds_{std::min({kIdle, limits_.unverified_time, limits_.connless_time}), now_};
     SessionTable table_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point>

@@ -31,8 +31,8 @@ void read(capture::CaptureFile& file) {
     CountingSink sink;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, sink, numbers};
-    capture::ServerGuess guess;
-    capture::InspectedSessions inspected{inspector, {}};
+    capture::ServerDetector guess;
+    capture::InspectorSessionReceiver inspected{inspector, {}};
     capture::CaptureSessions sessions{inspected, guess, {.max_sessions = 16}};
     capture::CapturedDatagram datagram;
     std::uint64_t datagrams = 0;

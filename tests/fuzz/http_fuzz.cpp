@@ -45,7 +45,7 @@ Response answer(Request request) {
         refuse_foreign_origin(request, {.hosts = {"twscope.example"}, .unknown_host_hint = "ask"});
     if (!refusal) {
         refusal = refuse_access(request, AccessLevel::change, {.token = "token"});
-        demand(refusal.has_value() || has_token(request.authorization, "token"));
+        demand(refusal.has_value() || authorization_has_token(request.authorization, "token"));
     }
     if (refusal) {
         demand(refusal->status >= 400 && refusal->body.ends_with('\n'));

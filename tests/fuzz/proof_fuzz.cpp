@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace tw::wire;
     using tw::fuzz::demand;
     constexpr std::size_t kPrefix = 2;
-    ClientProofState state;
+    ClientTrustState state;
     bool answered = false;
     std::span left{data, size};
     while (left.size() >= kPrefix) {
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const Trust after = judgement.trust;
         answered = answered || direction == Direction::s2c;
         demand(after == state.trust && after >= before);
-        demand(answered || after <= Trust::unproven);
+        demand(answered || after <= Trust::unverified);
         demand(after != Trust::verified || before == after || direction == Direction::c2s);
         demand(!judgement.is_play || (direction == Direction::s2c && after >= Trust::weak));
         demand(!judgement.is_answered || direction == Direction::c2s);

@@ -19,10 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     flags.add_to(command);
     command.parse({"--config", file.path()});
     try {
-        settings.fill();
+        settings.fill_flags();
         demand(flags.relay_options().max_sessions == flags.max_sessions);
         static_cast<void>(flags.records.fail_on_findings());
-        static_cast<void>(flags.http.where());
+        static_cast<void>(flags.http.page_addresses());
     } catch (const UsageError& error) {
         demand(!std::string{error.what()}.empty());
     }

@@ -14,11 +14,11 @@ using namespace tw::snapshot;
 
 namespace {
 
-void fill(const Arena::PageRun& run, int value) {
+void fill(const Arena::AllocatedPages& run, int value) {
     std::memset(run.ints().data(), value, run.bytes());
 }
 
-bool is_filled(const Arena::PageRun& run, int value) {
+bool is_filled(const Arena::AllocatedPages& run, int value) {
     const auto bytes = std::as_bytes(run.ints());
     return std::ranges::all_of(bytes,
                                [&](std::byte byte) { return std::to_integer<int>(byte) == value; });
@@ -28,7 +28,7 @@ bool is_filled(const Arena::PageRun& run, int value) {
 
 TEST_CASE("an arena gives runs of pages that are nobody else's") {
     struct Kept {
-        Arena::PageRun run;
+        Arena::AllocatedPages run;
         int value = 0;
     };
 
@@ -60,7 +60,7 @@ TEST_CASE("an arena gives runs of pages that are nobody else's") {
 TEST_CASE("an arena gives regions back to the system, but for one") {
     Arena arena;
     CHECK(arena.bytes() == 0);
-    std::vector<Arena::PageRun> runs;
+    std::vector<Arena::AllocatedPages> runs;
     for (int i = 0; i < 5; ++i) {
         runs.push_back(arena.allocate(Arena::kRegionBytes));
         fill(runs.back(), i);
@@ -80,7 +80,7 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
     Arena arena;
     constexpr std::size_t kHalf = Arena::kRegionBytes / 2;
     constexpr int kRuns = 16;
-    std::vector<Arena::PageRun> runs;
+    std::vector<Arena::AllocatedPages> runs;
     runs.reserve(kRuns);
     for (int i = 0; i < kRuns; ++i) {
         runs.push_back(arena.allocate(kHalf));
@@ -91,7 +91,7 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
         runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(i));
     }
     for (auto& run : runs) {
-        Arena::PageRun next = arena.allocate(kHalf);
+        Arena::AllocatedPages next = arena.allocate(kHalf);
         run = std::move(next);
     }
     CHECK(arena.bytes() <= 6 * Arena::kRegionBytes);
@@ -103,6 +103,6 @@ TEST_CASE("an arena has nothing for more than a region") {
         CHECK_THROWS_AS(static_cast<void>(arena.allocate(bytes)), std::bad_alloc);
     }
     CHECK(arena.bytes() == 0);
-    const Arena::PageRun none;
+    const Arena::AllocatedPages none;
     CHECK(none.ints().empty());
 }

@@ -34,8 +34,8 @@ inspect::FoundMap NoMaps::find(const inspect::MapAnnouncement& /*announcement*/)
     return {};
 }
 
-inspect::FoundMap NoMaps::keep(const inspect::MapAnnouncement& /*announcement*/,
-                               std::vector<std::byte> /*bytes*/) {
+inspect::FoundMap NoMaps::store_map(const inspect::MapAnnouncement& /*announcement*/,
+                                    std::vector<std::byte> /*bytes*/) {
     return {};
 }
 

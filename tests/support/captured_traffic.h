@@ -47,8 +47,8 @@ class BothSinks final : public record::RecordSink {
 class NoMaps final : public inspect::MapSource {
   public:
     inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
-    inspect::FoundMap keep(const inspect::MapAnnouncement& announcement,
-                           std::vector<std::byte> bytes) override;
+    inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
+                                std::vector<std::byte> bytes) override;
 };
 
 /// An inspector for captured datagrams; opens a session for each client.

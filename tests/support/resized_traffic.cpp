@@ -159,7 +159,7 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
                            wire::Dialect::six);
     }
 
-    void on_delta(const inspect::DeltaSeen& delta) override {
+    void on_delta(const inspect::ObservedDelta& delta) override {
         if (delta.fate == inspect::DeltaFate::accepted &&
             delta.types->dialect() == snapshot::Dialect::six) {
             for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {

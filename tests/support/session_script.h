@@ -27,8 +27,8 @@ class FakeMaps final : public inspect::MapSource {
         return answer;
     }
 
-    inspect::FoundMap keep(const inspect::MapAnnouncement& /*announcement*/,
-                           std::vector<std::byte> /*bytes*/) override {
+    inspect::FoundMap store_map(const inspect::MapAnnouncement& /*announcement*/,
+                                std::vector<std::byte> /*bytes*/) override {
         inspect::FoundMap kept = answer;
         kept.from_wire = true;
         return kept;
@@ -145,7 +145,9 @@ class SessionScript {
 
     [[nodiscard]] FakeMaps& maps() { return *maps_; }
 
-    [[nodiscard]] const record::SessionStats& stats() const { return session_->current(); }
+    [[nodiscard]] const record::SessionStats& stats() const {
+        return session_->connection_totals();
+    }
 
     [[nodiscard]] const record::DirectionStats& stats(wire::Direction direction) const {
         return stats().directions[direction == wire::Direction::s2c ? 1 : 0];

@@ -16,7 +16,7 @@ void AckWindow::on_sent(std::uint16_t sequence) {
     }
 }
 
-bool AckWindow::is_little_above_range(std::uint16_t ack) const {
+bool AckWindow::is_slightly_above_range(std::uint16_t ack) const {
     constexpr unsigned kMissedCopies = 16;
     return taken_ && newest_ &&
            wire::sequence_distance(*taken_, ack) > wire::sequence_distance(*taken_, *newest_) &&
@@ -27,7 +27,7 @@ bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
     // The range moves after this many acknowledgements in a row. Forged packets never reach this
     // number, because genuine packets come between them.
     constexpr int kEnoughAhead = 8;
-    if (!is_little_above_range(ack)) {
+    if (!is_slightly_above_range(ack)) {
         return false;
     }
     if (++ahead_ == kEnoughAhead) {
@@ -155,7 +155,7 @@ void Connection::resynchronise() {
     }
 }
 
-void Connection::begin_seven(bool from_start) {
+void Connection::begin_seven_connection(bool from_start) {
     *this = {};
     protocol_ = wire::Protocol::seven;
     form_ = TokenForm::seven;
@@ -204,7 +204,7 @@ ConnectionChange Connection::establish(bool from_start) {
 
 bool Connection::is_accept_valid(const wire::Control& control) const {
     const bool answered = handshake_.answered && handshake_.form == TokenForm::ddnet;
-    const bool running = runs_with_token();
+    const bool running = is_open_with_ddnet_token();
     if (!answered && !running) {
         return true; // the connection has no token, or an unknown one
     }
@@ -243,8 +243,8 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                          control.token == handshake_.token;
     // A DDNet server accepts an ACCEPT with the right token at any time, even without a CONNECT
     // before it, and then restarts the connection (CNetServer::OnConnCtrlMsg).
-    const bool repeats = runs_with_token() && control.token == token_;
-    const bool granted = !runs_with_token() && control.token == granted_;
+    const bool repeats = is_open_with_ddnet_token() && control.token == token_;
+    const bool granted = !is_open_with_ddnet_token() && control.token == granted_;
     if (!answers && !granted && (!repeats || fresh_)) {
         return ConnectionChange::none;
     }
@@ -285,7 +285,7 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     }
     // A DDNet server answers a CONNECT without a token only while there is no connection with a
     // token.
-    return handshake_.form == TokenForm::none && !runs_with_token() &&
+    return handshake_.form == TokenForm::none && !is_open_with_ddnet_token() &&
            (!established_ || (starts && (one_side_recorded_ || packet.ack == 0)));
 }
 

@@ -33,7 +33,7 @@ class AckWindow {
     [[nodiscard]] bool accept_ack_above_range(std::uint16_t ack);
 
   private:
-    [[nodiscard]] bool is_little_above_range(std::uint16_t ack) const;
+    [[nodiscard]] bool is_slightly_above_range(std::uint16_t ack) const;
 
     /// The newest accepted acknowledgement; nullopt if it is unknown, because the start of the
     /// connection was not seen.
@@ -154,7 +154,7 @@ class Connection {
     [[nodiscard]] ConnectionChange infer_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
-    void begin_seven(bool from_start);
+    void begin_seven_connection(bool from_start);
 
     /// Called when a datagram was seen that only 0.7 programs send.
     void on_seven_datagram() { header_tokens_ = {}; }
@@ -206,7 +206,7 @@ class Connection {
     };
 
     /// Whether a connection with DDNet's token is open.
-    [[nodiscard]] bool runs_with_token() const {
+    [[nodiscard]] bool is_open_with_ddnet_token() const {
         return established_ && !closed_ && form_ == TokenForm::ddnet;
     }
 

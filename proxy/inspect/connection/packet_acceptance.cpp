@@ -124,7 +124,7 @@ bool is_handshake(wire::ControlKind kind) {
 
 } // namespace
 
-wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes, std::size_t harmless) {
+wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes, std::size_t harmless) {
     return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
@@ -157,14 +157,15 @@ void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction di
     other.answers = std::min(other.answers + 1, kMaxUnanswered);
 }
 
-bool PacketAcceptance::knows_receiver(wire::Direction direction) const {
+bool PacketAcceptance::is_receiver_recorded(wire::Direction direction) const {
     const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
     const SideActivity& sender = sides_[wire::index_of(direction)];
     return sees_all_ || (receiver.ever && (receiver.answers < kMaxUnanswered ||
                                            sender.last - receiver.last < kMaxSilence));
 }
 
-bool PacketAcceptance::may_be_wrong(PacketRefusal refusal, wire::Direction direction) const {
+bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
+                                            wire::Direction direction) const {
     if (sees_all_) {
         return false;
     }
@@ -176,7 +177,7 @@ bool PacketAcceptance::may_be_wrong(PacketRefusal refusal, wire::Direction direc
     case PacketRefusal::control_with_chunks:
         return !had_connection_; // the packet may belong to another protocol
     case PacketRefusal::wrong_token:
-        return !knows_receiver(direction);
+        return !is_receiver_recorded(direction);
     default:
         return false;
     }
@@ -186,12 +187,12 @@ ConnectionChange PacketAcceptance::infer_from_client() {
     if (was_ever_seen(wire::Direction::s2c) || connection_.established()) {
         return ConnectionChange::none;
     }
-    const ConnectionChange seven = begin_seven(seven_.infer_from_client());
+    const ConnectionChange seven = begin_seven_connection(seven_.infer_from_client());
     return seven != ConnectionChange::none ? seven : connection_.infer_from_client();
 }
 
 void PacketAcceptance::report(PacketRefusal refusal, Reporter& reporter) {
-    if (may_be_wrong(refusal, reporter.direction())) {
+    if (may_refusal_be_wrong(refusal, reporter.direction())) {
         report_once(record::FindingId::packet_undecided,
                     had_connection_ ? refusal : PacketRefusal::not_established, reporter);
         return;
@@ -232,7 +233,7 @@ const ReceiverRules& PacketAcceptance::receiver_rules_of(wire::Direction directi
          .server = server});
 }
 
-wire::HeaderTokenBit PacketAcceptance::disputed_token_bit(wire::Direction direction) const {
+wire::HeaderTokenBit PacketAcceptance::ambiguous_token_bit(wire::Direction direction) const {
     return connection_.established() && receiver_rules_of(direction).token_bit == TokenBit::ignored
                ? wire::HeaderTokenBit::ignored
                : wire::HeaderTokenBit::read;
@@ -240,7 +241,7 @@ wire::HeaderTokenBit PacketAcceptance::disputed_token_bit(wire::Direction direct
 
 PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.ack_window(direction);
-    if (!knows_receiver(direction)) {
+    if (!is_receiver_recorded(direction)) {
         window.reset(false);
     }
     // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
@@ -319,7 +320,7 @@ PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet
                                                   : PacketRefusal::wrong_token;
 }
 
-bool PacketAcceptance::takes_chunks_of_control(const wire::Packet& packet,
+bool PacketAcceptance::are_control_chunks_read(const wire::Packet& packet,
                                                const PacketChunks& chunks,
                                                const Reporter& reporter) {
     return refusal_of(packet, chunks, reporter.direction()) == PacketRefusal::none;
@@ -366,26 +367,26 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
 ConnectionChange PacketAcceptance::on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
-        return begin_seven(seven_.on_control(reporter.direction(), packet, control));
+        return begin_seven_connection(seven_.on_control(reporter.direction(), packet, control));
     }
     return connection_.on_control(reporter.direction(), packet, control);
 }
 
-ConnectionChange PacketAcceptance::begin_seven(SevenChange change) {
-    if (change == SevenChange::none) {
+ConnectionChange PacketAcceptance::begin_seven_connection(SevenConnectionChange change) {
+    if (change == SevenConnectionChange::none) {
         return ConnectionChange::none;
     }
-    const bool from_start = change == SevenChange::established;
+    const bool from_start = change == SevenConnectionChange::established;
     if (from_start) {
-        shared_->accepts_as_ddnet = seven_.accepted_by_ddnet();
+        shared_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
     }
-    connection_.begin_seven(from_start);
+    connection_.begin_seven_connection(from_start);
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
 bool PacketAcceptance::is_closing(const wire::Packet& packet, const Reporter& reporter) const {
     return packet.dialect == wire::Dialect::six || connection_.established() ||
-           seven_.ends_attempt(reporter.direction(), packet);
+           seven_.ends_handshake_attempt(reporter.direction(), packet);
 }
 
 ConnectionChange PacketAcceptance::on_other_datagram(std::span<const std::byte> datagram,
@@ -396,15 +397,17 @@ ConnectionChange PacketAcceptance::on_other_datagram(std::span<const std::byte> 
     }
     connection_.on_seven_datagram();
     const auto packet = wire::decode_seven_header(datagram);
-    return begin_seven(seven_.on_seven_packet(reporter.direction(), *packet->header_token));
+    return begin_seven_connection(
+        seven_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
 // An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not
 // prove this, because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
 bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
-           (seven_.accepted_by_ddnet() || (connection_.is_guessed_seven() &&
-                                           shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
+           (seven_.is_accepted_by_ddnet() ||
+            (connection_.is_guessed_seven() &&
+             shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
 }
 
 std::string_view PacketAcceptance::protocol_name() const {
@@ -432,7 +435,7 @@ ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const P
     if (packet.dialect == wire::Dialect::seven) {
         const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
                              !seven_.token_fits(reporter.direction(), packet);
-        return strange ? begin_seven(
+        return strange ? begin_seven_connection(
                              seven_.on_foreign_token(reporter.direction(), *packet.header_token))
                        : ConnectionChange::none;
     }
@@ -487,12 +490,12 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     if (chunks.error) {
         reporter.report_finding(
             {.id = record::FindingId::chunk_truncated, .offset = chunks.error->offset});
-    } else if (!with_token() && !chunks.rest.empty()) {
+    } else if (!has_token() && !chunks.rest.empty()) {
         reporter.report_finding_once(
             {.id = record::FindingId::packet_trailing_bytes,
              .value = static_cast<std::int64_t>(chunks.rest.size()),
              .bytes = chunks.rest,
-             .secrecy = secrecy_of_undecoded(chunks.rest, wire::kTokenSize)});
+             .secrecy = secrecy_of_undecoded_bytes(chunks.rest, wire::kTokenSize)});
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.vital_order(sender).on_ack(packet.ack)) {
@@ -508,11 +511,11 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     return true;
 }
 
-bool PacketAcceptance::is_prelude(const PacketChunks& chunks, Reporter& reporter) {
+bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter) {
     // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a late
     // copy of the prelude would later look new.
     const bool possible =
-        reporter.direction() == wire::Direction::s2c && !with_token() &&
+        reporter.direction() == wire::Direction::s2c && !has_token() &&
         connection_.form() != TokenForm::seven &&
         connection_.vital_order(wire::Direction::s2c).num_accepted() <= kPreludeChunks;
     if (!possible || !looks_like_prelude(chunks.chunks)) {

@@ -134,7 +134,7 @@ class PacketAcceptance {
     [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
                                       Reporter& reporter);
     /// Whether the receiver reads the chunks of an accepted control packet.
-    [[nodiscard]] bool takes_chunks_of_control(const wire::Packet& packet,
+    [[nodiscard]] bool are_control_chunks_read(const wire::Packet& packet,
                                                const PacketChunks& chunks,
                                                const Reporter& reporter);
     /// If the receiver of a 0.6 connection reads this datagram with a 0.7 header as a 0.6 control
@@ -145,7 +145,7 @@ class PacketAcceptance {
     /// Returns how the receiver reads header bit 0x08, which 0.6 programs interpret differently.
     [[nodiscard]] wire::HeaderTokenBit token_bit(std::span<const std::byte> datagram,
                                                  wire::Direction direction) const {
-        return wire::has_ambiguous_bits(datagram) ? disputed_token_bit(direction)
+        return wire::has_ambiguous_bits(datagram) ? ambiguous_token_bit(direction)
                                                   : wire::HeaderTokenBit::read;
     }
 
@@ -183,11 +183,11 @@ class PacketAcceptance {
 
     /// Whether the chunks are a server's anti-spoof prelude, which a client without token support
     /// must answer before it can join.
-    [[nodiscard]] bool is_prelude(const PacketChunks& chunks, Reporter& reporter);
+    [[nodiscard]] bool is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter);
 
     /// Whether the client has acknowledged vital chunks that twscope did not see. Returns true once
     /// for such acknowledgements, then false until the next ones.
-    [[nodiscard]] bool missed_chunks() { return std::exchange(missed_chunks_, false); }
+    [[nodiscard]] bool has_newly_missed_chunks() { return std::exchange(missed_chunks_, false); }
 
     /// Counts and classifies a chunk of an accepted packet. If the result is `next`, the receiver
     /// processes the chunk, otherwise drops it.
@@ -227,7 +227,7 @@ class PacketAcceptance {
             return connection_.continue_connection(checkpoint.form, checkpoint.token);
         }
         seven_.continue_connection(checkpoint.translated);
-        return begin_seven(SevenChange::midway);
+        return begin_seven_connection(SevenConnectionChange::midway);
     }
 
     /// Continues with the client's version in another observer's checkpoint, if it contains one.
@@ -240,7 +240,7 @@ class PacketAcceptance {
     /// Whether this is a 0.7 connection to a DDNet server, which translates its 0.6 game.
     [[nodiscard]] bool is_translated() const;
 
-    [[nodiscard]] bool with_token() const { return connection_.form() == TokenForm::ddnet; }
+    [[nodiscard]] bool has_token() const { return connection_.form() == TokenForm::ddnet; }
 
   private:
     /// Returns why the receiver drops a control packet; `none` if it accepts the packet.
@@ -255,9 +255,9 @@ class PacketAcceptance {
     /// Whether the packet contains the connection's token.
     [[nodiscard]] bool token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
                                   wire::Direction direction);
-    [[nodiscard]] ConnectionChange begin_seven(SevenChange change);
+    [[nodiscard]] ConnectionChange begin_seven_connection(SevenConnectionChange change);
     [[nodiscard]] const ReceiverRules& receiver_rules_of(wire::Direction direction) const;
-    [[nodiscard]] wire::HeaderTokenBit disputed_token_bit(wire::Direction direction) const;
+    [[nodiscard]] wire::HeaderTokenBit ambiguous_token_bit(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.
     /// Checks the token first, then the acknowledgement.
     [[nodiscard]] PacketRefusal refusal_in_connection(const wire::Packet& packet,
@@ -266,9 +266,9 @@ class PacketAcceptance {
     [[nodiscard]] PacketRefusal check_ack(wire::Direction direction, std::uint16_t ack);
     /// Whether the receiver of this direction's packets is recorded. If so, the chunks that it sent
     /// are known.
-    [[nodiscard]] bool knows_receiver(wire::Direction direction) const;
+    [[nodiscard]] bool is_receiver_recorded(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
-    [[nodiscard]] bool may_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
+    [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
     void report(PacketRefusal refusal, Reporter& reporter);
     /// Counts the refusal. Emits a finding only for the connection's first refusal with this
     /// reason.
@@ -300,7 +300,7 @@ class PacketAcceptance {
 
 /// Returns whether bytes that could not be decoded must be hidden. More than `harmless` bytes are
 /// hidden, because they may contain a password or a whisper.
-[[nodiscard]] wire::Secrecy secrecy_of_undecoded(std::span<const std::byte> bytes,
-                                                 std::size_t harmless);
+[[nodiscard]] wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes,
+                                                       std::size_t harmless);
 
 } // namespace tw::inspect

@@ -28,8 +28,8 @@ bool repeats(const std::optional<Token>& behind, const std::optional<Token>& tok
 
 } // namespace
 
-SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& packet,
-                                       const wire::Control& control) {
+SevenConnectionChange SevenHandshake::on_control(Direction direction, const wire::Packet& packet,
+                                                 const wire::Control& control) {
     const bool c2s = direction == Direction::c2s;
     const Token token = packet.header_token.value_or(wire::kTokenUnknown);
     if (c2s && control.kind == ControlKind::token && control.token &&
@@ -55,43 +55,45 @@ SevenChange SevenHandshake::on_control(Direction direction, const wire::Packet& 
     } else if (!c2s && control.kind == ControlKind::accept && connect_ && client_ == token) {
         const Tokens agreed{std::exchange(connect_, std::nullopt), client_};
         if (fresh_ && tokens_ == agreed) {
-            return SevenChange::none; // both sides repeat CONNECT and ACCEPT for a while
+            return SevenConnectionChange::none; // both sides repeat CONNECT and ACCEPT for a while
         }
         tokens_ = agreed;
         fresh_ = true;
         ddnet_ = repeats(control.token, tokens_[wire::index_of(Direction::c2s)]);
         num_fitting_ = {};
         num_foreign_ = {};
-        return SevenChange::established;
+        return SevenConnectionChange::established;
     }
-    return SevenChange::none;
+    return SevenConnectionChange::none;
 }
 
 // A client's packets alone do not prove a connection; only the server's packets do.
-SevenChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
+SevenConnectionChange SevenHandshake::on_seven_packet(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     num_fitting_[at] = tokens_[at] == token ? num_fitting_[at] + 1 : 1;
     tokens_[at] = token;
-    return direction == Direction::s2c && num_fitting_[at] >= kEnoughPackets ? SevenChange::midway
-                                                                             : SevenChange::none;
+    return direction == Direction::s2c && num_fitting_[at] >= kEnoughPackets
+               ? SevenConnectionChange::midway
+               : SevenConnectionChange::none;
 }
 
-SevenChange SevenHandshake::infer_from_client() const {
-    return num_fitting_[wire::index_of(Direction::c2s)] >= kEnoughPackets ? SevenChange::midway
-                                                                          : SevenChange::none;
+SevenConnectionChange SevenHandshake::infer_from_client() const {
+    return num_fitting_[wire::index_of(Direction::c2s)] >= kEnoughPackets
+               ? SevenConnectionChange::midway
+               : SevenConnectionChange::none;
 }
 
-SevenChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
+SevenConnectionChange SevenHandshake::on_foreign_token(Direction direction, Token token) {
     const std::size_t at = wire::index_of(direction);
     num_foreign_[at] = foreign_tokens_[at] == token ? num_foreign_[at] + 1 : 1;
     foreign_tokens_[at] = token;
     if (std::any_of(num_foreign_.begin(), num_foreign_.end(),
                     [](int count) { return count < kEnoughPackets; })) {
-        return SevenChange::none;
+        return SevenConnectionChange::none;
     }
     tokens_ = foreign_tokens_;
     num_foreign_ = {};
-    return SevenChange::midway;
+    return SevenConnectionChange::midway;
 }
 
 bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet) {
@@ -102,7 +104,7 @@ bool SevenHandshake::token_fits(Direction direction, const wire::Packet& packet)
     return known == packet.header_token;
 }
 
-bool SevenHandshake::ends_attempt(Direction direction, const wire::Packet& packet) const {
+bool SevenHandshake::ends_handshake_attempt(Direction direction, const wire::Packet& packet) const {
     const auto& token = packet.header_token;
     return direction == Direction::s2c
                ? client_ && token == client_
@@ -254,8 +256,8 @@ ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageH
     if (below_ <= until || is_said) {
         return Interpretation::certain;
     }
-    return wire::is_plainly_flawless(*head.spec, head.body) ? Interpretation::likely
-                                                            : Interpretation::mistaken;
+    return wire::is_certainly_valid(*head.spec, head.body) ? Interpretation::likely
+                                                           : Interpretation::mistaken;
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {

@@ -14,7 +14,7 @@
 namespace tw::inspect {
 
 /// How a 0.7 packet changed the state of its connection.
-enum class SevenChange : std::uint8_t {
+enum class SevenConnectionChange : std::uint8_t {
     none,
     established, ///< both sides completed a handshake
     midway,      ///< the packets so far show a 0.7 connection whose handshake was not seen
@@ -26,29 +26,32 @@ enum class SevenChange : std::uint8_t {
 class SevenHandshake {
   public:
     /// Handles a 0.7 control packet, which may belong to a handshake.
-    [[nodiscard]] SevenChange on_control(wire::Direction direction, const wire::Packet& packet,
-                                         const wire::Control& control);
+    [[nodiscard]] SevenConnectionChange
+    on_control(wire::Direction direction, const wire::Packet& packet, const wire::Control& control);
     /// Handles a packet in 0.7's layout. Called while no connection is known.
-    [[nodiscard]] SevenChange on_seven_packet(wire::Direction direction, wire::Token token);
+    [[nodiscard]] SevenConnectionChange on_seven_packet(wire::Direction direction,
+                                                        wire::Token token);
     /// Returns `midway`, for a running connection, if several packets of the client in a row have
     /// the same token. Used for recordings that contain only the client's packets.
-    [[nodiscard]] SevenChange infer_from_client() const;
+    [[nodiscard]] SevenConnectionChange infer_from_client() const;
     /// Handles a packet of chunks whose token is not the current connection's. If both sides send
     /// such packets, they belong to a new connection, whose handshake was not seen.
-    [[nodiscard]] SevenChange on_foreign_token(wire::Direction direction, wire::Token token);
+    [[nodiscard]] SevenConnectionChange on_foreign_token(wire::Direction direction,
+                                                         wire::Token token);
 
     /// Whether the packet contains the token that its receiver chose for the current connection.
     [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
     /// Whether this CLOSE ends an attempt to connect: the server rejects the client, for example
     /// because it is full, or the client stops trying, perhaps before it knows the server's token.
-    [[nodiscard]] bool ends_attempt(wire::Direction direction, const wire::Packet& packet) const;
+    [[nodiscard]] bool ends_handshake_attempt(wire::Direction direction,
+                                              const wire::Packet& packet) const;
 
     /// Lets another handshake with the same tokens begin a new connection. Called when the server
     /// accepted chunks of the current connection, or the connection ended.
     void end_handshake() { fresh_ = false; }
 
     /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
-    [[nodiscard]] bool accepted_by_ddnet() const { return ddnet_; }
+    [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }
 
     /// Continues a connection of another observer. `ddnet`: whether the server is a DDNet server.
     void continue_connection(bool ddnet) { ddnet_ = ddnet; }

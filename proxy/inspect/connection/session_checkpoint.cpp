@@ -288,7 +288,7 @@ void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
 /// id plus 1 follows, or 0 if it is unknown.
 void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
     std::size_t client = 0;
-    roster.each([&](std::uint16_t known, record::Roster::Entry player) {
+    roster.for_each_player([&](std::uint16_t known, record::Roster::Entry player) {
         client = known + 1U;
         archive.number(client);
         visit_player(archive, player);

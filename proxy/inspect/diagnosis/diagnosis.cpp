@@ -172,16 +172,16 @@ PartPosition locate_in_parts(std::span<const std::byte> body, std::size_t offset
 
 } // namespace
 
-record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key) {
+record::FindingItem make_finding_item(const record::TypeNames& types, snapshot::ItemKey key) {
     const snapshot::ObjectSpec* object = types.object(key.type);
     return {.type_id = key.type,
             .id = key.id,
             .type = object == nullptr ? std::string_view{} : object->name};
 }
 
-record::FindingRecord decode_finding(const snapshot::DecodeError& error,
-                                     std::span<const std::byte> body,
-                                     const record::TypeNames& types) {
+record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
+                                           std::span<const std::byte> body,
+                                           const record::TypeNames& types) {
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
                                    : snapshot::byte_offset_of_int(body, error.offset);
@@ -197,13 +197,13 @@ record::FindingRecord decode_finding(const snapshot::DecodeError& error,
         finding.ddnet_code = code;
     }
     if (error.key) {
-        finding.item = name_item(types, *error.key);
+        finding.item = make_finding_item(types, *error.key);
     }
     return finding;
 }
 
-void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
-                  std::size_t int_index) {
+void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
+                      std::size_t int_index) {
     const PartPosition at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
     finding.offset = at.offset;
     finding.part = at.part;
@@ -215,7 +215,7 @@ NamedCandidates::NamedCandidates(std::span<const Suspects::Suspect> values,
     : count_{values.size()} {
     for (std::size_t i = 0; i < std::min(values.size(), kMaxListed); ++i) {
         fields_[i] = field_name(types.object(values[i].key.type), values[i].index);
-        listed_.push_back({.item = name_item(types, values[i].key),
+        listed_.push_back({.item = make_finding_item(types, values[i].key),
                            .field = fields_[i],
                            .value = values[i].got,
                            .expected = values[i].expected});
@@ -226,7 +226,7 @@ NamedCandidates::NamedCandidates(const MismatchCause& cause, const record::TypeN
     : NamedCandidates{std::span{cause.damaged}, types} {
     count_ += cause.odd_items.size();
     for (std::size_t i = 0; i < std::min(cause.odd_items.size(), kMaxListed); ++i) {
-        listed_.push_back({.item = name_item(types, cause.odd_items[i])});
+        listed_.push_back({.item = make_finding_item(types, cause.odd_items[i])});
     }
 }
 
@@ -244,32 +244,33 @@ record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchC
     const auto wrong = cause.damaged.empty()
                            ? cause.int_index
                            : std::optional<std::size_t>{cause.damaged.front().int_index};
-    point_at_int(finding, mismatch.body, wrong.value_or(0));
+    add_int_position(finding, mismatch.body, wrong.value_or(0));
     if (!wrong) {
         finding.offset.reset();
     }
     if (cause.key) {
-        finding.item = name_item(*mismatch.types, *cause.key);
+        finding.item = make_finding_item(*mismatch.types, *cause.key);
         finding.field = cause.field;
     }
     return finding;
 }
 
-void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
-                     const record::TypeNames& types, Reporter& reporter) {
+void report_delta_warnings(const snapshot::AssembledDelta& delta,
+                           const snapshot::DeltaWarnings& warnings, const record::TypeNames& types,
+                           Reporter& reporter) {
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
         const PartPosition at = locate_in_parts(
             delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
         reporter.report_finding({.id = record::finding_of(warning.kind),
                                  .tick = delta.tick,
                                  .offset = at.offset,
-                                 .item = name_item(types, warning.key),
+                                 .item = make_finding_item(types, warning.key),
                                  .delta_tick = delta.delta_tick,
                                  .part = at.part});
     }
 }
 
-void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
+void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& reporter) {
     for (const snapshot::LostDelta& delta : lost) {
         ++reporter.stats.incomplete;
         reporter.report_finding({.id = record::FindingId::snapshot_part_missing,

@@ -47,18 +47,19 @@ struct MismatchCause {
 
 /// Returns an item's key with the name of its type, for a finding. The name is empty if the type is
 /// unknown, for example because the descriptor item with its UUID was not seen yet.
-[[nodiscard]] record::FindingItem name_item(const record::TypeNames& types, snapshot::ItemKey key);
+[[nodiscard]] record::FindingItem make_finding_item(const record::TypeNames& types,
+                                                    snapshot::ItemKey key);
 
 /// Returns the finding for a delta that cannot be decoded or applied. The finding's bytes point
 /// into `body`, the delta's body.
-[[nodiscard]] record::FindingRecord decode_finding(const snapshot::DecodeError& error,
-                                                   std::span<const std::byte> body,
-                                                   const record::TypeNames& types);
+[[nodiscard]] record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
+                                                         std::span<const std::byte> body,
+                                                         const record::TypeNames& types);
 
 /// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the
 /// part, and the bytes from that offset.
-void point_at_int(record::FindingRecord& finding, std::span<const std::byte> body,
-                  std::size_t int_index);
+void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
+                      std::size_t int_index);
 
 /// The most likely causes of a wrong checksum, with their names, for a finding.
 class NamedCandidates {
@@ -89,11 +90,12 @@ class NamedCandidates {
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 
-void report_warnings(const snapshot::AssembledDelta& delta, const snapshot::DeltaWarnings& warnings,
-                     const record::TypeNames& types, Reporter& reporter);
+void report_delta_warnings(const snapshot::AssembledDelta& delta,
+                           const snapshot::DeltaWarnings& warnings, const record::TypeNames& types,
+                           Reporter& reporter);
 
 /// Counts and reports deltas of which at least one part was lost.
-void report_lost(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
+void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
 /// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
 struct RebuiltSnapshot {

@@ -81,9 +81,9 @@ std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t t
 
 } // namespace
 
-bool SizeLearner::drop_contradicted(const DeltaOf& delta_of) {
+bool SizeLearner::drop_contradicted_explanations(const DeltaOf& delta_of) {
     const auto misfits = [&](const Explanation& each) {
-        return !read_strictly(delta_of(each), each.sizes);
+        return !decode_delta_strictly(delta_of(each), each.sizes);
     };
     if (std::ranges::all_of(explanations_, misfits)) {
         return false; // yet another type differs, or something else is wrong
@@ -92,7 +92,7 @@ bool SizeLearner::drop_contradicted(const DeltaOf& delta_of) {
     return true;
 }
 
-AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
+AgreedSizes SizeLearner::sizes_learned_by_others(snapshot::Dialect dialect) const {
     AgreedSizes hinted = sizes();
     for (std::uint16_t type = 0; shared_ != nullptr && type < kTypes; ++type) {
         hinted[type] = shared_->find_size(dialect, type).value_or(hinted[type]);
@@ -100,9 +100,10 @@ AgreedSizes SizeLearner::hinted_sizes(snapshot::Dialect dialect) const {
     return hinted;
 }
 
-bool SizeLearner::try_hints(const MisfitDelta& misfit) {
+bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     const AgreedSizes before = sizes();
-    const auto as_agreed = before != agreed_ ? read_strictly(misfit.delta, agreed_) : std::nullopt;
+    const auto as_agreed =
+        before != agreed_ ? decode_delta_strictly(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
         // The learned sizes of these types are wrong, perhaps from another server's checkpoint.
         AgreedSizes reverted = before;
@@ -116,13 +117,13 @@ bool SizeLearner::try_hints(const MisfitDelta& misfit) {
             return true;
         }
     }
-    AgreedSizes hinted = hinted_sizes(misfit.types->dialect());
+    AgreedSizes hinted = sizes_learned_by_others(misfit.types->dialect());
     for (const bool of_items : {false, true}) {
         if (of_items) {
             take_sizes_of(misfit.right, hinted);
             take_sizes_of(misfit.delta.base, hinted);
         }
-        if (hinted != before && read_strictly(misfit.delta, hinted)) {
+        if (hinted != before && decode_delta_strictly(misfit.delta, hinted)) {
             adopt_explanations({hinted}, before);
             return true;
         }
@@ -133,7 +134,7 @@ bool SizeLearner::try_hints(const MisfitDelta& misfit) {
 bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                       SearchBudget& budget) {
     const AgreedSizes before = sizes();
-    KnownSizes known{.sizes = hinted_sizes(misfit.types->dialect()),
+    KnownSizes known{.sizes = sizes_learned_by_others(misfit.types->dialect()),
                      .settled = reported_,
                      .types = misfit.types};
     known.settled |= settled_by(misfit.right, known.sizes);
@@ -180,14 +181,14 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
 
 bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
     const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
-    if (!drop_contradicted(delta_of) && !try_hints(misfit) &&
+    if (!drop_contradicted_explanations(delta_of) && !try_likely_sizes(misfit) &&
         (!is_due(num_unexplained_++) ||
          !search_explanations(misfit, reporter.head().time, budget))) {
         return false;
     }
     num_unexplained_ = 0;
-    count_evidence(delta_of);
-    if (const auto seen = read_strictly(misfit.delta, explanations_.front().sizes)) {
+    count_as_evidence(delta_of);
+    if (const auto seen = decode_delta_strictly(misfit.delta, explanations_.front().sizes)) {
         report_confirmed(*seen, {}, misfit.tick, *misfit.types, reporter);
     }
     return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
@@ -252,10 +253,10 @@ bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Ti
                                                                     : found->items.view(),
                          .crc = crc};
     };
-    if (!drop_contradicted(delta_of)) {
+    if (!drop_contradicted_explanations(delta_of)) {
         return false;
     }
-    count_evidence(delta_of);
+    count_as_evidence(delta_of);
     return explanations_.size() == 1 || store_undecided(tick, delta_of);
 }
 
@@ -324,9 +325,9 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     return types;
 }
 
-void SizeLearner::count_evidence(const DeltaOf& delta_of) {
+void SizeLearner::count_as_evidence(const DeltaOf& delta_of) {
     for (Explanation& each : explanations_) {
-        const auto seen = read_strictly(delta_of(each), each.sizes);
+        const auto seen = decode_delta_strictly(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
             if (seen->count[type] != 0) {
                 each.evidence[type].items += seen->count[type];
@@ -364,7 +365,7 @@ void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& m
         reporter.report_finding(
             {.id = record::FindingId::snapshot_size_differs,
              .tick = tick,
-             .item = name_item(types, {type, *id}),
+             .item = make_finding_item(types, {type, *id}),
              .value = sizes[type],
              .limit = agreed_[type],
              .confirmed = evidence.snapshots,

@@ -196,16 +196,16 @@ class SizeLearner {
     [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
     /// the size in sizes().
-    [[nodiscard]] snapshot::AgreedSizes hinted_sizes(snapshot::Dialect dialect) const;
+    [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others(snapshot::Dialect dialect) const;
     /// A function that returns a delta with its base, decoded with the explanation's sizes.
     using DeltaOf = std::function<DeltaInts(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
     /// explanations. Returns whether at least one explanation fits the delta.
-    [[nodiscard]] bool drop_contradicted(const DeltaOf& delta_of);
+    [[nodiscard]] bool drop_contradicted_explanations(const DeltaOf& delta_of);
     /// Tries the agreed sizes, the sizes that other sessions learned, and the sizes of the base's
     /// items. Returns whether one of them explains the delta.
-    [[nodiscard]] bool try_hints(const MisfitDelta& misfit);
+    [[nodiscard]] bool try_likely_sizes(const MisfitDelta& misfit);
     [[nodiscard]] bool search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                            SearchBudget& budget);
     void adopt_explanations(std::vector<snapshot::AgreedSizes> found,
@@ -217,7 +217,7 @@ class SizeLearner {
     /// and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
     /// Counts the items of a delta as evidence, for each explanation.
-    void count_evidence(const DeltaOf& delta_of);
+    void count_as_evidence(const DeltaOf& delta_of);
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
     void report_confirmed(const TypeCounts& seen, const snapshot::SnapshotView& made,

@@ -337,7 +337,7 @@ void SearchBudget::begin(std::int64_t time, std::int64_t most) {
     left_ = granted_;
 }
 
-std::int64_t SearchBudget::limit_rest(std::int64_t most) {
+std::int64_t SearchBudget::limit_remaining_items(std::int64_t most) {
     const std::int64_t rest = std::max<std::int64_t>(left_ - most, 0);
     left_ -= rest;
     return rest;
@@ -368,7 +368,7 @@ snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes
     return made;
 }
 
-std::optional<TypeCounts> read_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
+std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
     DeltaReader reader{delta, sizes};
     reader.read(0, nullptr);
     return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
@@ -389,9 +389,9 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& kn
     if (found.empty() || !delta.base.empty()) {
         return found;
     }
-    const std::int64_t rest = budget.limit_rest(SearchBudget::kPerRivalSearch);
+    const std::int64_t rest = budget.limit_remaining_items(SearchBudget::kPerRivalSearch);
     reader.read(cost + 1, &budget);
-    budget.put_back(rest);
+    budget.return_unread_items(rest);
     for (const AgreedSizes& rival : reader.found()) {
         if (found.size() < kMaxSizesFound && std::ranges::find(found, rival) == found.end()) {
             found.push_back(rival);

@@ -40,10 +40,10 @@ class SearchBudget {
     }
 
     /// Limits the rest of the search to `most` items. Returns the number of items that the search
-    /// may therefore not read, to be passed to put_back().
-    [[nodiscard]] std::int64_t limit_rest(std::int64_t most);
+    /// may therefore not read, to be passed to return_unread_items().
+    [[nodiscard]] std::int64_t limit_remaining_items(std::int64_t most);
 
-    void put_back(std::int64_t rest) { left_ += rest; }
+    void return_unread_items(std::int64_t rest) { left_ += rest; }
 
     /// Ends the search, and returns the unused part of its limit to the budget. Returns the number
     /// of items that the search read.
@@ -90,18 +90,18 @@ struct KnownSizes {
 /// Decodes a delta with these sizes. Returns the types of its items, or nullopt if the delta does
 /// not fit exactly: with the announced number of updates, valid and unique keys, the item sizes of
 /// the base, no surplus ints, and the right checksum.
-[[nodiscard]] std::optional<TypeCounts> read_strictly(const DeltaInts& delta,
-                                                      const snapshot::AgreedSizes& sizes);
+[[nodiscard]] std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta,
+                                                              const snapshot::AgreedSizes& sizes);
 
-/// Returns the snapshot that a delta encodes. Precondition: read_strictly() accepts the delta with
-/// these sizes.
+/// Returns the snapshot that a delta encodes. Precondition: decode_delta_strictly() accepts
+/// the delta with these sizes.
 [[nodiscard]] snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta,
                                                      const snapshot::AgreedSizes& sizes);
 
 /// The most solutions that find_sizes() returns. If there are more solutions, it returns none.
 inline constexpr std::size_t kMaxSizesFound = 8;
 
-/// Finds solutions: sizes with which read_strictly() accepts the delta. Returns the solutions that
+/// Finds solutions: sizes that decode_delta_strictly() accepts. Returns the solutions that
 /// differ from the known sizes for the fewest types. For a full snapshot, also returns the
 /// solutions that differ for one more type: the simplest solution may be wrong, because ints that a
 /// mod added to an item can look like a separate item. Returns an empty list if there is no

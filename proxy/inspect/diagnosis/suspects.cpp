@@ -123,25 +123,25 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
 // results, see tests/proxy/inspect/suspects_test.cpp.
 ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
     if (history.before.empty() && history.after.empty()) {
-        weigh_isolated();
+        weigh_one_time_item();
         return;
     }
     history_.positions = {};
     if (history.before.empty() || history.after.empty()) {
-        weigh_at_end(history.before.empty() ? history.after : history.before);
+        weigh_new_or_removed_item(history.before.empty() ? history.after : history.before);
     } else {
-        weigh_between();
+        weigh_lasting_item();
     }
 }
 
 /// Sets the weights for an item that only this snapshot contains, such as an event.
-void ValueProbability::weigh_isolated() {
+void ValueProbability::weigh_one_time_item() {
     constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
     bells_[0] = {.weight = history_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
 /// Sets the weights for an item that is new, or missing in the next snapshot.
-void ValueProbability::weigh_at_end(Points side) {
+void ValueProbability::weigh_new_or_removed_item(Points side) {
     Steps steps;
     steps.count(side);
     const ValueHistory::Point& next = side.front();
@@ -187,7 +187,7 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
 }
 
 /// Sets the weights for an item that exists before and after.
-void ValueProbability::weigh_between() {
+void ValueProbability::weigh_lasting_item() {
     const Movement movement = this->estimate_movement();
     const std::int32_t before = history_.before.front().value;
     const std::int32_t after = history_.after.front().value;
@@ -309,7 +309,7 @@ Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
     : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
       body_{mismatch.body.begin(), mismatch.body.end()}, excess_{wrapping_minus(mismatch.got,
                                                                                 mismatch.wanted)} {
-    if (!collect_values(mismatch) || !add_before(mismatch, budget)) {
+    if (!collect_values(mismatch) || !add_earlier_snapshots(mismatch, budget)) {
         values_.clear();
     }
 }
@@ -326,7 +326,7 @@ bool Suspects::collect_values(const Mismatch& mismatch) {
     for (const DeltaUpdate& update : mismatch.delta->updates) {
         add_item(mismatch, update);
     }
-    mark_overlong(mismatch);
+    mark_overlong_value(mismatch);
     is_misread_ = mismatch.delta->surplus_ints != 0;
     return true;
 }
@@ -358,7 +358,7 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 
 /// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
 /// last byte to zero. Several such values show a server that always writes this encoding.
-void Suspects::mark_overlong(const Mismatch& mismatch) {
+void Suspects::mark_overlong_value(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.body};
     Suspect* overlong = nullptr;
     std::size_t count = 0;
@@ -376,7 +376,7 @@ void Suspects::mark_overlong(const Mismatch& mismatch) {
     }
 }
 
-bool Suspects::add_before(const Mismatch& mismatch, SearchBudget& budget) {
+bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget) {
     std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
     mismatch.right->for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
         if (tick < tick_) {
@@ -442,8 +442,8 @@ void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dial
     });
 }
 
-void Suspects::add_verified(snapshot::Tick tick, const SnapshotView& right,
-                            const SnapshotView& previous) {
+void Suspects::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& right,
+                                     const SnapshotView& previous) {
     add_to_statistics(previous, right);
     for (DeltaValue& value : values_) {
         const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
@@ -546,7 +546,7 @@ void Suspects::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& ve
     if (tick <= tick_ || values_.empty()) {
         return;
     }
-    add_verified(tick, verified, previous);
+    add_verified_snapshot(tick, verified, previous);
     const auto ranked = rank(types);
     if (is_sure(ranked) || num_after_ == ValueHistory::kMaxPoints) {
         report_value(ranked, types, reporter);
@@ -573,7 +573,7 @@ void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
     const bool is_exact = is_known && doubt_of_first(ranked) < kMaxExactDoubt;
     const std::string field = field_name(types.object(wrong.key.type), wrong.index);
     if (is_known) {
-        finding.item = name_item(types, wrong.key);
+        finding.item = make_finding_item(types, wrong.key);
         finding.field = field;
         finding.value = wrong.got;
         finding.expected = wrong.expected;
@@ -588,7 +588,7 @@ void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
                                   : "any of the candidates explains the difference, or several "
                                     "values are wrong";
     }
-    point_at_int(finding, body_, wrong.int_index);
+    add_int_position(finding, body_, wrong.int_index);
     reporter.report_finding(finding);
 }
 

@@ -90,9 +90,9 @@ class ValueProbability {
     };
 
     [[nodiscard]] Movement estimate_movement() const;
-    void weigh_isolated();
-    void weigh_at_end(std::span<const ValueHistory::Point> side);
-    void weigh_between();
+    void weigh_one_time_item();
+    void weigh_new_or_removed_item(std::span<const ValueHistory::Point> side);
+    void weigh_lasting_item();
 
     ValueHistory history_;
     std::array<LikelyValue, 2> masses_{};
@@ -188,10 +188,10 @@ class Suspects {
 
     [[nodiscard]] bool collect_values(const Mismatch& mismatch);
     void add_item(const Mismatch& mismatch, const snapshot::DeltaUpdate& update);
-    void mark_overlong(const Mismatch& mismatch);
-    [[nodiscard]] bool add_before(const Mismatch& mismatch, SearchBudget& budget);
-    void add_verified(snapshot::Tick tick, const snapshot::SnapshotView& right,
-                      const snapshot::SnapshotView& previous);
+    void mark_overlong_value(const Mismatch& mismatch);
+    [[nodiscard]] bool add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget);
+    void add_verified_snapshot(snapshot::Tick tick, const snapshot::SnapshotView& right,
+                               const snapshot::SnapshotView& previous);
     void add_to_statistics(const snapshot::SnapshotView& from, const snapshot::SnapshotView& to);
     void store_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
 

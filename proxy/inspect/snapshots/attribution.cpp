@@ -75,8 +75,8 @@ record::ByteCount PayloadBits::advance(std::size_t count) {
     return taken;
 }
 
-void Attribution::on_datagram(const record::RecordHeader& head,
-                              std::span<const std::byte> datagram) {
+void ByteAttribution::on_datagram(const record::RecordHeader& head,
+                                  std::span<const std::byte> datagram) {
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
     stage_ = AcceptanceStage::malformed;
@@ -84,18 +84,18 @@ void Attribution::on_datagram(const record::RecordHeader& head,
     in_message_ = false;
 }
 
-void Attribution::on_packet(const wire::Packet& packet) {
+void ByteAttribution::on_packet(const wire::Packet& packet) {
     stage_ = AcceptanceStage::rejected;
     const auto book = [this](std::string_view name, std::uint64_t bytes) {
-        charge(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
+        add_bytes(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
     };
     if (packet.kind == wire::PacketKind::connless) {
         book("connless header", wire::connless_header_size(packet.dialect));
         count_payload_bits(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
-        charge(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-               payload_.advance(payload_.bytes_left()));
+        add_bytes(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
+                  payload_.advance(payload_.bytes_left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -105,59 +105,61 @@ void Attribution::on_packet(const wire::Packet& packet) {
     count_payload_bits(packet);
 }
 
-void Attribution::count_payload_bits(const wire::Packet& packet) {
+void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
     const auto prices = std::span{prices_}.first(packet.payload.size());
     payload_ = PayloadBits{prices};
     const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
         // These bits belong to no byte of the payload: the end symbol, the unused bits of the last
         // byte, and the zero byte that old senders append.
-        charge(ByteGroup::packet, BytePart::whole, "compression end",
-               {1, 0, datagram_size_ * kBitsPerByte - sum});
+        add_bytes(ByteGroup::packet, BytePart::whole, "compression end",
+                  {1, 0, datagram_size_ * kBitsPerByte - sum});
     }
 }
 
-void Attribution::on_control(const wire::Control& control) {
+void ByteAttribution::on_control(const wire::Control& control) {
     using Kind = wire::ControlKind;
     const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
     const std::size_t token =
         control.token && !handshake ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
     const std::string_view name = wire::control_name(control.kind);
-    charge(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
-           payload_.advance(payload_.bytes_left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
+    add_bytes(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
+              payload_.advance(payload_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
 }
 
-void Attribution::on_chunks(const PayloadEnd& chunks) {
+void ByteAttribution::on_chunks(const PayloadEnd& chunks) {
     stage_ = AcceptanceStage::accepted;
     chunks_ = chunks;
 }
 
-void Attribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                           const wire::MessageHeader* head) {
+void ByteAttribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                               const wire::MessageHeader* head) {
     end_message();
     name_message(head, name_);
     if (taken != wire::VitalClass::next) {
-        charge(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
-               BytePart::whole, name_, payload_.advance(chunk.header_size + chunk.payload.size()));
+        add_bytes(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
+                  BytePart::whole, name_,
+                  payload_.advance(chunk.header_size + chunk.payload.size()));
         return;
     }
-    charge(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-           payload_.advance(chunk.header_size));
+    add_bytes(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
+              payload_.advance(chunk.header_size));
     if (head == nullptr) {
-        charge(ByteGroup::message, BytePart::whole, name_, payload_.advance(chunk.payload.size()));
+        add_bytes(ByteGroup::message, BytePart::whole, name_,
+                  payload_.advance(chunk.payload.size()));
         return;
     }
     message_end_ = payload_.offset() + chunk.payload.size();
     in_message_ = true;
-    charge(ByteGroup::message, BytePart::head, name_, payload_.advance(head->header_size));
+    add_bytes(ByteGroup::message, BytePart::head, name_, payload_.advance(head->header_size));
 }
 
-void Attribution::on_fields(std::size_t bytes) {
-    charge(ByteGroup::message, BytePart::fields, name_, payload_.advance(bytes));
+void ByteAttribution::on_fields(std::size_t bytes) {
+    add_bytes(ByteGroup::message, BytePart::fields, name_, payload_.advance(bytes));
 }
 
-void Attribution::on_part(const PartSeen& part) {
+void ByteAttribution::on_part(const ObservedPart& part) {
     on_fields(part.body.data_offset);
     const record::ByteCount data = payload_.advance(part.body.data.size());
     // on_delta() counts the bytes of a complete delta's last part.
@@ -169,12 +171,12 @@ void Attribution::on_part(const PartSeen& part) {
                                                          "snapshot part out of range",
                                                          "snapshot of a stray tick",
                                                          "snapshot of the map before"};
-        charge(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(part.fate)],
-               data);
+        add_bytes(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(part.fate)],
+                  data);
     }
 }
 
-void Attribution::on_delta(const DeltaSeen& delta) {
+void ByteAttribution::on_delta(const ObservedDelta& delta) {
     uncount_incomplete_parts(delta);
     PayloadBits priced{delta_prices_};
     if (delta.fate == DeltaFate::accepted) {
@@ -183,14 +185,14 @@ void Attribution::on_delta(const DeltaSeen& delta) {
         constexpr std::array<std::string_view, 5> kNames{
             "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
             "snapshot with another checksum"};
-        charge(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(delta.fate)],
-               priced.advance(priced.bytes_left()));
+        add_bytes(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(delta.fate)],
+                  priced.advance(priced.bytes_left()));
     }
 }
 
 /// Computes the bits of each byte of a complete delta, and stops counting its earlier parts as
 /// "incomplete".
-void Attribution::uncount_incomplete_parts(const DeltaSeen& delta) {
+void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     const auto body = delta.delta.body;
     delta_prices_.resize(body.size());
     for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
@@ -207,11 +209,12 @@ void Attribution::uncount_incomplete_parts(const DeltaSeen& delta) {
     }
 }
 
-void Attribution::count_items(const DeltaSeen& delta, PayloadBits priced) {
+void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBits priced) {
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        charge(group, part, name, priced.advance(offsets.byte_offset(end_int) - priced.offset()));
+        add_bytes(group, part, name,
+                  priced.advance(offsets.byte_offset(end_int) - priced.offset()));
     };
     std::string room;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -227,36 +230,36 @@ void Attribution::count_items(const DeltaSeen& delta, PayloadBits priced) {
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    charge(ByteGroup::delta, BytePart::whole, "surplus", priced.advance(priced.bytes_left()));
+    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", priced.advance(priced.bytes_left()));
 }
 
-void Attribution::end_message() {
+void ByteAttribution::end_message() {
     if (in_message_) {
-        charge(ByteGroup::message, BytePart::trailing, name_,
-               payload_.advance(message_end_ - payload_.offset()));
+        add_bytes(ByteGroup::message, BytePart::trailing, name_,
+                  payload_.advance(message_end_ - payload_.offset()));
         in_message_ = false;
     }
 }
 
-void Attribution::on_datagram_end() {
+void ByteAttribution::on_datagram_end() {
     end_message();
     switch (stage_) {
     case AcceptanceStage::malformed:
-        charge(ByteGroup::unused, BytePart::whole, "malformed",
-               {1, datagram_size_, datagram_size_ * kBitsPerByte});
+        add_bytes(ByteGroup::unused, BytePart::whole, "malformed",
+                  {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
     case AcceptanceStage::rejected:
-        charge(ByteGroup::unused, BytePart::whole, "rejected",
-               payload_.advance(payload_.bytes_left()));
+        add_bytes(ByteGroup::unused, BytePart::whole, "rejected",
+                  payload_.advance(payload_.bytes_left()));
         return;
     case AcceptanceStage::accepted:
         break;
     }
     const std::size_t token =
         chunks_.with_token ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
-    charge(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
-           payload_.advance(payload_.bytes_left() - token));
-    charge(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
+    add_bytes(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
+              payload_.advance(payload_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
 }
 
 } // namespace tw::inspect

@@ -39,9 +39,9 @@ class PayloadBits {
 ///
 /// Units:   bits on the network. In a compressed packet, a byte takes the bits of its Huffman code.
 ///          The end symbol and the bits after it count as "compression end".
-class Attribution final : public Observer {
+class ByteAttribution final : public Observer {
   public:
-    explicit Attribution(record::ByteLedger& ledger) : ledger_{&ledger} {}
+    explicit ByteAttribution(record::ByteLedger& ledger) : ledger_{&ledger} {}
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override;
@@ -51,19 +51,19 @@ class Attribution final : public Observer {
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                   const wire::MessageHeader* head) override;
     void on_fields(std::size_t bytes) override;
-    void on_part(const PartSeen& part) override;
-    void on_delta(const DeltaSeen& delta) override;
+    void on_part(const ObservedPart& part) override;
+    void on_delta(const ObservedDelta& delta) override;
     void on_datagram_end() override;
 
   private:
     void count_payload_bits(const wire::Packet& packet);
     void end_message();
-    void uncount_incomplete_parts(const DeltaSeen& delta);
-    void count_items(const DeltaSeen& delta, PayloadBits priced);
+    void uncount_incomplete_parts(const ObservedDelta& delta);
+    void count_items(const ObservedDelta& delta, PayloadBits priced);
 
-    void charge(record::ByteGroup group, record::BytePart part, std::string_view name,
-                const record::ByteCount& what) {
-        ledger_->charge(direction_, group, part, name, what);
+    void add_bytes(record::ByteGroup group, record::BytePart part, std::string_view name,
+                   const record::ByteCount& what) {
+        ledger_->add_bytes(direction_, group, part, name, what);
     }
 
     /// How far the current datagram was accepted. on_datagram_end() counts the remaining bytes of

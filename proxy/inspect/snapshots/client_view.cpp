@@ -37,8 +37,8 @@ std::uint64_t SnapshotCadence::usual_interval() const {
     return *most == 0 ? 0 : static_cast<std::uint64_t>(most - steps_.begin());
 }
 
-Arrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t time, bool full) {
-    Arrival arrival;
+SnapshotArrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t time, bool full) {
+    SnapshotArrival arrival;
     arrival.deviation_us = jitter_.on_arrival(tick, time);
     if (newest_ && tick < *newest_) {
         arrival.reordered = true;
@@ -173,7 +173,7 @@ void ClientView::handle_input(const Input& input, const SnapshotCadence& cadence
         return;
     }
     end_acknowledgement_run(input.acked, time, reporter);
-    run_ = AcknowledgementRun::begin(input, time);
+    run_ = RepeatedAcknowledgement::begin(input, time);
 }
 
 void ClientView::on_refused_acknowledged(Tick tick, const SnapshotCadence& cadence,
@@ -202,7 +202,7 @@ void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp tim
         step_ = static_cast<Tick>(step);
     }
     report_known_causes(reporter);
-    if (shown_ && time - shown_->time > overdue_after() &&
+    if (shown_ && time - shown_->time > overdue_delay() &&
         !cadence.is_join_interval(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
@@ -221,7 +221,7 @@ void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp tim
 }
 
 void ClientView::finish(Reporter& reporter) {
-    if (shown_ && last_input_ - shown_->time > overdue_after()) {
+    if (shown_ && last_input_ - shown_->time > overdue_delay()) {
         count_freeze(last_input_ - shown_->time - step_ * kTick, std::nullopt, reporter);
     }
     end_acknowledgement_run(std::nullopt, run_.last, reporter);
@@ -278,8 +278,8 @@ std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_end
     if (!has_ended) {
         return server_->has_answered_since(from + ServerActivity::kSlack)
                    ? std::nullopt
-                   : std::optional{
-                         server_->sessions_heard_since(from - ServerActivity::kRecentlyAnswered)};
+                   : std::optional{server_->count_sessions_answered_since(
+                         from - ServerActivity::kRecentlyAnswered)};
     }
     const ServerActivity::Pause* const pause = server_->find_pause(from, to);
     return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
@@ -317,7 +317,7 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
     }
     report_waiting_stalls(reporter);
     counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
-    held_ = HeldStall{.freeze = freeze, .cause = cause};
+    held_ = PostponedStall{.freeze = freeze, .cause = cause};
     return true;
 }
 
@@ -353,7 +353,7 @@ void ClientView::report_settled_stalls(Reporter& reporter) {
                              reporter);
     }
     if (held_ && !requests_full_ && run_.tick >= held_->freeze.end->tick) {
-        report_held_stall(reporter); // the client acknowledges new snapshots again
+        report_postponed_stall(reporter); // the client acknowledges new snapshots again
     }
 }
 
@@ -371,8 +371,8 @@ void ClientView::settle_pending_stall(bool is_final, Reporter& reporter) {
     report_stall(stall.freeze, *verdict, reporter);
 }
 
-void ClientView::report_held_stall(Reporter& reporter) {
-    const HeldStall held = *std::exchange(held_, std::nullopt);
+void ClientView::report_postponed_stall(Reporter& reporter) {
+    const PostponedStall held = *std::exchange(held_, std::nullopt);
     if (held.freeze.time < kMinStall) {
         return;
     }
@@ -390,7 +390,7 @@ void ClientView::report_waiting_stalls(Reporter& reporter) {
         settle_pending_stall(true, reporter);
     }
     if (held_) {
-        report_held_stall(reporter);
+        report_postponed_stall(reporter);
     }
 }
 
@@ -398,11 +398,11 @@ StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Tim
     const Timestamp step = step_ * kTick;
     // The times are shortened, because chunks that the client received just before the first or
     // just after the last input prove nothing.
-    if (run_.asked || chunks_.acknowledged_any(run_.first + 2 * step, end - 2 * step)) {
+    if (run_.asked || chunks_.was_any_acknowledged(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
     }
-    if (chunks_.left_unacknowledged(run_.first, end - kMinStall / 2, end - step)) {
+    if (chunks_.has_unacknowledged_chunk(run_.first, end - kMinStall / 2, end - step)) {
         return {.cause = StallCause::lost_behind,
                 .detail = "the client did not get other messages of that time, either"};
     }

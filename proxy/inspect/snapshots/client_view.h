@@ -32,7 +32,7 @@ class ArrivalJitter {
 };
 
 /// What the arrival of one snapshot shows about missing and reordered snapshots.
-struct Arrival {
+struct SnapshotArrival {
     /// Number of ticks by which the distance to the previous snapshot exceeds the usual distance.
     std::uint64_t skipped = 0;
     std::uint64_t missed = 0; ///< number of snapshots that were expected in the skipped ticks
@@ -55,7 +55,7 @@ class SnapshotCadence {
     static constexpr snapshot::Tick kRecoveryInterval = 50;
 
     /// Must be called for each complete snapshot that is not a duplicate. `time` is in nanoseconds.
-    [[nodiscard]] Arrival on_arrival(snapshot::Tick tick, std::int64_t time, bool full);
+    [[nodiscard]] SnapshotArrival on_arrival(snapshot::Tick tick, std::int64_t time, bool full);
 
     /// Returns the most frequent distance between two snapshots, in ticks; 0 if not known yet.
     [[nodiscard]] std::uint64_t usual_interval() const;
@@ -139,7 +139,7 @@ class ClientView {
                    Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
-            refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_after()) [[likely]] {
+            refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_delay()) [[likely]] {
             set_shown_snapshot(snapshot, time, reporter);
             return;
         }
@@ -163,7 +163,7 @@ class ClientView {
         }
         if (shown_ && input.acked > run_.tick && input.acked <= shown_->tick && refused_ == 0 &&
             !requests_full_ && run_.last - run_.first < kMinStall) [[likely]] {
-            run_ = AcknowledgementRun::begin(input, time);
+            run_ = RepeatedAcknowledgement::begin(input, time);
             return;
         }
         handle_input(input, cadence, reporter);
@@ -216,7 +216,7 @@ class ClientView {
     };
 
     /// A run of consecutive inputs that acknowledge the same tick.
-    struct AcknowledgementRun {
+    struct RepeatedAcknowledgement {
         snapshot::Tick tick = snapshot::kNoBase;
         record::Timestamp first = 0; ///< arrival of the first input
         record::Timestamp last = 0;  ///< arrival of the last input
@@ -224,7 +224,8 @@ class ClientView {
         snapshot::Tick last_intended = 0;
         bool asked = false; ///< the client requested a full snapshot after the first input
 
-        [[nodiscard]] static AcknowledgementRun begin(const Input& input, record::Timestamp time) {
+        [[nodiscard]] static RepeatedAcknowledgement begin(const Input& input,
+                                                           record::Timestamp time) {
             return {.tick = input.acked,
                     .first = time,
                     .last = time,
@@ -256,7 +257,7 @@ class ClientView {
     };
 
     /// Consecutive freezes that the client caused in the same way. They are reported as one stall.
-    struct HeldStall {
+    struct PostponedStall {
         Freeze freeze;
         StallCause cause = StallCause::unknown;
     };
@@ -277,7 +278,7 @@ class ClientView {
 
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
     /// between snapshots.
-    [[nodiscard]] record::Timestamp overdue_after() const { return step_ * kTick * 3 / 2; }
+    [[nodiscard]] record::Timestamp overdue_delay() const { return step_ * kTick * 3 / 2; }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
     [[nodiscard]] static std::uint64_t count_losses(const Reporter& reporter) {
@@ -323,7 +324,7 @@ class ClientView {
     void settle_pending_stall(bool is_final, Reporter& reporter);
     [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
                                             const ServerActivity::Pause* pause) const;
-    void report_held_stall(Reporter& reporter);
+    void report_postponed_stall(Reporter& reporter);
     /// Reports all stalls that wait for evidence, by the evidence so far.
     void report_waiting_stalls(Reporter& reporter);
     /// Ends the current run of inputs. `next`: the tick that the next inputs acknowledge.
@@ -352,7 +353,7 @@ class ClientView {
     std::uint32_t errors_at_reset_ = 0;   ///< value of `errors_` when the client reset it
     bool requested_after_errors_ = false; ///< the client requested a full snapshot since `shown_`
     bool requests_full_ = false;          ///< the client's newest input requested a full snapshot
-    AcknowledgementRun run_;
+    RepeatedAcknowledgement run_;
     /// A ring buffer of the most recently counted freezes.
     std::array<CountedFreeze, kStoredFreezes> counted_{};
     std::size_t num_counted_ = 0;
@@ -362,7 +363,7 @@ class ClientView {
     InputReceipts inputs_;
     ChunkReceipts chunks_;
     std::optional<PendingStall> pending_;
-    std::optional<HeldStall> held_;
+    std::optional<PostponedStall> held_;
 };
 
 } // namespace tw::inspect

@@ -55,7 +55,7 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
     const SnapshotView before = sample_.view();
     const snapshot::Tick age = record.tick - sample_tick_;
     if (before.empty() || age < 0 || age > 8 * kTrendTicks) {
-        take_sample(record);
+        store_sample_snapshot(record);
         warned_ = {};
         full_ = false;
         return;
@@ -71,26 +71,27 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
         if (limit.limit - limit.value < limit.room) {
             full = true;
             if (!full_) {
-                report_exceeded(limit, record, reporter);
+                report_exceeded_limit(limit, record, reporter);
             }
         } else if (age >= kTrendTicks) {
-            warn_of_limit(limit, record, reporter);
+            warn_of_approaching_limit(limit, record, reporter);
         }
     }
     full_ = full;
     if (age >= 4 * kTrendTicks && !full) {
-        take_sample(record);
+        store_sample_snapshot(record);
     }
 }
 
-void SnapshotLimitCheck::take_sample(const record::SnapshotRecord& record) {
+void SnapshotLimitCheck::store_sample_snapshot(const record::SnapshotRecord& record) {
     sample_tick_ = record.tick;
     snapshot::SnapshotWriter{sample_, record.items.size(), record.items.data().size()}.copy(
         record.items);
 }
 
-void SnapshotLimitCheck::warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
-                                       Reporter& reporter) {
+void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
+                                                   const record::SnapshotRecord& record,
+                                                   Reporter& reporter) {
     const std::int64_t grown = limit.value - limit.before;
     const std::int64_t age = record.tick - sample_tick_;
     if (2 * limit.value < limit.limit || grown <= 0) {
@@ -125,13 +126,14 @@ void SnapshotLimitCheck::warn_of_limit(const Limit& limit, const record::Snapsho
                                   .name = limit.name,
                                   .detail = detail};
     if (most) {
-        finding.item = name_item(*record.types, last_of(record.items, *most));
+        finding.item = make_finding_item(*record.types, last_of(record.items, *most));
     }
     reporter.report_finding(finding);
 }
 
-void SnapshotLimitCheck::report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
-                                         Reporter& reporter) {
+void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
+                                               const record::SnapshotRecord& record,
+                                               Reporter& reporter) {
     constexpr std::size_t kListed = 8;
     std::uint64_t gone = 0;
     std::string list;
@@ -147,7 +149,7 @@ void SnapshotLimitCheck::report_exceeded(const Limit& limit, const record::Snaps
         if (event || record.items.find(key)) {
             continue;
         }
-        const record::FindingItem item = name_item(*record.types, key);
+        const record::FindingItem item = make_finding_item(*record.types, key);
         if (++gone <= kListed) {
             list += (list.empty() ? "gone: " : ", ") + name_of(item) + ' ' + std::to_string(key.id);
         }
@@ -195,7 +197,7 @@ bool check_descriptors(const record::SnapshotRecord& record, std::size_t first_e
             is_complete = false;
             reporter.report_finding_once({.id = record::FindingId::snapshot_missing_descriptor,
                                           .tick = record.tick,
-                                          .item = name_item(*record.types, key)});
+                                          .item = make_finding_item(*record.types, key)});
         }
         at = std::find_if(at, keys.end(),
                           [&](std::uint32_t other) { return other >> 16U != key.type; });
@@ -219,7 +221,7 @@ void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Report
     has_descriptors_ = (has_descriptors_ && has_keys_of_previous(record)) ||
                        check_descriptors(record, first_extended, reporter);
     check_unknown_types(record, record.items.keys().first(first_extended), reporter);
-    check_world(record, reporter);
+    check_character_positions(record, reporter);
 }
 
 void SnapshotChecks::forget_reported_problems() {
@@ -246,7 +248,7 @@ void SnapshotChecks::check_unknown_types(const record::SnapshotRecord& record,
                 unknown_types_.push_back(key.type);
                 reporter.report_finding({.id = record::FindingId::snapshot_unknown_type,
                                          .tick = record.tick,
-                                         .item = name_item(*record.types, key),
+                                         .item = make_finding_item(*record.types, key),
                                          .value = end - at});
             } else {
                 reporter.count_finding(record::FindingId::snapshot_unknown_type);
@@ -286,7 +288,8 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
     near_cap_ = near;
 }
 
-void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotChecks::check_character_positions(const record::SnapshotRecord& record,
+                                               Reporter& reporter) {
     if (record.tile_map == nullptr) {
         return;
     }
@@ -310,8 +313,8 @@ void SnapshotChecks::check_world(const record::SnapshotRecord& record, Reporter&
                                                ? record::FindingId::world_inside_solid
                                                : record::FindingId::world_outside_map,
                                      .tick = record.tick,
-                                     .item = name_item(*record.types, item.key),
-                                     .place = record.tile_map->tiles_at_misplaced(x, y)});
+                                     .item = make_finding_item(*record.types, item.key),
+                                     .place = record.tile_map->tiles_at_misplaced_character(x, y)});
         }
         misplaced_.set(item.key.id, where != record::PositionFault::no);
     }

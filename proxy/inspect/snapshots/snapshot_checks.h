@@ -39,11 +39,11 @@ class SnapshotLimitCheck {
     struct Limit;
 
     void compare_with_limits(const record::SnapshotRecord& record, Reporter& reporter);
-    void take_sample(const record::SnapshotRecord& record);
-    void warn_of_limit(const Limit& limit, const record::SnapshotRecord& record,
-                       Reporter& reporter);
-    void report_exceeded(const Limit& limit, const record::SnapshotRecord& record,
-                         Reporter& reporter);
+    void store_sample_snapshot(const record::SnapshotRecord& record);
+    void warn_of_approaching_limit(const Limit& limit, const record::SnapshotRecord& record,
+                                   Reporter& reporter);
+    void report_exceeded_limit(const Limit& limit, const record::SnapshotRecord& record,
+                               Reporter& reporter);
 
     /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
     snapshot::Snapshot sample_;
@@ -65,7 +65,7 @@ class SnapshotChecks {
 
   private:
     void check_limits(const record::SnapshotRecord& record, Reporter& reporter);
-    void check_world(const record::SnapshotRecord& record, Reporter& reporter);
+    void check_character_positions(const record::SnapshotRecord& record, Reporter& reporter);
     /// `keys`: the keys of the items with numbered types.
     void check_unknown_types(const record::SnapshotRecord& record,
                              std::span<const std::uint32_t> keys, Reporter& reporter);

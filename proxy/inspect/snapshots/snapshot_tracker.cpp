@@ -71,7 +71,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                                  .tick = part.tick,
                                  .offset = 0,
                                  .detail = "negative tick"});
-    } else if (old_map_.belongs_to_previous(part, history_, reporter.head().time)) {
+    } else if (old_map_.belongs_to_previous_map(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
         reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
@@ -79,7 +79,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
     } else if (!empty) {
         fate = add_part(part, reporter);
     }
-    observers_->notify(&Observer::on_part, PartSeen{.body = body, .fate = fate});
+    observers_->notify(&Observer::on_part, ObservedPart{.body = body, .fate = fate});
     if (fate == PartFate::empty || fate == PartFate::stored || fate == PartFate::complete) {
         client_.on_part(part.tick);
     }
@@ -90,11 +90,11 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
         const DeltaFate became = on_delta(delta, reporter, workspace);
         const bool decoded = became != DeltaFate::unknown_base && became != DeltaFate::undecodable;
         observers_->notify(&Observer::on_delta,
-                           DeltaSeen{.delta = delta,
-                                     .last_part = part.part,
-                                     .fate = became,
-                                     .decoded = decoded ? &workspace.delta : nullptr,
-                                     .types = &types_});
+                           ObservedDelta{.delta = delta,
+                                         .last_part = part.part,
+                                         .fate = became,
+                                         .decoded = decoded ? &workspace.delta : nullptr,
+                                         .types = &types_});
     }
 }
 
@@ -128,7 +128,7 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
         return PartFate::repeated;
     }
     const snapshot::PartStatus status = parts_.add(part);
-    report_lost(parts_.lost(), reporter);
+    report_lost_deltas(parts_.lost(), reporter);
     const bool complete = status == snapshot::PartStatus::complete;
     if (status == snapshot::PartStatus::inconsistent ||
         (complete && parts_.assembled().contradicts)) {
@@ -157,7 +157,8 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
     return PartFate::stored;
 }
 
-void SnapshotTracker::count_base(const record::SnapshotRecord& record, Reporter& reporter) {
+void SnapshotTracker::count_full_or_delta(const record::SnapshotRecord& record,
+                                          Reporter& reporter) {
     if (record.delta_tick == snapshot::kNoBase) {
         ++reporter.stats.full;
     } else {
@@ -174,7 +175,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     ++reporter.stats.empty;
     record::SnapshotRecord record{.head = reporter.head(), .tick = tick, .delta_tick = base_tick};
     count_arrival(record, reporter);
-    count_base(record, reporter);
+    count_full_or_delta(record, reporter);
     const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
         diagnosis_.on_empty(base_tick, tick);
@@ -205,7 +206,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .bytes = delta.body.size(),
                                   .parts = delta.num_parts};
     count_arrival(record, reporter);
-    count_base(record, reporter);
+    count_full_or_delta(record, reporter);
     const RebuiltSnapshot& rebuilt = workspace.rebuilt;
     diagnosis_.rebuild_snapshot(delta, history_, workspace.delta, workspace.rebuilt,
                                 {.verified = previous_,
@@ -218,10 +219,10 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
         return fate;
     }
     if (fate == DeltaFate::undecodable) {
-        report_failure(record, decode_finding(rebuilt.error, delta.body, types_), reporter);
+        report_failure(record, decode_error_finding(rebuilt.error, delta.body, types_), reporter);
         return fate;
     }
-    report_warnings(delta, rebuilt.warnings, types_, reporter);
+    report_delta_warnings(delta, rebuilt.warnings, types_, reporter);
     if (workspace.delta.surplus_ints != 0) {
         reporter.report_finding({.id = FindingId::snapshot_surplus_ints,
                                  .tick = delta.tick,
@@ -267,7 +268,7 @@ void SnapshotTracker::reject_snapshot(record::SnapshotRecord& record,
 
 void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
     const bool full = record.delta_tick == snapshot::kNoBase;
-    const Arrival arrival = cadence_.on_arrival(record.tick, record.head.time, full);
+    const SnapshotArrival arrival = cadence_.on_arrival(record.tick, record.head.time, full);
     reporter.stats.ticks_skipped += arrival.skipped;
     reporter.stats.missed += arrival.missed;
     if (arrival.reordered) {
@@ -373,7 +374,7 @@ void SnapshotTracker::restart(Reporter& reporter) {
 
 void SnapshotTracker::forget_snapshots(Reporter& reporter) {
     diagnosis_.finish(types_, reporter);
-    report_lost(parts_.reset(), reporter);
+    report_lost_deltas(parts_.reset(), reporter);
     history_.clear();
     previous_.reset();
     acked_.reset();

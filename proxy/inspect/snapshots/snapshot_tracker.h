@@ -108,9 +108,9 @@ class PreviousMapFilter {
     void stop() { previous_.reset(); }
 
     /// Whether the part belongs to the previous map. `history`: the snapshots of the new map.
-    [[nodiscard]] bool belongs_to_previous(const snapshot::Part& part,
-                                           const snapshot::History& history,
-                                           record::Timestamp now) const {
+    [[nodiscard]] bool belongs_to_previous_map(const snapshot::Part& part,
+                                               const snapshot::History& history,
+                                               record::Timestamp now) const {
         if (!previous_ || now >= previous_->until) {
             return false;
         }
@@ -247,7 +247,7 @@ class SnapshotTracker {
     void save(SessionCheckpoint& checkpoint) const;
 
     /// Whether the checkpoint has a newer snapshot than this tracker, or this tracker has none.
-    [[nodiscard]] bool is_behind(const SessionCheckpoint& checkpoint) const {
+    [[nodiscard]] bool is_older_than(const SessionCheckpoint& checkpoint) const {
         const auto newest = history_.newest();
         return !newest ||
                (!checkpoint.snapshots.empty() && checkpoint.snapshots.back().tick > *newest);
@@ -286,7 +286,7 @@ class SnapshotTracker {
         return previous_ ? history_.find(*previous_) : std::nullopt;
     }
 
-    static void count_base(const record::SnapshotRecord& record, Reporter& reporter);
+    static void count_full_or_delta(const record::SnapshotRecord& record, Reporter& reporter);
     void count_arrival(const record::SnapshotRecord& record, Reporter& reporter);
     /// Handles a verified snapshot that the history contains.
     void accept_snapshot(record::SnapshotRecord& record, Reporter& reporter);

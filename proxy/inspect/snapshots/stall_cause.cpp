@@ -116,13 +116,13 @@ void ChunkReceipts::mark_acknowledged(std::uint16_t ack, Timestamp now) {
     }
 }
 
-bool ChunkReceipts::acknowledged_any(Timestamp from, Timestamp to) const {
+bool ChunkReceipts::was_any_acknowledged(Timestamp from, Timestamp to) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.acked != 0 && chunk.acked < to;
     });
 }
 
-bool ChunkReceipts::left_unacknowledged(Timestamp from, Timestamp to, Timestamp by) const {
+bool ChunkReceipts::has_unacknowledged_chunk(Timestamp from, Timestamp to, Timestamp by) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.sent < to && (chunk.acked == 0 || chunk.acked >= by);
     });

@@ -105,11 +105,11 @@ class ChunkReceipts {
     }
 
     /// Whether the client acknowledged, before `to`, a chunk that the server sent after `from`.
-    [[nodiscard]] bool acknowledged_any(record::Timestamp from, record::Timestamp to) const;
+    [[nodiscard]] bool was_any_acknowledged(record::Timestamp from, record::Timestamp to) const;
     /// Whether the server sent a chunk between `from` and `to` that the client had not acknowledged
     /// at `by`.
-    [[nodiscard]] bool left_unacknowledged(record::Timestamp from, record::Timestamp to,
-                                           record::Timestamp by) const;
+    [[nodiscard]] bool has_unacknowledged_chunk(record::Timestamp from, record::Timestamp to,
+                                                record::Timestamp by) const;
 
   private:
     struct Chunk {

@@ -88,7 +88,7 @@ int main(int argc, char** argv) try {
     app.add_flag("--observe", observe, "take the copies out of the ring and throw them away");
     CLI11_PARSE(app, argc, argv);
     if (own_addresses) {
-        options.client_address = ClientAddress::loopback;
+        options.client_address = ClientAddressMode::loopback;
     }
     options.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
     const sigset_t ends = block_ends();

@@ -143,7 +143,7 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
         const auto totals = comparison.totals();
         CHECK(fmt::format("{} {} {} {}", totals.common, totals.different, totals.only_in[0],
                           totals.only_in[1]) == row.said);
-        CHECK(comparison.are_equal() == (totals.common != 0 && totals.different == 0));
+        CHECK(comparison.are_games_equal() == (totals.common != 0 && totals.different == 0));
     }
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     comparison.on_snapshot(0, 1, 1, of_demo(1));
     comparison.on_snapshot(0, 0, 3, of_demo(1));
     comparison.on_snapshot(0, 1, 3, tees({{3, 5}}));
-    CHECK(comparison.are_equal());
+    CHECK(comparison.are_games_equal());
     CHECK(comparison.demo_only_items() == 2);
     comparison.on_snapshot(0, 0, 5, of_demo(1));
     comparison.on_snapshot(0, 1, 5, of_demo(2));
@@ -320,7 +320,7 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
         comparison.on_snapshot(0, 0, 1, row.a);
         comparison.on_snapshot(0, 1, 1, row.b);
         comparison.finish();
-        CHECK(comparison.are_equal() == row.differ.empty());
+        CHECK(comparison.are_games_equal() == row.differ.empty());
         std::string differ;
         for (const auto& [key, unused] : comparison.difference_counts()) {
             differ += key.first + ' ' + key.second + "; ";

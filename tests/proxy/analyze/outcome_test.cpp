@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using tw::analyze::FailingFindings;
+using tw::analyze::FindingsToFailOn;
 using tw::analyze::Outcome;
 using tw::analyze::OutcomeCheck;
 using tw::record::FindingId;
@@ -13,7 +13,7 @@ TEST_CASE("each word of --fail-on is a check that names the finding that occurre
     totals.findings[static_cast<std::size_t>(FindingId::snapshot_crc_mismatch)] = 3;
     totals.findings[static_cast<std::size_t>(FindingId::packet_too_short)] = 1;
     const auto fail_on =
-        FailingFindings::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
+        FindingsToFailOn::parse({"warning", "error", "world.inside_solid", "packet.too_short"});
     REQUIRE(fail_on);
     const auto checks = fail_on->make_checks(totals, "--fail-on");
     REQUIRE(checks.size() == 4);

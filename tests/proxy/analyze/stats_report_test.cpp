@@ -26,10 +26,10 @@ struct Sample {
         totals.full = 2;
         totals.items.add(10);
         totals.items.add(30);
-        ledger.charge(wire::Direction::s2c, ByteGroup::item, BytePart::fields, "character",
-                      {.count = 4, .bytes = 40, .bits = 200});
-        ledger.charge(wire::Direction::s2c, ByteGroup::packet, BytePart::whole, "header",
-                      {.count = 3, .bytes = 9, .bits = 72});
+        ledger.add_bytes(wire::Direction::s2c, ByteGroup::item, BytePart::fields, "character",
+                         {.count = 4, .bytes = 40, .bits = 200});
+        ledger.add_bytes(wire::Direction::s2c, ByteGroup::packet, BytePart::whole, "header",
+                         {.count = 3, .bytes = 9, .bits = 72});
         report.totals = &totals;
         report.ledger = &ledger;
     }
@@ -91,8 +91,8 @@ class SampleStats {
         totals_.items.add(512);
         totals_.gap_lost = 9;
         totals_.findings[static_cast<std::size_t>(record::FindingId::inspect_gap)] = 1;
-        ledger_.charge(wire::Direction::s2c, record::ByteGroup::item, record::BytePart::fields,
-                       "character", {.count = 3, .bytes = 10, .bits = 71});
+        ledger_.add_bytes(wire::Direction::s2c, record::ByteGroup::item, record::BytePart::fields,
+                          "character", {.count = 3, .bytes = 10, .bits = 71});
     }
 
     [[nodiscard]] analyze::StatsReport report() const {

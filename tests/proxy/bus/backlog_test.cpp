@@ -49,7 +49,7 @@ void leave_lines(const FilledFolder& where, std::uint64_t to,
 }
 
 std::unique_ptr<Backlog> take_over(SpoolFolder& folder, const std::string& own = "") {
-    auto left = Backlog::take_over_next(folder, own, kStream);
+    auto left = Backlog::take_over_other_spool(folder, own, kStream);
     REQUIRE(left != nullptr);
     return left;
 }
@@ -148,17 +148,17 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
         const auto left = take_over(folder, own.run_id());
         CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
-        CHECK(left->last_settled() == 100);
+        CHECK(left->last_settled_line() == 100);
         CHECK(left->settled_sequence() == 4711);
         CHECK(left->last_line() == 300);
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Backlog::take_over_next(folder, own.run_id(), kStream) ==
+        CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kStream) ==
               nullptr); // it has an owner now
         left->settle_lines(300, 5000);
     }
-    CHECK(Backlog::take_over_next(folder, own.run_id(), kStream) == nullptr);
+    CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kStream) == nullptr);
     CHECK(total_bytes(folder) == 0);
 }
 
@@ -174,23 +174,23 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
         CHECK(spool.waiting_lines() == 3000 - folder.dropped_lines() - 100);
     }
     SpoolFolder folder{sequence.path(), 4 * kLimit};
-    const std::uint64_t left = folder.leftovers("", kStream).lines;
+    const std::uint64_t left = folder.count_unpublished("", kStream).lines;
     CHECK(left > 500);
-    CHECK(folder.leftovers("", kStream).lines == left);
+    CHECK(folder.count_unpublished("", kStream).lines == left);
     Backlog spool{folder, make_run_id(), "two", kStream};
     append(spool, 1, 7);
     CHECK(spool.waiting_lines() == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{sequence.path(), kLimit};
-    CHECK(again.leftovers("", "another").lines == 0); // all lines are for the first stream
+    CHECK(again.count_unpublished("", "another").lines == 0); // all lines are for the first stream
 }
 
 TEST_CASE("lines for another stream stay where they are") {
     const FilledFolder sequence;
     leave_lines(sequence, 3);
     SpoolFolder folder{sequence.path(), kLimit};
-    folder.report_unpublished("another");
-    CHECK(Backlog::take_over_next(folder, "", "another") == nullptr);
+    folder.report_unpublished_files("another");
+    CHECK(Backlog::take_over_other_spool(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
     const auto left = take_over(folder);
     CHECK(left->last_line() == 3);
@@ -237,7 +237,7 @@ TEST_CASE("the spool of a running process is not taken over") {
     append(alive, 1, 10);
     SpoolFolder other{sequence.path(), kLimit};
     CHECK(total_bytes(other) == 0);
-    CHECK(Backlog::take_over_next(other, "", kStream) == nullptr);
+    CHECK(Backlog::take_over_other_spool(other, "", kStream) == nullptr);
     CHECK(read_all(alive, 1).count == 10);
 }
 
@@ -261,9 +261,9 @@ TEST_CASE("an invalid state file stays where it is, and its lines are not publis
     std::ofstream{sequence.path() / "notes.txt"} << "of somebody";
     std::ofstream{sequence.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
     SpoolFolder folder{sequence.path(), kLimit};
-    folder.report_unpublished(kStream);
+    folder.report_unpublished_files(kStream);
     CHECK(total_bytes(folder) == 25); // the folder may drop it
-    CHECK(Backlog::take_over_next(folder, "", kStream) == nullptr);
+    CHECK(Backlog::take_over_other_spool(folder, "", kStream) == nullptr);
     CHECK(sequence.files().size() == 4);
 }
 
@@ -321,12 +321,12 @@ TEST_CASE("lines of an ended run that are being published are not dropped") {
         append(spool, 1, 800);
         CHECK(read_all(*left, 1).count == 500);
         CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
-        CHECK(spool.last_dropped() == folder.dropped_lines());
+        CHECK(spool.last_dropped_line() == folder.dropped_lines());
         CHECK(total_bytes(folder) <= kLimit);
     }
-    const std::uint64_t before = spool.last_dropped();
+    const std::uint64_t before = spool.last_dropped_line();
     append(spool, 801, 900);
-    CHECK(spool.last_dropped() == before); // the other run's lines are older
+    CHECK(spool.last_dropped_line() == before); // the other run's lines are older
     CHECK(folder.dropped_lines() > before);
     CHECK(folder.missing_lines() == 0);
 }
@@ -472,7 +472,7 @@ TEST_CASE("settled lines in memory are removed in whole blocks") {
     CHECK(text_of(backlog, 3).starts_with("3 "));
     backlog.settle_lines(3, 9);
     CHECK(backlog.waiting_bytes() == 0);
-    CHECK(backlog.last_settled() == 3);
+    CHECK(backlog.last_settled_line() == 3);
     append(backlog, 4, 4);
     CHECK(text_of(backlog, 4).starts_with("4 "));
 }

@@ -8,24 +8,24 @@ using namespace tw::bus;
 
 TEST_CASE(
     "a slow connection gets smaller requests, a fast one larger ones, and a long message arrives") {
-    FetchSize size;
-    CHECK(size.request_bytes() == FetchSize::kMost);
+    AdaptiveFetchSize size;
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
     size.adapt_size(100, false); // the stream had no more data
-    CHECK(size.request_bytes() == FetchSize::kMost);
-    size.adapt_size(FetchSize::kMost / 4, true);
-    CHECK(size.request_bytes() == FetchSize::kMost / 2);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
+    size.adapt_size(AdaptiveFetchSize::kMost / 4, true);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost / 2);
     for (int i = 0; i < 20; ++i) {
         size.adapt_size(1, true);
     }
-    CHECK(size.request_bytes() == FetchSize::kLeast);
-    size.request_single_message();
-    CHECK(size.request_bytes() == FetchSize::kSingleMessageBytes);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kLeast);
+    size.limit_to_single_message();
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kSingleMessageBytes);
     CHECK(size.message_count(1000) == 1);
-    size.adapt_size(FetchSize::kMost, true);
+    size.adapt_size(AdaptiveFetchSize::kMost, true);
     CHECK(size.message_count(1000) == 1000);
-    size.request_single_message();
-    size.adapt_size(FetchSize::kMost, false);
-    CHECK(size.request_bytes() == FetchSize::kMost);
+    size.limit_to_single_message();
+    size.adapt_size(AdaptiveFetchSize::kMost, false);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
 }
 
 TEST_CASE("a batch's name contains its stream and consumer") {

@@ -111,17 +111,17 @@ TEST_CASE("a message id contains run and line; ids of other runs are rejected") 
                         {"", 0}};
     for (const Row& row : rows) {
         CAPTURE(row.id);
-        CHECK(line_of_id(row.id, "run") == row.line);
+        CHECK(line_of_message_id(row.id, "run") == row.line);
     }
 }
 
 TEST_CASE("a message id contains the run if twscope made the id") {
     const std::string run = make_run_id();
-    CHECK(run_of_id(message_id(run, 7)) == run);
+    CHECK(run_of_message_id(message_id(run, 7)) == run);
     for (const std::string& id :
          {std::string{}, run, run + ':', run + ":0", run + ":x", run + "0:7", run.substr(1) + ":7",
           std::string{"run:7"}, std::string(1000, 'x')}) {
         CAPTURE(id);
-        CHECK(run_of_id(id).empty());
+        CHECK(run_of_message_id(id).empty());
     }
 }

@@ -25,13 +25,13 @@ TEST_CASE("lines are settled in order even if they are acknowledged out of order
     }
     CHECK(window.lines_in_flight() == 3);
     CHECK(window.acknowledge_line(2, 102));
-    CHECK(window.last_settled() == 0);
+    CHECK(window.last_settled_line() == 0);
     CHECK(window.settled_sequence() == 100);
     CHECK(window.acknowledge_line(1, 101));
-    CHECK(window.last_settled() == 2);
+    CHECK(window.last_settled_line() == 2);
     CHECK(window.settled_sequence() == 102);
     CHECK(window.acknowledge_line(3, 103));
-    CHECK(window.last_settled() == 3);
+    CHECK(window.last_settled_line() == 3);
     CHECK(window.lines_in_flight() == 0);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("an acknowledgement of a line that is not in flight is ignored") {
     }
     CHECK(window.acknowledge_line(11, 5));
     CHECK_FALSE(window.acknowledge_line(11, 6));
-    CHECK(window.last_settled() == 11);
+    CHECK(window.last_settled_line() == 11);
 }
 
 TEST_CASE("at most one window of lines is in flight") {
@@ -65,10 +65,10 @@ TEST_CASE("at most one window of lines is in flight") {
 TEST_CASE("skipped lines need no acknowledgement") {
     auto window = window_after(4, 50);
     window.skip_line(61); // line 5
-    CHECK(window.last_settled() == 5);
+    CHECK(window.last_settled_line() == 5);
     CHECK(window.settled_sequence() == 61);
     window.skip_line(0); // line 6 is lost
-    CHECK(window.last_settled() == 6);
+    CHECK(window.last_settled_line() == 6);
     CHECK(window.settled_sequence() == 61);
 }
 
@@ -80,17 +80,17 @@ TEST_CASE("all unsettled lines of the stream are above the window's sequence num
     window.skip_line(102);   // line 9 was
     CHECK(window.settled_sequence() == 100);
     CHECK(window.acknowledge_line(6, 110));
-    CHECK(window.last_settled() == 7);
+    CHECK(window.last_settled_line() == 7);
     CHECK(window.settled_sequence() == 101); // not 110, because line 9 is below it
     CHECK(window.acknowledge_line(8, 111));
-    CHECK(window.last_settled() == 9);
+    CHECK(window.last_settled_line() == 9);
 }
 
 TEST_CASE("lines lost before they were sent are skipped") {
     auto window = window_after(5, 100);
     window.skip_lines_before(5'000'000'000);
     CHECK(window.next_line() == 5'000'000'000);
-    CHECK(window.last_settled() == 4'999'999'999);
+    CHECK(window.last_settled_line() == 4'999'999'999);
     CHECK(window.settled_sequence() == 100);
     window.mark_line_sent();
     CHECK(window.acknowledge_line(5'000'000'000, 101));

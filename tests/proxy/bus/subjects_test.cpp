@@ -82,8 +82,8 @@ TEST_CASE("with several servers, a line's subject has the server name in the lin
                         {"nothing", "", "fleet"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(subject_server(many, row.line) == row.server);
-        CHECK(subject_server("own", row.line) == "own");
+        CHECK(subject_server_of_line(many, row.line) == row.server);
+        CHECK(subject_server_of_line("own", row.line) == "own");
     }
 }
 

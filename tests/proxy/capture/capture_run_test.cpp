@@ -70,7 +70,7 @@ Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
 }
 
 std::string records_of(const std::vector<std::string>& files,
-                       const capture::ServerGuess& servers = {}) {
+                       const capture::ServerDetector& servers = {}) {
     test::NoMaps maps;
     sink::TextOutput records;
     sink::JsonLines json{{}, records};
@@ -83,7 +83,7 @@ std::string records_of(const std::vector<std::string>& files,
     return records.text;
 }
 
-std::string records_of(const Bytes& file, const capture::ServerGuess& servers = {}) {
+std::string records_of(const Bytes& file, const capture::ServerDetector& servers = {}) {
     const test::TemporaryFile written{file};
     return records_of({written.path()}, servers);
 }
@@ -176,7 +176,7 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     const Traffic game = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
     const std::uint16_t server = game.front().destination_port;
     const Traffic several = on_several_servers(game, server, 6);
-    capture::ServerGuess asked_for;
+    capture::ServerDetector asked_for;
     asked_for.add_server(server, std::nullopt);
     for (const Bytes& head : {sink::CaptureBlocks::head(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);

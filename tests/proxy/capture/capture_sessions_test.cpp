@@ -13,8 +13,8 @@
 using namespace tw;
 using namespace tw::capture;
 using boost::asio::ip::make_address;
-using Side = ServerGuess::Side;
-using TrafficSelection = ServerGuess::TrafficSelection;
+using Side = ServerDetector::Side;
+using TrafficSelection = ServerDetector::TrafficSelection;
 
 namespace {
 
@@ -105,8 +105,8 @@ struct Bench {
     SessionLog log;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.messages = false}, maps, log, numbers};
-    InspectedSessions inspected;
-    ServerGuess guess;
+    InspectorSessionReceiver inspected;
+    ServerDetector guess;
     CaptureSessions sessions;
 };
 
@@ -143,7 +143,7 @@ TEST_CASE("the server is recognised by its traffic, then by its port") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        ServerGuess guess;
+        ServerDetector guess;
         CHECK(guess.find_server_side({.time = 0,
                                       .source = row.source,
                                       .destination = row.destination,
@@ -174,7 +174,7 @@ TEST_CASE("traffic of other programs opens no session, even on the ports of game
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const auto side_of = [&row](TrafficSelection taken) {
-            ServerGuess guess;
+            ServerDetector guess;
             guess.select_traffic(taken);
             return guess.find_server_side(
                 {.source = kAnn, .destination = row.destination, .payload = row.payload});
@@ -186,7 +186,7 @@ TEST_CASE("traffic of other programs opens no session, even on the ports of game
 }
 
 TEST_CASE("a recognised server stays one") {
-    ServerGuess guess;
+    ServerDetector guess;
     const CaptureEndpoint high = at("192.0.2.1", 60000);
     const Bytes asked = connect();
     CHECK(guess.find_server_side({.source = kAnn, .destination = high, .payload = asked}) ==
@@ -215,7 +215,7 @@ TEST_CASE("if a server is given, only its traffic counts") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.port);
-        ServerGuess guess;
+        ServerDetector guess;
         guess.add_server(row.port,
                          row.address ? std::optional{make_address(*row.address)} : std::nullopt);
         CHECK(guess.find_server_side(

@@ -400,9 +400,9 @@ TEST_CASE("demos are read in their order among captures, each as one session") {
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, log, numbers};
     capture::CaptureRun run{{first.path(), capture.path(), second.path()}, {}};
-    CHECK_FALSE(run.damaged());
+    CHECK_FALSE(run.is_damaged());
     run.read(inspector);
-    CHECK(run.damaged());
+    CHECK(run.is_damaged());
     CHECK(inspector.num_sessions_opened() == 2);
     CHECK(log.lines({"snapshot"}).size() == 4);
     CHECK(run.last() - run.first() == 4 * 20'000'000LL); // the damaged demo has one more tick

@@ -72,7 +72,7 @@ void read(const std::string& path, record::RecordSink& sink) {
     inspect::Inspector inspector{{}, maps, sink, numbers};
     capture::CaptureRun run{{path}, {}};
     run.read(inspector);
-    CHECK_FALSE(run.damaged());
+    CHECK_FALSE(run.is_damaged());
 }
 
 } // namespace
@@ -86,14 +86,14 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             CAPTURE(version);
             const test::FilledFolder folder;
             Films shown{version == 4};
-            sink::FileQueue files{sink::FileQueue::WhenFull::wait};
+            sink::FileQueue files{sink::FileQueue::FullQueuePolicy::wait};
             sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             test::BothSinks both{shown, demos};
             read(test::test_data("golden/" + name + ".pcap"), both);
             demos.finish();
             files.finish();
             CHECK(files.lost() == 0);
-            CHECK(demos.losses().unwritten() + demos.losses().late == 0);
+            CHECK(demos.losses().num_unwritten() + demos.losses().late == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {
                 Films film{false};

@@ -84,7 +84,7 @@ TEST_CASE("one URL contains the servers of a bus and the stream") {
     for (const Row& row : rows) {
         CAPTURE(row.url);
         const BusAccessFlags flags{.url = row.url};
-        CHECK(flags.on());
+        CHECK(flags.is_enabled());
         CHECK(flags.access().urls == row.urls);
         CHECK(flags.stream() == row.stream);
     }

@@ -47,8 +47,8 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
                       fmt::format("twscope-collect-{}.jsonl", ::getpid());
     std::filesystem::remove(path);
     {
-        LineChecks checks{{}};
-        BatchOutput output{path.string(), std::nullopt, checks};
+        RecordLineChecks checks{{}};
+        CollectedRecordOutput output{path.string(), std::nullopt, checks};
         std::vector<bus::CollectedRecord> records;
         for (const std::string& text :
              {line("map", ""), std::string{}, std::string{"hello"},
@@ -74,11 +74,11 @@ TEST_CASE("an unconfirmed batch is kept, also without files") {
 
     for (const Row& row : {Row{"nothing is written", ""}, Row{"a pipe", "/dev/null"}}) {
         CAPTURE(row.name);
-        LineChecks checks{{}};
-        BatchOutput output{std::string{row.output}, std::nullopt, checks};
+        RecordLineChecks checks{{}};
+        CollectedRecordOutput output{std::string{row.output}, std::nullopt, checks};
         CHECK(output.unconfirmed_batch().empty());
         const auto counted = [&checks] {
-            const auto fails = analyze::FailingFindings::parse({"snapshot.crc_mismatch"});
+            const auto fails = analyze::FindingsToFailOn::parse({"snapshot.crc_mismatch"});
             REQUIRE(fails);
             return !checks.outcome(*fails, 1).checks.at(0).passed;
         };
@@ -128,13 +128,13 @@ TEST_CASE("expectations apply to written records as to records") {
 }
 
 TEST_CASE("findings of written records are counted, also those that the limit left out") {
-    LineChecks checks{{}};
+    RecordLineChecks checks{{}};
     checks.check_line(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     checks.check_line(
         line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
     checks.check_line(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
     checks.check_line("no record");
-    const auto fails = analyze::FailingFindings::parse({"snapshot.crc_mismatch", "map.not_found"});
+    const auto fails = analyze::FindingsToFailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
     REQUIRE(fails);
     const auto outcome = checks.outcome(*fails, 1);
     REQUIRE(outcome.checks.size() == 2);

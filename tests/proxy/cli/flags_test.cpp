@@ -32,7 +32,7 @@ struct Sample {
                 }
             },
             "WHICH", "");
-        command.add("--flight", &flight, "LIMITS DIR", "").take_one_or_two();
+        command.add("--flight", &flight, "LIMITS DIR", "").take_one_or_two_values();
         command.add_number("--threads", &threads, 1, 64, "");
         command.add_number("--tick", &tick, -1, std::int64_t{1} << 40U, "");
         command.add_time("--duration", seconds, 0.1, 100, "");

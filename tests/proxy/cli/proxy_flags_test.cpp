@@ -14,7 +14,7 @@ namespace {
 using namespace tw;
 using namespace tw::cli;
 using boost::asio::ip::make_address;
-using relay::ClientAddress;
+using relay::ClientAddressMode;
 using Udp = boost::asio::ip::udp;
 
 /// Returns the relay's options for these arguments.
@@ -27,13 +27,14 @@ relay::Options options_of(std::vector<std::string> arguments) {
 }
 
 TEST_CASE("flags about the relay become its options") {
-    CHECK(options_of({}).client_address == ClientAddress::automatic);
-    CHECK_FALSE(options_of({}).impairment.active());
+    CHECK(options_of({}).client_address == ClientAddressMode::automatic);
+    CHECK_FALSE(options_of({}).impairment.is_active());
     CHECK(options_of({}).impairment.seed == 1);
-    CHECK(options_of({"--client-address", "shared"}).client_address == ClientAddress::shared);
-    CHECK(options_of({"--client-address", "loopback"}).client_address == ClientAddress::loopback);
+    CHECK(options_of({"--client-address", "shared"}).client_address == ClientAddressMode::shared);
+    CHECK(options_of({"--client-address", "loopback"}).client_address ==
+          ClientAddressMode::loopback);
     CHECK(options_of({"--client-address", "transparent"}).client_address ==
-          ClientAddress::transparent);
+          ClientAddressMode::transparent);
     CHECK_THROWS_AS(options_of({"--client-address", "own"}), UsageError);
 
     const auto twice = options_of(
@@ -98,23 +99,26 @@ TEST_CASE("times are seconds, or have a unit") {
 
 TEST_CASE("the start-up line says which client addresses the server sees, and why") {
     struct Row {
-        ClientAddress wanted;
-        ClientAddress chosen;
+        ClientAddressMode wanted;
+        ClientAddressMode chosen;
         std::string_view says;
         std::string_view why;
     };
 
     const Row rows[] = {
-        {ClientAddress::automatic, ClientAddress::loopback, "its own 127.x.y.z",
+        {ClientAddressMode::automatic, ClientAddressMode::loopback, "its own 127.x.y.z",
          "it is on loopback"},
-        {ClientAddress::automatic, ClientAddress::shared, "the proxy's address",
+        {ClientAddressMode::automatic, ClientAddressMode::shared, "the proxy's address",
          "--insecure-shared"},
-        {ClientAddress::shared, ClientAddress::shared, "the proxy's address", "--client-address"},
-        {ClientAddress::loopback, ClientAddress::loopback, "its own 127.x.y.z", "--client-address"},
-        {ClientAddress::transparent, ClientAddress::transparent, "real address", "--print-routes"},
+        {ClientAddressMode::shared, ClientAddressMode::shared, "the proxy's address",
+         "--client-address"},
+        {ClientAddressMode::loopback, ClientAddressMode::loopback, "its own 127.x.y.z",
+         "--client-address"},
+        {ClientAddressMode::transparent, ClientAddressMode::transparent, "real address",
+         "--print-routes"},
     };
     for (const Row& row : rows) {
-        const std::string line = describe_client_address(row.wanted, row.chosen);
+        const std::string line = describe_client_address_mode(row.wanted, row.chosen);
         CAPTURE(line);
         CHECK(line.find(row.says) != std::string::npos);
         CHECK(line.find(row.why) != std::string::npos);

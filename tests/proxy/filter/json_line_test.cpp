@@ -15,7 +15,7 @@ class All final : public ValueVisitor {
   public:
     std::string text;
 
-    bool take(const Value& value) override {
+    bool receive_value(const Value& value) override {
         text += text.empty() ? "" : "|";
         if (const auto* const integer = std::get_if<std::int64_t>(&value.number);
             integer != nullptr && !value.word) {
@@ -162,7 +162,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
     for (int round = 0; round < 2; ++round) {
         All all;
         int items = 0;
-        line.each_item([&](JsonObject& item) {
+        line.for_each_item([&](JsonObject& item) {
             ++items;
             for (const char* const key : {"b", "none", "a", "b"}) {
                 item.visit(key, all);
@@ -182,11 +182,11 @@ TEST_CASE("keys of the record can be read between those of its items") {
     CHECK(line.object().has_member("items"));
     CHECK_FALSE(line.object().visit_finding_count("x.y", counts));
     int none = 0;
-    line.each_item([&](JsonObject&) { return ++none != 0; });
+    line.for_each_item([&](JsonObject&) { return ++none != 0; });
     CHECK(none == 0);
     line.set_line(R"({"items":[{"a":1},{"a":2 "b"},{"a":3}]})");
     All before;
-    line.each_item([&](JsonObject& item) {
+    line.for_each_item([&](JsonObject& item) {
         item.visit("a", before);
         item.visit("b", before);
         return false;
@@ -202,7 +202,7 @@ TEST_CASE("lines are as long as the memory allows, and a short one may follow") 
     text += R"({"a":2}],"b":3})";
     JsonLine line{text};
     std::size_t items = 0;
-    line.each_item([&](JsonObject&) { return ++items == 0; });
+    line.for_each_item([&](JsonObject&) { return ++items == 0; });
     CHECK(items == (text.size() - 14) / 8);
     CHECK(line.object().find_count("b") == 3);
     line.set_line(R"({"b":4})");

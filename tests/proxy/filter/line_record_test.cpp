@@ -305,7 +305,7 @@ TEST_CASE("rows of an item match exactly when any(items: ...) does") {
                 }
                 bool any = false;
                 JsonLine json{line};
-                json.each_item([&](JsonObject& item) {
+                json.for_each_item([&](JsonObject& item) {
                     any = row->matches_row(json, item) || any;
                     return false;
                 });

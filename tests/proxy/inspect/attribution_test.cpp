@@ -40,7 +40,7 @@ class VerifiedBytes final : public record::RecordSink {
 /// ledger: what is booked as items has to come to the same.
 class VerifiedBits final : public inspect::Observer {
   public:
-    void on_delta(const inspect::DeltaSeen& delta) override {
+    void on_delta(const inspect::ObservedDelta& delta) override {
         if (delta.fate != inspect::DeltaFate::accepted) {
             return;
         }
@@ -112,7 +112,7 @@ class Run {
     VerifiedBytes sink_;
     VerifiedBits verified_bits_;
     record::ByteLedger ledger_;
-    inspect::Attribution attribution_{ledger_};
+    inspect::ByteAttribution attribution_{ledger_};
     inspect::Observers observers_;
     std::atomic<std::uint32_t> numbers_{0};
     inspect::Inspector inspector_{
@@ -456,8 +456,8 @@ TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
     record::ByteLedger ledger;
     constexpr std::size_t kMany = 2 * record::ByteLedger::kMaxRows;
     for (std::size_t i = 0; i < kMany; ++i) {
-        ledger.charge(wire::Direction::c2s, ByteGroup::message, BytePart::fields,
-                      "game " + std::to_string(i), {1, 2, 16});
+        ledger.add_bytes(wire::Direction::c2s, ByteGroup::message, BytePart::fields,
+                         "game " + std::to_string(i), {1, 2, 16});
     }
     CHECK(ledger.rows(wire::Direction::c2s).size() == record::ByteLedger::kMaxRows + 1);
     CHECK(ledger.total(wire::Direction::c2s) == record::ByteCount{kMany, 2 * kMany, 16 * kMany});

@@ -382,7 +382,7 @@ Totals feed(const std::vector<Sent>& snapshots) {
     SnapshotCadence cadence;
     Totals totals;
     for (const Sent& sent : snapshots) {
-        const Arrival arrival =
+        const SnapshotArrival arrival =
             cadence.on_arrival(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
         totals.skipped += arrival.skipped;
         totals.missed += arrival.missed;

@@ -104,7 +104,7 @@ TEST_CASE("what another observer knew is charged with the datagram that takes it
 
 TEST_CASE("a charged value counts as long as anybody has it") {
     MemoryBudget memory{1000};
-    auto value = inspect::make_charged(&memory, std::vector<int>(10), 900);
+    auto value = inspect::make_shared_in_budget(&memory, std::vector<int>(10), 900);
     CHECK(memory.used() == 900);
     CHECK(memory.is_nearly_full());
     CHECK_FALSE(memory.is_exceeded());
@@ -114,5 +114,5 @@ TEST_CASE("a charged value counts as long as anybody has it") {
     CHECK(other->size() == 10);
     other.reset();
     CHECK(memory.used() == 0);
-    CHECK(inspect::make_charged(nullptr, 7, 900).use_count() == 1);
+    CHECK(inspect::make_shared_in_budget(nullptr, 7, 900).use_count() == 1);
 }

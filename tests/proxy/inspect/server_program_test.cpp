@@ -149,7 +149,7 @@ const Step kConnect{kC2s, ControlKind::connect, kServer, kClient};
 const Step kToOther{kC2s, ControlKind::connect, kOther, kClient};
 const Step kAccept{kS2c, ControlKind::accept, kClient};
 
-SevenChange feed(SevenHandshake& handshake, const Step& step) {
+SevenConnectionChange feed(SevenHandshake& handshake, const Step& step) {
     const auto datagram =
         wire::encode_control({.kind = step.kind, .token = step.own, .seven_token = step.to});
     wire::PacketScratch scratch;
@@ -218,10 +218,10 @@ TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
         SevenHandshake handshake;
         int established = 0;
         for (const Step& step : row.steps) {
-            established += feed(handshake, step) == SevenChange::established ? 1 : 0;
+            established += feed(handshake, step) == SevenConnectionChange::established ? 1 : 0;
         }
         CHECK(established == row.established);
-        CHECK(handshake.accepted_by_ddnet() == row.ddnet);
+        CHECK(handshake.is_accepted_by_ddnet() == row.ddnet);
         if (established != 0) {
             CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
             CHECK(handshake.token_fits(kS2c, packet_to(kClient)));
@@ -234,19 +234,21 @@ TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
 TEST_CASE("a client that comes again is known by its CONNECT, where its TOKEN passed unseen") {
     SevenHandshake handshake;
     for (const Step& step : {kAsk, kAnswer, kConnect}) {
-        REQUIRE(feed(handshake, step) == SevenChange::none);
+        REQUIRE(feed(handshake, step) == SevenConnectionChange::none);
     }
-    REQUIRE(feed(handshake, kAccept) == SevenChange::established);
-    CHECK(feed(handshake, {kC2s, ControlKind::connect, kServer, kOther}) == SevenChange::none);
-    CHECK(feed(handshake, {kS2c, ControlKind::accept, kOther}) == SevenChange::established);
+    REQUIRE(feed(handshake, kAccept) == SevenConnectionChange::established);
+    CHECK(feed(handshake, {kC2s, ControlKind::connect, kServer, kOther}) ==
+          SevenConnectionChange::none);
+    CHECK(feed(handshake, {kS2c, ControlKind::accept, kOther}) ==
+          SevenConnectionChange::established);
     CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
 }
 
 TEST_CASE("two packets that agree are a connection joined midway, its other token is learned") {
     SevenHandshake handshake;
-    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenChange::none);
-    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenChange::none);
-    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenChange::midway);
+    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenConnectionChange::none);
+    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenConnectionChange::none);
+    CHECK(handshake.on_seven_packet(kS2c, kOther) == SevenConnectionChange::midway);
     CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
     CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kOther)));
@@ -259,18 +261,18 @@ TEST_CASE("the same handshake begins another connection when the one before has 
     }
     static_cast<void>(feed(handshake, kConnect));
     handshake.end_handshake();
-    CHECK(feed(handshake, kAccept) == SevenChange::established);
+    CHECK(feed(handshake, kAccept) == SevenConnectionChange::established);
 }
 
 TEST_CASE("what only a client says is no connection, unless no server can be heard") {
     SevenHandshake handshake;
-    CHECK(handshake.on_seven_packet(kC2s, kServer) == SevenChange::none);
-    CHECK(handshake.infer_from_client() == SevenChange::none);
+    CHECK(handshake.on_seven_packet(kC2s, kServer) == SevenConnectionChange::none);
+    CHECK(handshake.infer_from_client() == SevenConnectionChange::none);
     for (int i = 0; i < 300; ++i) {
-        REQUIRE(handshake.on_seven_packet(kC2s, kServer) == SevenChange::none);
+        REQUIRE(handshake.on_seven_packet(kC2s, kServer) == SevenConnectionChange::none);
     }
-    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenChange::none);
-    CHECK(handshake.infer_from_client() == SevenChange::midway);
+    CHECK(handshake.on_seven_packet(kS2c, kClient) == SevenConnectionChange::none);
+    CHECK(handshake.infer_from_client() == SevenConnectionChange::midway);
 }
 
 TEST_CASE("strangers replace a connection when both sides agree on them, not before") {
@@ -280,27 +282,27 @@ TEST_CASE("strangers replace a connection when both sides agree on them, not bef
     }
     constexpr Token kNewClient{9, 9, 9, 9};
     for (int i = 0; i < 100; ++i) { // a client alone can say what it likes
-        CHECK(handshake.on_foreign_token(kC2s, kOther) == SevenChange::none);
+        CHECK(handshake.on_foreign_token(kC2s, kOther) == SevenConnectionChange::none);
     }
-    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenChange::none);
+    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenConnectionChange::none);
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
-    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenChange::midway);
+    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == SevenConnectionChange::midway);
     CHECK(handshake.token_fits(kC2s, packet_to(kOther)));
     CHECK(handshake.token_fits(kS2c, packet_to(kNewClient)));
 }
 
 TEST_CASE("a CLOSE before there is a connection has to be about the attempt") {
     SevenHandshake handshake;
-    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kClient)));
-    CHECK(handshake.ends_attempt(kC2s, packet_to(wire::kTokenUnknown)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
+    CHECK(handshake.ends_handshake_attempt(kC2s, packet_to(wire::kTokenUnknown)));
     static_cast<void>(feed(handshake, kAsk));
     static_cast<void>(feed(handshake, kAnswer));
-    CHECK(handshake.ends_attempt(kS2c, packet_to(kClient)));
-    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kOther)));
-    CHECK(handshake.ends_attempt(kC2s, packet_to(kServer)));
-    CHECK_FALSE(handshake.ends_attempt(kC2s, packet_to(kOther)));
+    CHECK(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kOther)));
+    CHECK(handshake.ends_handshake_attempt(kC2s, packet_to(kServer)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kC2s, packet_to(kOther)));
     handshake.reset();
-    CHECK_FALSE(handshake.ends_attempt(kS2c, packet_to(kClient)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
 }
 
 } // namespace tw::inspect

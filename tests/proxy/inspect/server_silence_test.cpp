@@ -54,7 +54,7 @@ class Script {
 
     [[nodiscard]] std::vector<std::string> told() const { return log_.lines; }
 
-    [[nodiscard]] std::uint64_t counted(record::FindingId id) const {
+    [[nodiscard]] std::uint64_t count_with_noun(record::FindingId id) const {
         return reporter_.stats.findings[static_cast<std::size_t>(id)];
     }
 
@@ -77,7 +77,7 @@ TEST_CASE("a server that never answers is reported once, and once that it does a
     script.at(20'010, wire::Direction::s2c);
     script.at(20'020, wire::Direction::s2c);
     CHECK(script.told() == Lines{"began 7 3000 127.0.0.1:8303", "ended 41 20010 127.0.0.1:8303"});
-    CHECK(script.counted(record::FindingId::session_server_silent) == 1);
+    CHECK(script.count_with_noun(record::FindingId::session_server_silent) == 1);
 }
 
 TEST_CASE("a server that falls silent twice is reported twice") {
@@ -156,7 +156,7 @@ TEST_CASE("a client that waits while others are answered is no silence of the se
     waits.at(20'020, wire::Direction::s2c);
     CHECK(waits.told() ==
           Lines{"alone began 7 3000 127.0.0.1:8303", "alone ended 41 20010 127.0.0.1:8303"});
-    CHECK(waits.counted(record::FindingId::session_unanswered) == 1);
+    CHECK(waits.count_with_noun(record::FindingId::session_unanswered) == 1);
 }
 
 TEST_CASE("what is not waiting alone is not reported") {

@@ -59,21 +59,21 @@ std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known
 TEST_CASE("a delta reads strictly only as its server wrote it") {
     const AgreedSizes sizes = with(9, 23);
     const Written good = written({}, longer_tee(), sizes);
-    const auto seen = read_strictly(good.delta(), sizes);
+    const auto seen = decode_delta_strictly(good.delta(), sizes);
     REQUIRE(seen);
     CHECK(std::ranges::count(seen->count, 1) == 3);
     CHECK(seen->count[9] == 1);
-    CHECK_FALSE(read_strictly(good.delta(), kAgreedSizes));
+    CHECK_FALSE(decode_delta_strictly(good.delta(), kAgreedSizes));
     for (std::size_t i = 0; i < good.ints.size(); ++i) {
         CAPTURE(i);
         Written cut = good;
         cut.ints.resize(i);
-        CHECK_FALSE(read_strictly(cut.delta(), sizes));
+        CHECK_FALSE(decode_delta_strictly(cut.delta(), sizes));
         Written odd = good;
         odd.ints[i] += 1;
         const bool ignored = i == 2;                   // the header's third int
         const bool key = i == 4 || i == 10 || i == 35; // an id: no other item has the next one
-        CHECK(read_strictly(odd.delta(), sizes).has_value() == (ignored || key));
+        CHECK(decode_delta_strictly(odd.delta(), sizes).has_value() == (ignored || key));
     }
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("what no honest server writes is no reading") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const Written snapshot{row.ints, test::to_snapshot(base), row.crc};
-        CHECK_FALSE(read_strictly(snapshot.delta(), kAgreedSizes));
+        CHECK_FALSE(decode_delta_strictly(snapshot.delta(), kAgreedSizes));
     }
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kPerSecond / 10);
     CHECK(spend(kSecond) == 0);   // a clock that goes back gives nothing
     budget.begin(8 * kSecond, 3); // what one connection has left
-    CHECK(budget.limit_rest(2) == 1);
+    CHECK(budget.limit_remaining_items(2) == 1);
     CHECK(budget.spend());
     CHECK(budget.spend());
     CHECK_FALSE(budget.spend());

@@ -536,24 +536,24 @@ TEST_CASE("what is made up harms nothing") {
 
 TEST_CASE("a reliable chunk that passed is acknowledged in time, late or never") {
     ChunkReceipts chunks;
-    CHECK_FALSE(chunks.acknowledged_any(0, 1000 * kMs));
-    CHECK_FALSE(chunks.left_unacknowledged(0, 1000 * kMs, 1000 * kMs));
+    CHECK_FALSE(chunks.was_any_acknowledged(0, 1000 * kMs));
+    CHECK_FALSE(chunks.has_unacknowledged_chunk(0, 1000 * kMs, 1000 * kMs));
     chunks.on_chunk(1023, 100 * kMs);
     chunks.on_chunk(0, 200 * kMs);
     chunks.on_ack(1022, 250 * kMs);
-    CHECK(chunks.left_unacknowledged(0, 1000 * kMs, 1000 * kMs));
+    CHECK(chunks.has_unacknowledged_chunk(0, 1000 * kMs, 1000 * kMs));
     chunks.on_ack(1023, 300 * kMs);
-    CHECK(chunks.acknowledged_any(50 * kMs, 400 * kMs));
-    CHECK_FALSE(chunks.acknowledged_any(150 * kMs, 400 * kMs));
-    CHECK(chunks.left_unacknowledged(150 * kMs, 400 * kMs, 400 * kMs));
+    CHECK(chunks.was_any_acknowledged(50 * kMs, 400 * kMs));
+    CHECK_FALSE(chunks.was_any_acknowledged(150 * kMs, 400 * kMs));
+    CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));
     chunks.on_ack(0, 500 * kMs);
-    CHECK(chunks.left_unacknowledged(150 * kMs, 400 * kMs, 400 * kMs));
-    CHECK_FALSE(chunks.left_unacknowledged(150 * kMs, 600 * kMs, 600 * kMs));
+    CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));
+    CHECK_FALSE(chunks.has_unacknowledged_chunk(150 * kMs, 600 * kMs, 600 * kMs));
     for (std::uint16_t i = 1; i < 100; ++i) { // more than are kept
         chunks.on_chunk(i, 600 * kMs + i);
     }
     chunks.on_ack(99, 700 * kMs);
-    CHECK_FALSE(chunks.left_unacknowledged(0, 800 * kMs, 800 * kMs));
+    CHECK_FALSE(chunks.has_unacknowledged_chunk(0, 800 * kMs, 800 * kMs));
 }
 
 } // namespace tw::inspect

@@ -45,7 +45,7 @@ TEST_CASE("the confinement is described in one line") {
                                                  .landlock = 3,
                                                  .memory_bytes = std::uint64_t{512} << 20U}) ==
           "no new privileges, seccomp, Landlock 3, 512 MiB of memory");
-    CHECK(process::possible_confinement().no_new_privileges);
+    CHECK(process::supported_confinement().no_new_privileges);
 }
 
 TEST_CASE("a confined process can still use memory, threads, time and open files") {
@@ -63,7 +63,7 @@ TEST_CASE("a confined process can still use memory, threads, time and open files
 }
 
 TEST_CASE("a confined process cannot start processes or open sockets other than internet sockets") {
-    if (!process::possible_confinement().seccomp) {
+    if (!process::supported_confinement().seccomp) {
         MESSAGE("not in this build: sanitizers need more system calls");
         return;
     }
@@ -78,7 +78,7 @@ TEST_CASE("a confined process cannot start processes or open sockets other than 
 }
 
 TEST_CASE("a confined process can only read its maps and write its cache") {
-    if (process::possible_confinement().landlock == 0) {
+    if (process::supported_confinement().landlock == 0) {
         MESSAGE("this kernel has no Landlock");
         return;
     }
@@ -144,7 +144,7 @@ TEST_CASE("memory beyond the limit is refused") {
         std::free(memory);
         return taken ? 0 : 1;
     };
-    const bool sanitized = !process::possible_confinement().seccomp;
+    const bool sanitized = !process::supported_confinement().seccomp;
     CHECK(confined({.memory_bytes = kLimit}, [&] { return take(kMuch); }) == (sanitized ? 0 : 1));
     CHECK(confined({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
 }

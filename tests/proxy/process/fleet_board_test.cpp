@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 using namespace tw;
-using process::FleetBoard;
+using process::FleetOverview;
 using process::to_log_line;
 
 namespace {
@@ -28,19 +28,20 @@ std::string session(int number, std::string_view event, std::string_view more = 
                             event, number, more));
 }
 
-web::RunState shown(const FleetBoard& board, const process::ServerPageUrls& pages = {}) {
+web::RunState shown(const FleetOverview& board, const process::ServerPageUrls& pages = {}) {
     web::RunState state;
     state.stream = web::StreamState{.name = "twscope"};
-    board.fill_state(state, pages);
+    board.fill_run_state(state, pages);
     return state;
 }
 
-void add(FleetBoard& board, const process::RecordSender& from, std::string_view line,
+void add(FleetOverview& board, const process::RecordSender& from, std::string_view line,
          std::int64_t now_ms = 1'795'226'700'000) {
     board.add_record_line(from, line, now_ms);
 }
 
-void add_player(FleetBoard& board, std::string_view server, int number, std::string_view run = "") {
+void add_player(FleetOverview& board, std::string_view server, int number,
+                std::string_view run = "") {
     add(board, {.server = server, .run = run}, session(number, "open"));
     add(board, {.server = server, .run = run}, session(number, "established"));
 }
@@ -48,7 +49,7 @@ void add_player(FleetBoard& board, std::string_view server, int number, std::str
 } // namespace
 
 TEST_CASE("servers, players and their names are taken from the records") {
-    FleetBoard board;
+    FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "race", 1);
     add(board, {"race"}, session(2, "open"));
@@ -83,7 +84,7 @@ TEST_CASE("servers, players and their names are taken from the records") {
 }
 
 TEST_CASE("a session ends with its close record, or with the next run if its own run was killed") {
-    FleetBoard board;
+    FleetOverview board;
     const auto numbers = [&board] {
         std::vector<std::uint32_t> open;
         for (const web::SessionView& session : shown(board).view.sessions) {
@@ -115,7 +116,7 @@ TEST_CASE("a session ends with its close record, or with the next run if its own
            session(5, "close",
                    R"(,"reason":"handed over")")); // arrived after the second run's records
     CHECK(numbers() == Numbers{5});
-    for (std::size_t i = 0; i < 2 * FleetBoard::kMaxRuns; ++i) {
+    for (std::size_t i = 0; i < 2 * FleetOverview::kMaxRuns; ++i) {
         add_player(board, "ctf", 1, fmt::format("run {}", i));
         CHECK(numbers() == Numbers{1});
     }
@@ -124,7 +125,7 @@ TEST_CASE("a session ends with its close record, or with the next run if its own
 }
 
 TEST_CASE("findings, also those left out by the limit, are counted in total and for each server") {
-    FleetBoard board;
+    FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "race", 1);
     add(board, {"ctf"},
@@ -170,7 +171,7 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
                            R"("value":3000,"lost":12)",
                            detail);
     };
-    FleetBoard board;
+    FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "ctf", 2);
     CHECK_FALSE(shown(board).servers[0].silent);
@@ -189,7 +190,7 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
 }
 
 TEST_CASE("lines that are not records, or belong to no server, add no server") {
-    FleetBoard board;
+    FleetOverview board;
     for (const std::string& odd :
          {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
           line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
@@ -226,7 +227,7 @@ TEST_CASE("the time of the latest record is never in the future") {
         {"a wrong clock", "2099-01-01T00:00:00.000000Z", 1'795'226'688'000},
         {"the clock is right again", "2026-11-21T02:04:47.125403Z", 1'795'226'687'125},
         {"no time", "yesterday", 1'795'226'687'125}};
-    FleetBoard board;
+    FleetOverview board;
     for (const Row& row : rows) {
         CAPTURE(row.name);
         add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
@@ -241,7 +242,7 @@ TEST_CASE("long texts are cut at the end of a character") {
         text += "\u00e4"; // two bytes each
     }
     const std::string cut = text.substr(0, 255);
-    FleetBoard board;
+    FleetOverview board;
     add(board, {"ctf"},
         line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
     add(board, {"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
@@ -264,21 +265,21 @@ TEST_CASE("long texts are cut at the end of a character") {
 }
 
 TEST_CASE("servers and sessions are bounded, and the rest is counted") {
-    FleetBoard board;
-    for (std::size_t i = 0; i <= FleetBoard::kMaxServers; ++i) {
+    FleetOverview board;
+    for (std::size_t i = 0; i <= FleetOverview::kMaxServers; ++i) {
         add(board, {fmt::format("s{}", i)}, session(1, "open"));
     }
-    CHECK(shown(board).servers.size() == FleetBoard::kMaxServers);
+    CHECK(shown(board).servers.size() == FleetOverview::kMaxServers);
     CHECK(shown(board).stream->left_out == 1);
     CHECK(shown(board).view.sessions.size() == web::StatusView::kMaxSessions);
-    CHECK(shown(board).view.sessions_open == FleetBoard::kMaxServers);
-    for (int i = 2; i < static_cast<int>(FleetBoard::kMaxSessions) + 10; ++i) {
+    CHECK(shown(board).view.sessions_open == FleetOverview::kMaxServers);
+    for (int i = 2; i < static_cast<int>(FleetOverview::kMaxSessions) + 10; ++i) {
         add(board, {"s0"}, session(i, "open"));
     }
-    CHECK(shown(board).servers[0].relay.sessions_open == FleetBoard::kMaxSessions);
+    CHECK(shown(board).servers[0].relay.sessions_open == FleetOverview::kMaxSessions);
     web::RunState one;
-    board.fill_state(one, {}, "s0");
-    CHECK(one.view.sessions.size() == FleetBoard::kMaxSessions);
+    board.fill_run_state(one, {}, "s0");
+    CHECK(one.view.sessions.size() == FleetOverview::kMaxSessions);
     CHECK(one.view.sessions.back().server_name == "s0");
 }
 

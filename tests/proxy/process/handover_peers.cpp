@@ -40,18 +40,18 @@ Running::Running(const std::vector<std::string>& names, const std::string& examp
     relay->start();
     auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    giver.emplace(HandoverGiver::Parts{.io = &io,
-                                       .relay = relay.get(),
-                                       .now =
-                                           [this] {
-                                               return HandoverGiver::RunState{
-                                                   .servers = served,
-                                                   .observer = 5,
-                                                   .observer_process = observer_process,
-                                                   .numbered_sessions = 9};
-                                           },
-                                       .given = [this] { given = true; },
-                                       .example_client = example_client},
+    giver.emplace(HandoverGiver::Dependencies{.io = &io,
+                                              .relay = relay.get(),
+                                              .now =
+                                                  [this] {
+                                                      return HandoverGiver::RunState{
+                                                          .servers = served,
+                                                          .observer = 5,
+                                                          .observer_process = observer_process,
+                                                          .numbered_sessions = 9};
+                                                  },
+                                              .given = [this] { given = true; },
+                                              .example_client = example_client},
                   std::move(*door));
     giver->start();
     thread = std::thread{[this] { io.run(); }};
@@ -141,7 +141,7 @@ std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
         try {
             taker = std::make_unique<HandoverTaker>(file);
             return true;
-        } catch (const NoTakeoverPeer&) {
+        } catch (const NoTakeoverPeerError&) {
             return false; // the last one has not been seen to leave yet
         }
     }));

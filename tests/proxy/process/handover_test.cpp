@@ -88,7 +88,7 @@ TEST_CASE(
     taker->confirm_forwarding();
     running.end();
     CHECK(running.echoes(client)); // still by the old server
-    CHECK(next->former_servers().back() == running.relay->server_endpoint());
+    CHECK(next->former_server_addresses().back() == running.relay->server_endpoint());
     CHECK(next->server_endpoint() != running.relay->server_endpoint());
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("other addresses, another server or another mode are no upgrade") {
             served.where.port = elsewhere.endpoint().port();
         },
         [](Options& options, ConfiguredServer& /*served*/) {
-            options.client_address = tw::relay::ClientAddress::loopback;
+            options.client_address = tw::relay::ClientAddressMode::loopback;
         },
     };
     for (const auto& change : changes) {
@@ -245,7 +245,7 @@ TEST_CASE("an old one that lies is not believed") {
         {"a server without an address", [](Said& said) { said.offer.servers[0].listen.clear(); }},
         {"a mode that there is not",
          [](Said& said) {
-             said.offer.servers[0].mode = static_cast<tw::relay::ClientAddress>(200);
+             said.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
          }},
         {"a name that a terminal obeys",
          [](Said& said) { said.offer.servers[0].name = "ctf\x1b[2J"; }},
@@ -490,7 +490,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     const auto busy = second.receive(soon());
     REQUIRE(busy);
     CHECK(busy->kind == TakeoverMessage::busy);
-    CHECK_THROWS_AS(HandoverTaker{running.file}, NoTakeoverPeer);
+    CHECK_THROWS_AS(HandoverTaker{running.file}, NoTakeoverPeerError);
     CHECK(running.echoes(client));
 }
 

@@ -199,7 +199,7 @@ struct InvalidPlay {
         return view.finding_contexts;
     }
 
-    pipeline::FindingContexts keeper{snapshot::ObjectSet::standard()};
+    pipeline::FindingContextCollector keeper{snapshot::ObjectSet::standard()};
     SessionScript script{{}, keeper};
 };
 
@@ -258,14 +258,14 @@ TEST_CASE("continuous findings keep a limited number of contexts, the latest one
     }
     CHECK(play.contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
-        play.script.pause(pipeline::FindingContexts::kMinInterval);
+        play.script.pause(pipeline::FindingContextCollector::kMinInterval);
         play.refused(tick, 10);
     }
     const auto contexts = play.contexts();
-    REQUIRE(contexts.size() == pipeline::FindingContexts::kMaxContexts + 1);
+    REQUIRE(contexts.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
     CHECK(contexts.back().tick == 10 + 4 * kTicks);
     for (const web::FindingContext& each : contexts) {
-        CHECK(each.lines->size() < pipeline::FindingContexts::kMaxBytes + 4096);
+        CHECK(each.lines->size() < pipeline::FindingContextCollector::kMaxBytes + 4096);
     }
 }
 

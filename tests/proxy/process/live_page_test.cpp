@@ -13,12 +13,12 @@
 
 using namespace tw;
 using namespace std::chrono_literals;
-using process::RelayLiveness;
+using process::RelayHangDetector;
 
 TEST_CASE("a relay is alive while all its threads make progress and the counters are read") {
     const auto observation = std::make_unique<relay::ObserverSharedMemory>();
-    RelayLiveness liveness;
-    const RelayLiveness::Time start{};
+    RelayHangDetector liveness;
+    const RelayHangDetector::Time start{};
     CHECK_FALSE(liveness.is_alive(start));
     liveness.update(start, *observation, 2);
     CHECK(liveness.is_alive(start));
@@ -33,7 +33,7 @@ TEST_CASE("a relay is alive while all its threads make progress and the counters
     for (auto time = start + 21s; time <= start + 40s; time += 1s) {
         observation->counters[0].loop_iterations.add(10);
         liveness.update(time, *observation, 2);
-        CHECK(liveness.is_alive(time) == (time - (start + 20s) <= RelayLiveness::kHangTime));
+        CHECK(liveness.is_alive(time) == (time - (start + 20s) <= RelayHangDetector::kHangTime));
     }
     observation->counters[1].loop_iterations.add(1);
     liveness.update(start + 41s, *observation, 2);
@@ -81,12 +81,12 @@ relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
 TEST_CASE("an impairment set at the start is recorded, the lack of one is not") {
     Bench good;
     const ImpairmentControl nothing{good.relay, &good.records, {}};
-    CHECK(nothing.settings() == "none");
+    CHECK(nothing.settings_text() == "none");
     CHECK(good.records.text.empty());
 
     Bench bad{parse("s2c:delay=40ms,loss=2%", 7)};
     const ImpairmentControl control{bad.relay, &bad.records, {}};
-    CHECK(control.settings() == "s2c:delay=40ms,loss=2%");
+    CHECK(control.settings_text() == "s2c:delay=40ms,loss=2%");
     CHECK(bad.records.count() == 1);
     CHECK(bad.records.text.find(R"("type":"impairment")") != std::string::npos);
     CHECK(bad.records.text.find(R"("settings":"s2c:delay=40ms,loss=2%")") != std::string::npos);
@@ -101,7 +101,7 @@ TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
          {"delay=10ms", "c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms", "none", "none"}) {
         CAPTURE(text);
         CHECK(control.set_impairment(text) == text);
-        CHECK(control.settings() == text);
+        CHECK(control.settings_text() == text);
         CHECK(bench.relay.impairment() == parse(text, 99));
         CHECK(bench.records.count() == ++records);
     }
@@ -138,7 +138,7 @@ TEST_CASE("an invalid text changes nothing and writes nothing") {
         REQUIRE_FALSE(done);
         CHECK_FALSE(done.error().empty());
         CHECK(done.error().find('\n') == std::string::npos);
-        CHECK(control.settings() == "loss=1%");
+        CHECK(control.settings_text() == "loss=1%");
         CHECK(bench.records.count() == 1);
     }
 }
@@ -150,7 +150,7 @@ TEST_CASE("if the relay cannot be reached, nothing changes and an error is retur
     const auto done = control.set_impairment("loss=2%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the relay cannot be reached; try again");
-    CHECK(control.settings() == "loss=1%");
+    CHECK(control.settings_text() == "loss=1%");
     CHECK(bench.asked == std::vector<std::string>{"loss=2%"});
     CHECK(bench.records.count() == 1);
 }
@@ -162,7 +162,7 @@ TEST_CASE("after the end of the run, changes are rejected and not recorded") {
     const auto done = control.set_impairment("loss=1%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the run is over");
-    CHECK(control.settings() == "none");
+    CHECK(control.settings_text() == "none");
     CHECK(bench.records.text.empty());
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("an impairment can be changed without a record output") {
     Bench bench{parse("loss=1%")};
     ImpairmentControl control{bench.relay, nullptr, {}};
     CHECK(control.set_impairment("dup=1%") == "dup=1%");
-    CHECK(control.settings() == "dup=1%");
+    CHECK(control.settings_text() == "dup=1%");
 }
 
 TEST_CASE("changes from several threads are recorded one after the other") {

@@ -177,7 +177,7 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         const TemporaryFolder cache;
         const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
-        const FoundMap kept = maps.keep(announcement, bytes);
+        const FoundMap kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
         CHECK(maps.find(announcement).physics == kept.physics);
@@ -214,7 +214,7 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         const std::string cache = outside.file("cache");
         std::filesystem::create_directory(cache);
         MapFolders maps{{}, {.cache = cache}};
-        CHECK(maps.keep(row.announcement, row.bytes).status == row.status);
+        CHECK(maps.store_map(row.announcement, row.bytes).status == row.status);
         CHECK(maps.find(row.announcement).status != MapStatus::found);
         CHECK(files_in(outside.path()) == 0);
     }
@@ -232,7 +232,7 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
     for (const std::string& cache : {folder.file("missing"), folder.file("plain"), taken}) {
         CAPTURE(cache);
         MapFolders maps{{}, {.cache = cache}};
-        const FoundMap kept = maps.keep(announcement, bytes);
+        const FoundMap kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find(announcement).status == MapStatus::found);
@@ -253,7 +253,7 @@ TEST_CASE("a map with several names is in memory once") {
         CHECK(once == first.physics->memory_bytes());
         CHECK(maps.find(announce("dm1", bytes, false)).physics == first.physics);
         CHECK(maps.find(announce("copy", bytes)).physics == first.physics);
-        CHECK(maps.keep(announce("again", bytes), bytes).physics == first.physics);
+        CHECK(maps.store_map(announce("again", bytes), bytes).physics == first.physics);
         CHECK(memory.used() == once);
 
         maps.free_unused_maps(); // the map is still used
@@ -268,7 +268,7 @@ TEST_CASE("unused maps are dropped when memory is needed") {
     inspect::MemoryBudget memory;
     MapFolders maps{{}, {.memory = &memory}};
     for (const char* name : {"dm1", "the same"}) {
-        CHECK(maps.keep(announce(name, bytes), bytes).status == MapStatus::found);
+        CHECK(maps.store_map(announce(name, bytes), bytes).status == MapStatus::found);
     }
     CHECK(memory.used() != 0);
     maps.free_unused_maps();
@@ -282,17 +282,17 @@ TEST_CASE("a cache stores only valid maps, and no more than its quota") {
     MapFolders maps{{}, {.cache = cache.path(), .cache_quota = bytes.size() + 10}};
 
     const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
-    CHECK(maps.keep(announce("broken", broken), broken).status == MapStatus::unreadable);
+    CHECK(maps.store_map(announce("broken", broken), broken).status == MapStatus::unreadable);
     CHECK(files_in(cache.path()) == 0);
 
-    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
     CHECK(files_in(cache.path()) == 1);
-    const FoundMap second = maps.keep(announce("dm2", map_with(2)), map_with(2));
+    const FoundMap second = maps.store_map(announce("dm2", map_with(2)), map_with(2));
     CHECK(second.status == MapStatus::found);
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(files_in(cache.path()) == 1);
     // A stored map can be received again.
-    CHECK(maps.keep(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
 }
 
 TEST_CASE("several workers can search for maps at the same time") {

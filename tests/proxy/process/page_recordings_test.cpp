@@ -210,7 +210,7 @@ TEST_CASE("recordings are listed, the newest first, and opened by name only") {
     CHECK(files[1].name == "a.demo");
     REQUIRE(folders.open_recording("a.demo") != nullptr);
     CHECK(folders.open_recording("a.demo")->bytes == 4);
-    CHECK(pipeline::recorded_bytes(first.path()) == 4);
+    CHECK(pipeline::recording_folder_bytes(first.path()) == 4);
     const std::string other = "../" + second.path().filename().string() + "/flight-1.pcapng";
     for (const std::string& name :
          {std::string{}, std::string{"."}, std::string{".."}, std::string{"../secret.txt"},

@@ -94,9 +94,9 @@ WorkerResult worker(std::uint32_t number) {
     WorkerResult result{.expectations = expected()};
     result.totals.snapshots = number;
     result.sessions = 1;
-    result.ledger.charge(wire::Direction::s2c, record::ByteGroup::packet, record::BytePart::whole,
-                         "packet",
-                         {.count = 1, .bytes = number, .bits = 8 * std::uint64_t{number}});
+    result.ledger.add_bytes(wire::Direction::s2c, record::ByteGroup::packet,
+                            record::BytePart::whole, "packet",
+                            {.count = 1, .bytes = number, .bits = 8 * std::uint64_t{number}});
     result.demo_losses.late = number;
     result.capture_losses = number;
     result.checkpoints[number] = {};

@@ -13,32 +13,34 @@ using namespace tw;
 
 TEST_CASE("the relay promotes sessions by the verdict of wire::judge_datagram") {
     const wire::Token token{1, 2, 3, 4};
-    relay::ProofMemory memory;
+    relay::VerificationMemory memory;
     const auto says = [&](relay::Direction direction, const wire::ControlSpec& control) {
-        return process::prove_address(memory, direction, wire::encode_control(control)).standing;
+        return process::judge_relayed_datagram(memory, direction, wire::encode_control(control))
+            .standing;
     };
+    using relay::ClientStanding;
     using relay::Direction;
-    using relay::Standing;
-    CHECK(process::prove_address(memory, Direction::c2s, {}).standing == Standing::stray);
+    CHECK(process::judge_relayed_datagram(memory, Direction::c2s, {}).standing ==
+          ClientStanding::stray);
     CHECK(says(Direction::c2s, {.kind = wire::ControlKind::connect,
-                                .token = wire::kTokenUnknown}) == Standing::unproven);
+                                .token = wire::kTokenUnknown}) == ClientStanding::unverified);
     CHECK(says(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token}) ==
-          Standing::unproven);
+          ClientStanding::unverified);
     CHECK(says(Direction::c2s, {.kind = wire::ControlKind::accept, .token = token}) ==
-          Standing::verified);
+          ClientStanding::verified);
 }
 
 TEST_CASE("the relay distinguishes the kinds of information requests") {
     struct Row {
         std::string_view magic;
-        relay::Request request;
+        relay::RequestKind request;
     };
 
-    const Row rows[]{{"gie3", relay::Request::common},
-                     {"fstd", relay::Request::common},
-                     {"chal", relay::Request::reserved},
-                     {"fw??", relay::Request::reserved},
-                     {"nope", relay::Request::other}};
+    const Row rows[]{{"gie3", relay::RequestKind::common},
+                     {"fstd", relay::RequestKind::common},
+                     {"chal", relay::RequestKind::reserved},
+                     {"fw??", relay::RequestKind::reserved},
+                     {"nope", relay::RequestKind::other}};
     for (const Row& row : rows) {
         CAPTURE(row.magic);
         std::vector<std::byte> payload(4, std::byte{0xff});
@@ -46,8 +48,9 @@ TEST_CASE("the relay distinguishes the kinds of information requests") {
             payload.push_back(static_cast<std::byte>(each));
         }
         payload.push_back({});
-        relay::ProofMemory memory;
-        CHECK(process::prove_address(memory, relay::Direction::c2s, wire::encode_connless(payload))
+        relay::VerificationMemory memory;
+        CHECK(process::judge_relayed_datagram(memory, relay::Direction::c2s,
+                                              wire::encode_connless(payload))
                   .request == row.request);
     }
 }
@@ -78,25 +81,25 @@ TEST_CASE("the relay repeats a server's answer to another client") {
 }
 
 TEST_CASE("rejected datagrams are reported once, with the reason") {
-    using tw::process::AdmissionReport;
-    AdmissionReport report{"--limit"};
+    using tw::process::NewClientReport;
+    NewClientReport report{"--limit"};
     tw::relay::Counters counters;
     /// Returns the next line after a quiet time.
     auto first_line = [&report, last = counters](const tw::relay::Counters& now) mutable {
-        for (int second = 0; second < AdmissionReport::kPause; ++second) {
-            CHECK_FALSE(report.next_line(last));
+        for (int second = 0; second < NewClientReport::kPause; ++second) {
+            CHECK_FALSE(report.next_log_line(last));
         }
         last = now;
-        return report.next_line(now);
+        return report.next_log_line(now);
     };
-    CHECK_FALSE(report.next_line(counters));
-    counters.admission.flood = 17;
-    counters.admission.proven = 3;
+    CHECK_FALSE(report.next_log_line(counters));
+    counters.new_clients.flood = 17;
+    counters.new_clients.verified = 3;
     CHECK(first_line(counters) == "datagrams rejected at the door: 17 (too many from one address)");
-    counters.admission.flood = 18;
-    counters.admission.crowd = 5;
+    counters.new_clients.flood = 18;
+    counters.new_clients.crowd = 5;
     counters.sessions_refused = 2;
-    counters.admission.address = 3;
+    counters.new_clients.address = 3;
     CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
           "clients at once), 3 (their address has all sessions that it may have: --limit), 2 "
@@ -104,7 +107,7 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     counters.repeated_answers = 7;
     CHECK(first_line(counters) == "requests answered with the server's last answer: 7");
     counters.repeated_answers = 8;
-    counters.admission.own = 1;
+    counters.new_clients.own = 1;
     CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (sent in the proxy's or the server's own name); "
           "requests answered with the server's last answer: 1");
@@ -112,16 +115,16 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
 
 TEST_CASE(
     "datagrams that are rejected all the time are reported every ten seconds, and at the end") {
-    tw::process::AdmissionReport report{"--limit"};
+    tw::process::NewClientReport report{"--limit"};
     tw::relay::Counters counters;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
-        counters.admission.flood += 2;
-        if (const auto line = report.next_line(counters)) {
+        counters.new_clients.flood += 2;
+        if (const auto line = report.next_log_line(counters)) {
             lines.push_back(*line);
         }
     }
-    if (const auto line = report.next_line(counters, true)) {
+    if (const auto line = report.next_log_line(counters, true)) {
         lines.push_back(*line);
     }
     CHECK(lines == std::vector<std::string>{
@@ -129,5 +132,5 @@ TEST_CASE(
                        "datagrams rejected at the door: 20 (too many from one address), in 10 s",
                        "datagrams rejected at the door: 20 (too many from one address), in 10 s",
                        "datagrams rejected at the door: 8 (too many from one address), in 5 s"});
-    CHECK_FALSE(report.next_line(counters, true));
+    CHECK_FALSE(report.next_log_line(counters, true));
 }

@@ -57,7 +57,7 @@ struct Sum {
 };
 
 Sum rewrite_all(const std::string& capture) {
-    const relay::Resync resync = pipeline::make_game_resync();
+    const relay::ResyncFunctions resync = pipeline::make_resync_functions();
     Sum sum;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
@@ -65,7 +65,8 @@ Sum rewrite_all(const std::string& capture) {
             continue;
         }
         std::array<std::byte, wire::kMaxDatagramSize> out{};
-        const std::size_t size = resync.rewrite(datagram.bytes, relay::Resync::kNothing, out);
+        const std::size_t size =
+            resync.rewrite(datagram.bytes, relay::ResyncFunctions::kNothing, out);
         if (size == 0) {
             continue;
         }
@@ -132,16 +133,16 @@ TEST_CASE("resync requests of a misbehaving observer are limited per second, and
     ResyncLimiter limiter;
     for (const char* const request : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
         CAPTURE(request);
-        CHECK_FALSE(limiter.accept_request(request));
+        CHECK_FALSE(limiter.session_of_request(request));
     }
-    CHECK(limiter.accept_request("4294967295") == 4294967295U);
+    CHECK(limiter.session_of_request("4294967295") == 4294967295U);
     unsigned granted = 1;
-    while (limiter.accept_request("7")) {
+    while (limiter.session_of_request("7")) {
         ++granted;
     }
     CHECK(granted == ResyncLimiter::kMaxPerSecond);
     limiter.refill();
-    CHECK(limiter.accept_request("7") == 7U);
+    CHECK(limiter.session_of_request("7") == 7U);
 }
 
 } // namespace

@@ -202,17 +202,17 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
         }
     }
     CHECK(within(10s, [&] { return resolver->was_asked(3); }));
-    CHECK(pending.take_resolved().empty());
+    CHECK(pending.take_resolved_servers().empty());
 
     resolver->answer();
-    std::vector<PendingServers::Resolved> arrived;
+    std::vector<PendingServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
-        for (auto& each : pending.take_resolved()) {
+        for (auto& each : pending.take_resolved_servers()) {
             arrived.push_back(std::move(each));
         }
         return arrived.size() == wanted.size();
     }));
-    for (const PendingServers::Resolved& each : arrived) {
+    for (const PendingServers::ResolvedServer& each : arrived) {
         CAPTURE(each.server.name);
         REQUIRE(each.addresses.empty() == (each.server.name != "a"));
         if (!each.addresses.empty()) {
@@ -220,7 +220,7 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
             CHECK(each.addresses.front().port() == 8303);
         }
     }
-    CHECK(pending.take_resolved().empty());
+    CHECK(pending.take_resolved_servers().empty());
     CHECK(resolver->was_asked(3));
 }
 
@@ -233,12 +233,12 @@ TEST_CASE("a server that was removed while its name was resolved is not added") 
     CHECK(within(10s, [&] { return resolver->was_asked(2); }));
     pending.keep_only({stays});
     resolver->answer();
-    std::vector<PendingServers::Resolved> arrived;
+    std::vector<PendingServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
-        arrived = pending.take_resolved();
+        arrived = pending.take_resolved_servers();
         return !arrived.empty();
     }));
     REQUIRE(arrived.size() == 1);
     CHECK(arrived.front().server == stays);
-    CHECK(pending.take_resolved().empty());
+    CHECK(pending.take_resolved_servers().empty());
 }

@@ -526,7 +526,7 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
         const auto second = [&] {
             counters.directions[0].datagrams += 2;
             now += std::chrono::seconds{1};
-            report.check(
+            report.report_changes(
                 now, counters, "game", nullptr,
                 [&](const auto& silence) { shown += silence.has_value() ? 1 : 0; },
                 [&] {

@@ -27,10 +27,10 @@ TEST_CASE("a received map is used by all sessions to which it is announced") {
     CHECK(maps.find(told).status == MapStatus::not_found);
     CHECK(maps.find_stored(told).status == MapStatus::not_found);
 
-    CHECK(maps.keep(other, bytes).status == MapStatus::other_version);
+    CHECK(maps.store_map(other, bytes).status == MapStatus::other_version);
     CHECK(maps.num_stored() == 0);
 
-    const inspect::FoundMap kept = maps.keep(told, bytes);
+    const inspect::FoundMap kept = maps.store_map(told, bytes);
     CHECK(kept.status == MapStatus::found);
     CHECK(kept.from_wire);
     CHECK(maps.num_stored() == 1);

@@ -151,9 +151,9 @@ TEST_CASE("a token that cannot be stored is for this run only") {
 
 TEST_CASE("a log that programs read contains the token's file, not the token") {
     const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
-    CHECK(kept.text_for_log(true) == "correct-horse-battery");
-    CHECK(kept.text_for_log(false) == "$(cat /var/lib/twscope/http.token)");
-    CHECK(PageToken{.value = "x", .file = "/a b/t"}.text_for_log(false) == "$(cat '/a b/t')");
-    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.text_for_log(false) ==
+    CHECK(kept.shell_text_for_log(true) == "correct-horse-battery");
+    CHECK(kept.shell_text_for_log(false) == "$(cat /var/lib/twscope/http.token)");
+    CHECK(PageToken{.value = "x", .file = "/a b/t"}.shell_text_for_log(false) == "$(cat '/a b/t')");
+    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shell_text_for_log(false) ==
           "correct-horse-battery");
 }

@@ -175,7 +175,7 @@ TEST_CASE("a file that a run left behind is no hindrance, one of another that ru
         // One that ended without removing it.
         std::optional<TakeoverSocket> left = TakeoverSocket::open(file);
         REQUIRE(left);
-        left->keep_file();
+        left->keep_socket_file();
     }
     REQUIRE(std::filesystem::exists(file));
     CHECK_FALSE(TakeoverSocket::connect(file));

@@ -27,9 +27,9 @@ const capture::CaptureEndpoint kBob{make_address("2001:db8::1"), 50001};
 const capture::CaptureEndpoint kServer{make_address("192.0.2.1"), 8303};
 const capture::CaptureEndpoint kServerSix{make_address("2001:db8::2"), 8303};
 
-capture::ServerGuess recognised() {
-    capture::ServerGuess guess;
-    guess.select_traffic(capture::ServerGuess::TrafficSelection::recognised);
+capture::ServerDetector recognised() {
+    capture::ServerDetector guess;
+    guess.select_traffic(capture::ServerDetector::TrafficSelection::recognised);
     return guess;
 }
 
@@ -155,43 +155,43 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     CHECK(relay::totals(*bench.observation).sessions_refused == 1);
 }
 
-using tw::process::DropInterval;
+using tw::process::KernelDropLocator;
 
 TEST_CASE("drops between two readings are reported before the first and after the last frame "
           "between them") {
-    DropInterval drops{100};
+    KernelDropLocator drops{100};
     drops.on_drop_count(200, 0);
     drops.on_drop_count(300, 7);
     CHECK(drops.is_open());
-    CHECK_FALSE(drops.take_missing(150));
-    CHECK_FALSE(drops.take_missing(200)); // the frame was captured before the last reading
-    CHECK(drops.take_missing(201) == 7);
-    CHECK_FALSE(drops.take_missing(250));
-    CHECK_FALSE(drops.take_missing(300));
-    CHECK(drops.take_missing(301) == 0);
+    CHECK_FALSE(drops.take_missing_count(150));
+    CHECK_FALSE(drops.take_missing_count(200)); // the frame was captured before the last reading
+    CHECK(drops.take_missing_count(201) == 7);
+    CHECK_FALSE(drops.take_missing_count(250));
+    CHECK_FALSE(drops.take_missing_count(300));
+    CHECK(drops.take_missing_count(301) == 0);
     CHECK_FALSE(drops.is_open());
-    CHECK_FALSE(drops.take_missing(302));
+    CHECK_FALSE(drops.take_missing_count(302));
 }
 
 TEST_CASE("continuing drops make one window, and each drop is counted once") {
-    DropInterval drops{0};
+    KernelDropLocator drops{0};
     drops.on_drop_count(10, 5);
-    CHECK(drops.take_missing(5) == 5);
+    CHECK(drops.take_missing_count(5) == 5);
     drops.on_drop_count(20, 9);
     drops.on_drop_count(30, 9);
-    CHECK_FALSE(drops.take_missing(15));
-    CHECK(drops.take_missing(21) == 4);
+    CHECK_FALSE(drops.take_missing_count(15));
+    CHECK(drops.take_missing_count(21) == 4);
     CHECK_FALSE(drops.is_open());
 }
 
 TEST_CASE("if no frame of the interval arrives, the drops are reported before the next frame") {
-    DropInterval drops{0};
+    KernelDropLocator drops{0};
     drops.on_drop_count(10, 3);
-    CHECK(drops.take_missing(11) == 3);
+    CHECK(drops.take_missing_count(11) == 3);
     CHECK_FALSE(drops.is_open());
     drops.on_drop_count(20, 3);
     CHECK_FALSE(drops.is_open());
     drops.on_drop_count(30, 4);
-    CHECK_FALSE(drops.take_missing(20));
-    CHECK(drops.take_missing(1000) == 1);
+    CHECK_FALSE(drops.take_missing_count(20));
+    CHECK(drops.take_missing_count(1000) == 1);
 }

@@ -159,10 +159,10 @@ TEST_CASE("control bytes are found wherever they stand") {
 TEST_CASE("a line is marked as repeated once, however often it is repeated") {
     const std::string line = R"({"type":"session"})";
     const std::string marked = R"({"type":"session","again":true})";
-    CHECK_FALSE(is_repeated(line));
-    CHECK(is_repeated(marked));
-    CHECK(repeated(line) == marked);
-    CHECK(repeated(marked) == marked);
+    CHECK_FALSE(is_repeated_record(line));
+    CHECK(is_repeated_record(marked));
+    CHECK(as_repeated_record(line) == marked);
+    CHECK(as_repeated_record(marked) == marked);
 }
 
 TEST_CASE("values of another type count as missing") {

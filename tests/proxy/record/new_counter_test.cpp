@@ -19,7 +19,7 @@ namespace {
 
 class TakenNumber final : public filter::ValueVisitor {
   public:
-    bool take(const filter::Value& value) override {
+    bool receive_value(const filter::Value& value) override {
         number = value.number;
         return true;
     }

@@ -20,19 +20,19 @@ TEST_CASE("a finding is one line that says what, where and by how much") {
     record.id = FindingId::snapshot_crc_mismatch;
     const FindingInfo& info = finding_info(record.id);
     const std::string sentence{info.sentence};
-    CHECK(describe(record) == "error snapshot.crc_mismatch: session 3. " + sentence);
+    CHECK(describe_finding(record) == "error snapshot.crc_mismatch: session 3. " + sentence);
 
     record.tick = 4711;
     record.item = FindingItem{.type_id = 9, .id = 2, .type = "character"};
     record.crc_wanted = 100;
     record.crc_got = -5;
     record.detail = "since tick 4700";
-    CHECK(describe(record) ==
+    CHECK(describe_finding(record) ==
           "error snapshot.crc_mismatch: session 3, tick 4711, character 2, checksum -5 instead of "
           "100. " +
               sentence + " (since tick 4700)");
     record.item->type = {};
-    CHECK(describe(record).find(", type 9 2, ") != std::string::npos);
+    CHECK(describe_finding(record).find(", type 9 2, ") != std::string::npos);
 }
 
 TEST_CASE("a type of another size is told with both sizes") {
@@ -40,12 +40,12 @@ TEST_CASE("a type of another size is told with both sizes") {
                          .item = FindingItem{.type_id = 4, .id = 33, .type = "pickup"},
                          .value = 5,
                          .limit = 4};
-    CHECK(describe(record).find(", pickup has 5 ints instead of 4 (seen in pickup 33). ") !=
+    CHECK(describe_finding(record).find(", pickup has 5 ints instead of 4 (seen in pickup 33). ") !=
           std::string::npos);
     record.value = 0;
-    CHECK(
-        describe(record).find(", pickup states its number of ints in each delta instead of 4 (") !=
-        std::string::npos);
+    CHECK(describe_finding(record).find(
+              ", pickup states its number of ints in each delta instead of 4 (") !=
+          std::string::npos);
 }
 
 TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats the sentence") {
@@ -53,25 +53,26 @@ TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats 
                          .item = FindingItem{.type_id = 529},
                          .name = "size_out_of_range",
                          .detail = "The size of an updated item is negative."};
-    CHECK(describe(record) == "error snapshot.size_out_of_range: session 0, misread as type 529. " +
-                                  std::string{finding_info(record.id).sentence});
+    CHECK(describe_finding(record) ==
+          "error snapshot.size_out_of_range: session 0, misread as type 529. " +
+              std::string{finding_info(record.id).sentence});
     record = {.id = FindingId::snapshot_crc_mismatch, .name = "unknown", .detail = "a detail"};
-    const std::string line = describe(record);
+    const std::string line = describe_finding(record);
     CHECK(line.find(", wrong value unknown. ") != std::string::npos);
     CHECK(line.ends_with(" (a detail)"));
-    CHECK(shown_name("map.not_found", "not_found") == "not_found");
-    CHECK(shown_name("packet.huffman_truncated", "huffman_truncated").empty());
-    CHECK(shown_name("packet.not_accepted", "wrong_token") == "wrong_token");
+    CHECK(finding_display_name("map.not_found", "not_found") == "not_found");
+    CHECK(finding_display_name("packet.huffman_truncated", "huffman_truncated").empty());
+    CHECK(finding_display_name("packet.not_accepted", "wrong_token") == "wrong_token");
 }
 
 TEST_CASE("a silent server is a warning, and its next answer is information") {
     for (const FindingId id : {FindingId::session_server_silent, FindingId::session_unanswered}) {
         FindingRecord record{.id = id, .detail = "began"};
         CHECK(severity_of(record) == Severity::warning);
-        CHECK(describe(record).starts_with("warning session."));
+        CHECK(describe_finding(record).starts_with("warning session."));
         record.detail = "ended";
         CHECK(severity_of(record) == Severity::info);
-        CHECK(describe(record).starts_with("info session."));
+        CHECK(describe_finding(record).starts_with("info session."));
     }
     const FindingRecord other{.id = FindingId::snapshot_crc_mismatch, .detail = "ended"};
     CHECK(severity_of(other) == Severity::error);
@@ -82,10 +83,11 @@ TEST_CASE("candidates are counted, the likeliest named") {
     record.id = FindingId::snapshot_crc_mismatch;
     const Candidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"}, .field = "x"};
     record.candidates = CandidateList{.count = 7, .likeliest = {&likeliest, 1}};
-    CHECK(describe(record).starts_with("error snapshot.crc_mismatch: session 0, 7 candidates (the "
-                                       "likeliest: character 2 x). "));
+    CHECK(describe_finding(record).starts_with(
+        "error snapshot.crc_mismatch: session 0, 7 candidates (the "
+        "likeliest: character 2 x). "));
     record.candidates->count = 1;
-    CHECK(describe(record).find(", 1 candidate (") != std::string::npos);
+    CHECK(describe_finding(record).find(", 1 candidate (") != std::string::npos);
 }
 
 TEST_CASE("what is explained is told as the finding that it explains") {
@@ -95,9 +97,9 @@ TEST_CASE("what is explained is told as the finding that it explains") {
     record.field = "x";
     record.value = 5;
     record.expected = 4;
-    CHECK(describe(record).starts_with(
+    CHECK(describe_finding(record).starts_with(
         "info snapshot.explained: session 0, character 2 x 5 instead of 4. "));
-    CHECK(describe_explained(record).starts_with(
+    CHECK(describe_explained_mismatch(record).starts_with(
         "error snapshot.crc_mismatch: session 0, character 2 x 5 instead of 4. "));
 }
 
@@ -106,7 +108,7 @@ TEST_CASE("what a peer chose to say cannot steer the terminal") {
     record.id = FindingId::packet_too_short;
     record.name = "\x1b[2J";
     record.detail = "a\nb";
-    const std::string line = describe(record);
+    const std::string line = describe_finding(record);
     CHECK(line.find(", \\u001b[2J.") != std::string::npos);
     CHECK(line.find("(a\\u000ab)") != std::string::npos);
 }
@@ -151,7 +153,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     for (const Row& row : rows) {
         CAPTURE(row.x);
         CHECK(map.check_position(row.x, row.y) == row.where);
-        const map::Location place = map.tiles_at_misplaced(row.x, row.y);
+        const map::Location place = map.tiles_at_misplaced_character(row.x, row.y);
         CHECK(place.position.x == row.x);
         CHECK(place.position.y == row.y);
         CHECK(place.tile.x == row.tile_x);

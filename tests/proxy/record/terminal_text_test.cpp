@@ -114,9 +114,9 @@ TEST_CASE("a text has the forms for its count") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        CHECK(counted(1, row.text) == row.one);
-        CHECK(counted(2, row.text) == row.many);
-        CHECK(counted(0, row.text) == '0' + std::string{row.many.substr(1)});
+        CHECK(count_with_noun(1, row.text) == row.one);
+        CHECK(count_with_noun(2, row.text) == row.many);
+        CHECK(count_with_noun(0, row.text) == '0' + std::string{row.many.substr(1)});
     }
 }
 

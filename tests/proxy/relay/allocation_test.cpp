@@ -65,9 +65,10 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
 }
 
 /// Treats a client as a player once the server has answered.
-Verdict prove_by_answer(ProofMemory& /*memory*/, Direction direction,
-                        std::span<const std::byte> /*datagram*/) {
-    return {.standing = direction == Direction::s2c ? Standing::player : Standing::unproven,
+DatagramVerdict prove_by_answer(VerificationMemory& /*memory*/, Direction direction,
+                                std::span<const std::byte> /*datagram*/) {
+    return {.standing =
+                direction == Direction::s2c ? ClientStanding::player : ClientStanding::unverified,
             .is_play = true};
 }
 
@@ -78,15 +79,15 @@ TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
 
     struct Row {
         const char* name;
-        Prove prove;
-        ClientAddress mode;
+        JudgeDatagram prove;
+        ClientAddressMode mode;
         std::string_view impairment;
     };
 
     const Row rows[] = {
-        {"let in at once", nullptr, ClientAddress::loopback, "none"},
-        {"to be proven", prove_by_answer, ClientAddress::loopback, "none"},
-        {"on a bad line", prove_by_answer, ClientAddress::shared, "delay=1ms,dup=50%"}};
+        {"let in at once", nullptr, ClientAddressMode::loopback, "none"},
+        {"to be proven", prove_by_answer, ClientAddressMode::loopback, "none"},
+        {"on a bad line", prove_by_answer, ClientAddressMode::shared, "delay=1ms,dup=50%"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Peer server;

@@ -22,21 +22,23 @@ constexpr std::uint16_t kListenPort = 8303;
 
 /// A game with datagrams of one letter. From the client: 'c' begins, 'v' verifies at once, 'i' is a
 /// request. From the server: 'm' shows play, and 'k' keeps the client's slot.
-Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+DatagramVerdict prove(VerificationMemory& memory, Direction direction,
+                      std::span<const std::byte> datagram) {
     const char letter = static_cast<char>(datagram[0]);
     std::byte& verified = memory.bytes[0];
     if (direction == Direction::s2c) {
         const bool plays = letter == 'm';
-        return {.standing = !plays                    ? Standing::connless
-                            : verified != std::byte{} ? Standing::player
-                                                      : Standing::weak,
+        return {.standing = !plays                    ? ClientStanding::connless
+                            : verified != std::byte{} ? ClientStanding::player
+                                                      : ClientStanding::weak,
                 .is_play = plays || letter == 'k'};
     }
     verified |= letter == 'v' ? std::byte{1} : std::byte{0};
-    return letter == 'i'   ? Verdict{.request = Request::common, .is_answered = true}
-           : letter == 'v' ? Verdict{.standing = Standing::verified}
-           : letter == 'c' ? Verdict{.standing = Standing::unproven, .is_answered = true}
-                           : Verdict{.standing = Standing::stray};
+    return letter == 'i'   ? DatagramVerdict{.request = RequestKind::common, .is_answered = true}
+           : letter == 'v' ? DatagramVerdict{.standing = ClientStanding::verified}
+           : letter == 'c'
+               ? DatagramVerdict{.standing = ClientStanding::unverified, .is_answered = true}
+               : DatagramVerdict{.standing = ClientStanding::stray};
 }
 
 Endpoint v4(std::uint32_t address, std::uint16_t port) {
@@ -64,14 +66,14 @@ class Scene {
     explicit Scene(std::size_t max_sessions)
         : shared_{.numbers = &numbers_,
                   .upstreams{{boost::asio::ip::address_v4::loopback(), kServerPort},
-                             ClientAddress::shared,
+                             ClientAddressMode::shared,
                              0,
                              SipKey{}},
                   .max_sessions = max_sessions,
                   .idle_timeout = std::chrono::seconds{60},
                   .prove = prove,
                   .limits = {.max_per_address = 64},
-                  .pools = AdmissionPools{max_sessions, 1, 64}},
+                  .pools = SessionPoolSizes{max_sessions, 1, 64}},
           table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
         wait(milliseconds{10'000});
     }
@@ -86,7 +88,7 @@ class Scene {
         header.msg_name = &name;
         header.msg_namelen = static_cast<socklen_t>(asio.size());
         const std::array datagram{static_cast<std::byte>(letter)};
-        Session* const session = table_.find_or_admit(header, datagram, 0);
+        Session* const session = table_.find_or_open_session(header, datagram, 0);
         if (session != nullptr) {
             session->active = true;
             table_.examine_datagram(*session, Direction::c2s, datagram);
@@ -101,7 +103,7 @@ class Scene {
         rounds_.begin_batch(now_);
         if (Session* const session = table_.sessions().find(client, 0)) {
             const std::array datagram{static_cast<std::byte>(letter)};
-            table_.note_answer(*session);
+            table_.note_server_answer(*session);
             table_.examine_datagram(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
@@ -136,11 +138,11 @@ class Scene {
 
     [[nodiscard]] bool is_player(const Endpoint& client) {
         const Session* const session = table_.sessions().find(client, 0);
-        return session != nullptr && session->standing == Standing::player;
+        return session != nullptr && session->standing == ClientStanding::player;
     }
 
-    [[nodiscard]] std::size_t count(Standing standing) {
-        return table_.sessions().with_standing(standing).size();
+    [[nodiscard]] std::size_t count(ClientStanding standing) {
+        return table_.sessions().sessions_of_standing(standing).size();
     }
 
     /// Returns how many of these clients have a session.
@@ -163,7 +165,7 @@ class Scene {
     [[nodiscard]] const LiveCounters& counters() const { return observation_.counters[0]; }
 
   private:
-    SessionNumbers numbers_;
+    LastSessionNumbers numbers_;
     ObserverSharedMemory observation_{.observer{1}};
     SharedServer shared_;
     Clock::time_point now_ = Clock::now();
@@ -219,8 +221,8 @@ TEST_CASE("a proof of an address takes no player's place") {
             attack();
             scene.wait(milliseconds{500});
         }
-        CHECK(scene.count(Standing::verified) <= max_sessions / 8);
-        CHECK(scene.count(Standing::unproven) <= max_sessions / 4);
+        CHECK(scene.count(ClientStanding::verified) <= max_sessions / 8);
+        CHECK(scene.count(ClientStanding::unverified) <= max_sessions / 4);
         for (std::uint32_t i = 0; i < 10; ++i) {
             CHECK(time_to_join(scene, v4(kHonest + i, 1000), attack) <= milliseconds{2000});
         }
@@ -243,7 +245,7 @@ TEST_CASE("clients that join a small table at once do not displace each other") 
         for (const Endpoint& each : clients) {
             scene.answers(each, 'm');
         }
-        CHECK(scene.count(Standing::player) == max_sessions);
+        CHECK(scene.count(ClientStanding::player) == max_sessions);
         CHECK_FALSE(scene.says(v4(kAttacker, 1000), 'c'));
         CHECK(scene.count(clients) == max_sessions);
     }
@@ -260,7 +262,7 @@ TEST_CASE("one address fills no table, even where the server plays with all it s
             scene.answers(each, 'm');
         }
     }
-    CHECK(scene.count(Standing::player) == 32);
+    CHECK(scene.count(ClientStanding::player) == 32);
     CHECK(scene.joins(v4(kHonest, 1000)));
 }
 
@@ -279,7 +281,7 @@ TEST_CASE("whom the server plays with is not displaced, whatever comes") {
         scene.wait(milliseconds{1000});
     }
     CHECK(scene.count(players) == players.size());
-    CHECK(scene.count(Standing::player) == players.size());
+    CHECK(scene.count(ClientStanding::player) == players.size());
 }
 
 TEST_CASE("whom the server has forgotten leaves for a newcomer, however much it sends") {
@@ -359,9 +361,9 @@ TEST_CASE("a player that has left keeps no client of its address out, and no oth
         CHECK(scene.count({all[1], all[2], all[3]}) == 3);
         CHECK(waited >= milliseconds{3000});
         CHECK(scene.joins(next) == row.is_displaced);
-        const auto refused = scene.counters().admission.address.value();
+        const auto refused = scene.counters().new_clients.address.value();
         CHECK_FALSE(scene.says(v4(kHonest, 3000), 'v')); // the limit holds
-        CHECK(scene.counters().admission.address.value() == refused + 1);
+        CHECK(scene.counters().new_clients.address.value() == refused + 1);
         CHECK(scene.counters().sessions_refused.value() == 0);
         CHECK(scene.says(all[0], 'c') != row.is_displaced); // a displaced client does not come back
     }
@@ -406,8 +408,8 @@ TEST_CASE("a network has a share of what is not players, and so have those that 
                 row.client(static_cast<std::uint8_t>(i), static_cast<std::uint16_t>(10'000 + i)),
                 'c');
         }
-        CHECK(scene.count(Standing::verified) == 128 / row.part);
-        CHECK(scene.count(Standing::unproven) <= 256 / row.part);
+        CHECK(scene.count(ClientStanding::verified) == 128 / row.part);
+        CHECK(scene.count(ClientStanding::unverified) <= 256 / row.part);
         CHECK(scene.joins(v4(kHonest, 1000)));
     }
 }
@@ -466,7 +468,7 @@ TEST_CASE("nobody gets in in the name of the proxy or the server") {
         scene.says(loopback(kListenPort), 'c')); // the server's answer would come back to the relay
     CHECK_FALSE(scene.says(v4(0x7f000002, kListenPort), 'i'));
     CHECK_FALSE(scene.says(loopback(kServerPort), 'c'));
-    CHECK(scene.counters().admission.own.value() == 3);
+    CHECK(scene.counters().new_clients.own.value() == 3);
     CHECK(scene.says(loopback(kListenPort + 1), 'c'));
     CHECK(scene.says(v4(kHonest, kListenPort), 'c')); // a client may use any port
     CHECK(scene.says(v4(kHonest, kServerPort), 'c'));
@@ -474,7 +476,7 @@ TEST_CASE("nobody gets in in the name of the proxy or the server") {
 
 TEST_CASE("the observer hears of few that the server does not play with, and of all that it does") {
     Scene scene{1024};
-    const AdmissionLimits limits;
+    const NewClientLimits limits;
     for (std::uint32_t i = 0; i < 400; ++i) {
         const Endpoint client = v4(kAttacker + i, 1000);
         scene.says(client, 'c');

@@ -148,7 +148,7 @@ struct Running {
         for (std::size_t i = 0; i < servers; ++i) {
             all.push_back(static_cast<ServerIndex>(i));
         }
-        const auto given = from.relay->handover(all);
+        const auto given = from.relay->handover_state(all);
         auto state = from_archive<RelayState>(to_archive(given.state));
         REQUIRE(state);
         for (SessionState& session : state->sessions) {
@@ -300,7 +300,7 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         next.relay->stop();
         next.relay->join();
         constexpr ServerIndex kSecond[]{1};
-        const auto second = next.relay->handover(kSecond).state;
+        const auto second = next.relay->handover_state(kSecond).state;
         REQUIRE(second.servers.size() == 1);
         CHECK(second.servers[0].counters.directions[0].datagrams == 24);
         std::map<std::uint32_t, ServerIndex> before;
@@ -347,7 +347,7 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
 }
 
 TEST_CASE("the server sees no new address, with loopback addresses of clients' own, too") {
-    for (const auto mode : {ClientAddress::shared, ClientAddress::loopback}) {
+    for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         Peer server;
         Options options = options_for(server.endpoint());
         options.client_address = mode;
@@ -394,14 +394,16 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
 TEST_CASE("what was said before a session was proven is handed over, too") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.prove = [](ProofMemory& memory, Direction direction, std::span<const std::byte> bytes) {
+    options.prove = [](VerificationMemory& memory, Direction direction,
+                       std::span<const std::byte> bytes) {
         // The third datagram to the server proves the address. The first one is examined twice.
         if (direction == Direction::s2c) {
-            return Verdict{};
+            return DatagramVerdict{};
         }
         auto& seen = memory.bytes[0];
         seen = static_cast<std::byte>(std::to_integer<unsigned>(seen) + (bytes.empty() ? 0 : 1));
-        return Verdict{.standing = seen >= std::byte{4} ? Standing::player : Standing::unproven};
+        return DatagramVerdict{.standing = seen >= std::byte{4} ? ClientStanding::player
+                                                                : ClientStanding::unverified};
     };
     Running old{options, nullptr};
     old.relay->start();
@@ -432,7 +434,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     REQUIRE(echoes(client, *old.relay, 1));
     REQUIRE(old.relay->pause(kHold));
     constexpr ServerIndex kServers[]{0};
-    const auto given = old.relay->handover(kServers);
+    const auto given = old.relay->handover_state(kServers);
     REQUIRE(given.sockets.size() == 1);
     Udp::socket elsewhere{client.socket().get_executor()};
     elsewhere.connect(other.endpoint());
@@ -459,12 +461,15 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
          .change = session([](SessionState& state) { state.listener = 1; })},
         {.name = "a server that there is not",
          .change = session([](SessionState& state) { state.server = 1; })},
-        {.name = "a standing that there is not",
-         .change = session([](SessionState& state) { state.standing = static_cast<Standing>(9); })},
+        {.name = "a standing that there is not", .change = session([](SessionState& state) {
+                                                     state.standing =
+                                                         static_cast<ClientStanding>(9);
+                                                 })},
         {.name = "known to the observer, without a number",
          .change = session([](SessionState& state) { state.id = 0; })},
-        {.name = "unproven, and known to the observer",
-         .change = session([](SessionState& state) { state.standing = Standing::unproven; })},
+        {.name = "unverified, and known to the observer",
+         .change =
+             session([](SessionState& state) { state.standing = ClientStanding::unverified; })},
         {.name = "a player, without a place",
          .change = session([](SessionState& state) { state.counts_against_limit = false; })},
         {.name = "no number", .change = session([](SessionState& state) { state.number = 0; })},
@@ -476,7 +481,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
          })},
         {.name = "a copy longer than all of them may be",
          .change = session([](SessionState& state) {
-             state.held = {{.time = 1, .bytes = Bytes(HeldCopies::kBytes + 1)}};
+             state.held = {{.time = 1, .bytes = Bytes(HeldDatagramCopies::kBytes + 1)}};
          })},
         {.name = "a control message longer than its room",
          .change = session([](SessionState& state) { state.control_length = 65; })},

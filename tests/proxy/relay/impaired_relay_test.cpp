@@ -145,7 +145,7 @@ TEST_CASE("an impairment can change while datagrams wait: they are sent on at on
     client.send(payload(10, 2), relay.listen_endpoints()[0]);
     REQUIRE(eventually([&] { return relay.counters().impairment[kC2s].lost == 1; }));
     relay.set_impairment({});
-    CHECK_FALSE(relay.impairment().active());
+    CHECK_FALSE(relay.impairment().is_active());
     CHECK(eventually([&] { // the relay's thread applies the setting later
         client.send(payload(10, 3), relay.listen_endpoints()[0]);
         return client.receive(50ms) == payload(10, 3);

@@ -75,7 +75,7 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
         CHECK((parsed->directions[1] == row.s2c));
         CHECK(to_string(*parsed) == row.written);
         CHECK((parse_impairment(to_string(*parsed), 7) == *parsed));
-        CHECK(parsed->active() == (row.written != "none"));
+        CHECK(parsed->is_active() == (row.written != "none"));
     }
 }
 

@@ -29,9 +29,9 @@ std::vector<std::byte> saying(std::uint8_t what) {
 constexpr std::uint32_t kStart = 10'000; ///< in ms
 
 /// Whether a datagram that says `what` may begin a session.
-bool enters(NewClientFilter& gate, const Endpoint& who, Standing standing, std::uint8_t what,
+bool enters(NewClientFilter& gate, const Endpoint& who, ClientStanding standing, std::uint8_t what,
             std::uint32_t now, bool is_first = true) {
-    return gate.decide_admission(who, standing, is_first, saying(what), now).refusal ==
+    return gate.decide_new_client(who, standing, is_first, saying(what), now).refusal ==
            Refusal::none;
 }
 
@@ -39,7 +39,7 @@ bool enters(NewClientFilter& gate, const Endpoint& who, Standing standing, std::
 void fill(NewClientFilter& gate, std::uint32_t who, std::uint32_t now) {
     for (std::uint32_t i = 0; i < 100'000; ++i) {
         static_cast<void>(
-            enters(gate, client(0x0a000000 + who * 4096 + i), Standing::unproven, 1, now));
+            enters(gate, client(0x0a000000 + who * 4096 + i), ClientStanding::unverified, 1, now));
     }
 }
 
@@ -57,21 +57,23 @@ std::uint16_t port_of(std::uint32_t i) {
 }
 
 TEST_CASE("one address begins so many sessions a second, and takes nothing from others") {
-    const AdmissionLimits limits;
-    NewClientFilter gate{limits, AdmissionPools{1024, 1}, kHash};
+    const NewClientLimits limits;
+    NewClientFilter gate{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
         passed +=
-            enters(gate, client(1, port_of(i)), Standing::unproven, 1, kStart + i / 100) ? 1U : 0U;
+            enters(gate, client(1, port_of(i)), ClientStanding::unverified, 1, kStart + i / 100)
+                ? 1U
+                : 0U;
     }
     CHECK(passed <= 2 * limits.strangers_rate);
     CHECK(passed > limits.strangers_rate);
-    CHECK(enters(gate, client(2), Standing::unproven, 1, kStart + 1000));
-    CHECK(enters(gate, client(1), Standing::unproven, 1, kStart + 3000));
+    CHECK(enters(gate, client(2), ClientStanding::unverified, 1, kStart + 1000));
+    CHECK(enters(gate, client(1), ClientStanding::unverified, 1, kStart + 3000));
 }
 
 TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they are in") {
-    const AdmissionLimits limits;
+    const NewClientLimits limits;
 
     struct Row {
         std::string_view name;
@@ -82,43 +84,44 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
     for (const Row& row : {Row{"hosts of one /64", 15, 1}, Row{"/64s of one /56", 7, 4},
                            Row{"/56s of one /48", 6, 16}}) {
         CAPTURE(row.name);
-        NewClientFilter gate{limits, AdmissionPools{1 << 16, 1}, kHash};
+        NewClientFilter gate{limits, SessionPoolSizes{1 << 16, 1}, kHash};
         Endpoint v6;
         v6.v6 = true;
         v6.address[0] = std::byte{0x20};
         std::uint32_t passed = 0;
         for (std::uint32_t i = 0; i < 10'000; ++i) {
             v6.address[row.varied] = static_cast<std::byte>(i);
-            passed += is_answered(gate.decide_request(v6, Request::common, true, kStart)) ? 1U : 0U;
+            passed +=
+                is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)) ? 1U : 0U;
         }
         CHECK(passed <= row.times * limits.requests_burst);
         CHECK(passed > row.times * limits.requests_burst / 4);
         v6.address[1] = std::byte{1};
-        CHECK(is_answered(gate.decide_request(v6, Request::common, true, kStart)));
+        CHECK(is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)));
     }
 }
 
 TEST_CASE("requests in a player's name do not keep that player out") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 20'000; ++i) { // for a second
-        static_cast<void>(
-            gate.decide_request(client(1, port_of(i)), Request::common, false, kStart + i / 20));
+        static_cast<void>(gate.decide_request(client(1, port_of(i)), RequestKind::common, false,
+                                              kStart + i / 20));
     }
-    CHECK(enters(gate, client(1), Standing::unproven, 7, kStart + 1000));
+    CHECK(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 1000));
 }
 
 TEST_CASE("handshakes in a player's name delay that player by less than two seconds") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t sent = 0;
     const auto flood_until = [&](std::uint32_t ms) {
         for (; sent < ms * 20; ++sent) { // 20,000 a second
-            static_cast<void>(enters(gate, client(1, port_of(sent * 7919)), Standing::unproven, 7,
-                                     kStart + sent / 20));
+            static_cast<void>(enters(gate, client(1, port_of(sent * 7919)),
+                                     ClientStanding::unverified, 7, kStart + sent / 20));
         }
     };
     flood_until(5000);
     std::uint32_t waited = 0;
-    while (!enters(gate, client(1, 1000), Standing::unproven, 7, kStart + 5000 + waited)) {
+    while (!enters(gate, client(1, 1000), ClientStanding::unverified, 7, kStart + 5000 + waited)) {
         waited += 500; // the interval at which clients repeat their datagram
         flood_until(5000 + waited);
         REQUIRE(waited < 2000);
@@ -140,17 +143,17 @@ TEST_CASE("while many ask, those who ask for little are answered") {
                      {"3,000 a second from 200 addresses", 200, false, 110}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
         const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
             const std::uint32_t now = kStart + i * 1000 / rate;
             static_cast<void>(
                 gate.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
-                                    Request::common, row.has_answer, now));
+                                    RequestKind::common, row.has_answer, now));
             if (i % (rate / 40) == 0) {
                 const auto passage = gate.decide_request(client(0x14000000 + i / (rate / 40) % 40),
-                                                         Request::common, row.has_answer, now);
+                                                         RequestKind::common, row.has_answer, now);
                 answered += i >= 2 * rate && is_answered(passage) ? 1U : 0U;
             }
         }
@@ -159,14 +162,15 @@ TEST_CASE("while many ask, those who ask for little are answered") {
 }
 
 TEST_CASE("who is asked by many for what is common still hears what is reserved") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStart + i / 3;
-        static_cast<void>(gate.decide_request(
-            client(0x0a000000 + i), i % 2 == 0 ? Request::common : Request::other, false, now));
+        static_cast<void>(gate.decide_request(client(0x0a000000 + i),
+                                              i % 2 == 0 ? RequestKind::common : RequestKind::other,
+                                              false, now));
         if (i % 3000 == 0) {
-            passed += gate.decide_request(client(2), Request::reserved, false, now) ==
+            passed += gate.decide_request(client(2), RequestKind::reserved, false, now) ==
                               RequestDecision::server
                           ? 1U
                           : 0U;
@@ -176,13 +180,13 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
 }
 
 TEST_CASE("few requests are passed on, though there is an answer to be repeated") {
-    const AdmissionLimits limits;
-    NewClientFilter gate{limits, AdmissionPools{1024, 1}, kHash};
+    const NewClientLimits limits;
+    NewClientFilter gate{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed_on = 0;
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
         const auto passage =
-            gate.decide_request(client(0x0a000000 + i), Request::common, true, kStart + i);
+            gate.decide_request(client(0x0a000000 + i), RequestKind::common, true, kStart + i);
         passed_on += passage == RequestDecision::server ? 1U : 0U;
         repeated += passage == RequestDecision::repeat ? 1U : 0U;
         if (i < limits.asked_rate) {
@@ -194,18 +198,18 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
 }
 
 TEST_CASE("this host's own clients share no limit") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(gate.decide_request(client(0x7f000001), Request::common, false, kStart) ==
+        CHECK(gate.decide_request(client(0x7f000001), RequestKind::common, false, kStart) ==
               RequestDecision::server);
     }
 }
 
 TEST_CASE("without a crowd everyone gets in at once") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 100; ++i) {
-        CHECK(enters(gate, client(i), Standing::unproven, 1, kStart));
-        CHECK(enters(gate, client(i, 2), Standing::stray, 2, kStart + 1000));
+        CHECK(enters(gate, client(i), ClientStanding::unverified, 1, kStart));
+        CHECK(enters(gate, client(i, 2), ClientStanding::stray, 2, kStart + 1000));
     }
 }
 
@@ -214,29 +218,29 @@ TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in")
         std::string_view name;
         std::uint32_t after;
         std::uint8_t says;
-        Standing standing;
+        ClientStanding standing;
         bool enters;
     };
 
     const Row rows[] = {
-        {"as a client does", 500, 7, Standing::unproven, true},
-        {"too early", 300, 7, Standing::unproven, false},
-        {"too late", 900, 7, Standing::unproven, false},
-        {"with something else", 500, 8, Standing::unproven, false},
-        {"with what begins nothing", 500, 7, Standing::stray, false},
+        {"as a client does", 500, 7, ClientStanding::unverified, true},
+        {"too early", 300, 7, ClientStanding::unverified, false},
+        {"too late", 900, 7, ClientStanding::unverified, false},
+        {"with something else", 500, 8, ClientStanding::unverified, false},
+        {"with what begins nothing", 500, 7, ClientStanding::stray, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
         fill(gate, kStart);
-        CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
+        CHECK_FALSE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
         fill(gate, kStart + row.after);
         CHECK(enters(gate, client(1), row.standing, row.says, kStart + row.after) == row.enters);
     }
 }
 
 TEST_CASE("where many repeat themselves, who has done so longest stands out") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
     fill(gate, now);
@@ -244,38 +248,39 @@ TEST_CASE("where many repeat themselves, who has done so longest stands out") {
     for (; tries < 6 && !entered; ++tries, now += 500) {
         // The same new clients twice, then others: each repeats its datagram once.
         fill(gate, kStart + (now - kStart) / 1000 * 1000, now);
-        entered = enters(gate, client(1), Standing::unproven, 7, now);
+        entered = enters(gate, client(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 4); // within two seconds
 }
 
 TEST_CASE("a repetition that is lost costs a waiting client one interval, no more") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     fill(gate, kStart);
-    CHECK_FALSE(enters(gate, client(1), Standing::unproven, 7, kStart));
-    const AdmissionDecision second =
-        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 500);
-    const AdmissionDecision fourth =
-        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 1500);
-    const AdmissionDecision fifth =
-        gate.decide_admission(client(1), Standing::stray, true, saying(7), kStart + 2000);
+    CHECK_FALSE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
+    const NewClientDecision second =
+        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 500);
+    const NewClientDecision fourth =
+        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 1500);
+    const NewClientDecision fifth =
+        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 2000);
     CHECK(second.repeats == 1);
     CHECK(fourth.repeats == 1);
     CHECK(fifth.repeats == 2);
 }
 
 TEST_CASE("many ports of few addresses keep no other address out, even in the same rhythm") {
-    NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
+    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         for (std::uint32_t i = 0; i < 17 * 64; ++i) {
             static_cast<void>(enters(gate, client(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
-                                     Standing::unproven, 7, now, tries == 0 && i % 64 == 0));
+                                     ClientStanding::unverified, 7, now,
+                                     tries == 0 && i % 64 == 0));
         }
-        entered = enters(gate, client(1), Standing::unproven, 7, now);
+        entered = enters(gate, client(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 3); // within one and a half seconds
@@ -284,32 +289,33 @@ TEST_CASE("many ports of few addresses keep no other address out, even in the sa
 TEST_CASE("who was let in and proved nothing is not let into a crowd again, who did is") {
     for (const bool proves : {false, true}) {
         CAPTURE(proves);
-        NewClientFilter gate{AdmissionLimits{}, AdmissionPools{1024, 1}, kHash};
-        REQUIRE(enters(gate, client(1), Standing::unproven, 7, kStart));
+        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+        REQUIRE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
         if (proves) {
-            gate.note_verified(client(1));
+            gate.remember_verified_client(client(1));
         }
         fill(gate, kStart + 4000);
-        static_cast<void>(enters(gate, client(1), Standing::unproven, 7, kStart + 4000));
+        static_cast<void>(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 4000));
         fill(gate, kStart + 4500);
-        CHECK(enters(gate, client(1), Standing::unproven, 7, kStart + 4500) == proves);
+        CHECK(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 4500) == proves);
     }
 }
 
 TEST_CASE("strangers get in at a rate that leaves each the time of a round trip") {
-    const AdmissionLimits limits;
-    const AdmissionPools pools{1024, 1};
+    const NewClientLimits limits;
+    const SessionPoolSizes pools{1024, 1};
     NewClientFilter gate{limits, pools, kHash};
     std::size_t entered = 0;
     for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
         for (std::uint32_t i = 0; i < 100; ++i) {
             entered +=
-                enters(gate, client(ms * 100 + i), Standing::unproven, 1, kStart + ms) ? 1U : 0U;
+                enters(gate, client(ms * 100 + i), ClientStanding::unverified, 1, kStart + ms) ? 1U
+                                                                                               : 0U;
         }
     }
     const std::size_t rounds = 10'000 / static_cast<std::size_t>(limits.least_time.count());
-    CHECK(entered <= pools.unproven * (rounds + 1));
-    CHECK(entered >= pools.unproven * (rounds - 1));
+    CHECK(entered <= pools.unverified * (rounds + 1));
+    CHECK(entered >= pools.unverified * (rounds - 1));
 }
 
 constexpr std::uint8_t kKind = 1;

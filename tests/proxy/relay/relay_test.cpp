@@ -325,7 +325,7 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
 TEST_CASE("with loopback addresses each client address has its own, the same in the next run") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.client_address = ClientAddress::automatic;
+    options.client_address = ClientAddressMode::automatic;
     constexpr std::size_t kClients = 16;
     // A loopback client with the server's port is refused. These have other ports, as the server's
     // address is theirs, too.
@@ -335,7 +335,7 @@ TEST_CASE("with loopback addresses each client address has its own, the same in 
         Ring ring{kRingBytes};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
-        CHECK(relay.client_address() == ClientAddress::loopback);
+        CHECK(relay.client_address() == ClientAddressMode::loopback);
         relay.start();
         for (std::size_t i = 0; i < kClients; ++i) {
             const auto own = make_address("127.0.1." + std::to_string(1 + i));
@@ -408,9 +408,9 @@ TEST_CASE("a relay that cannot start says why in one line") {
         rows[5].options.server_port = free.endpoint().port();
     }
     rows[6].options.server_host = "192.0.2.1";
-    rows[6].options.client_address = ClientAddress::loopback;
+    rows[6].options.client_address = ClientAddressMode::loopback;
     rows[7].options.listen = {Udp::endpoint{address_v6::loopback(), 0}};
-    rows[7].options.client_address = ClientAddress::transparent;
+    rows[7].options.client_address = ClientAddressMode::transparent;
     for (const auto& row : rows) {
         CAPTURE(row.name);
         std::string said;
@@ -435,25 +435,26 @@ TEST_CASE("a server that moves gets the sessions that begin, and keeps those it 
     Peer early;
     early.send(bytes, door);
     REQUIRE(first.receive());
-    relay.set_server(second.endpoint());
+    relay.set_server_address(second.endpoint());
     CHECK(relay.server_endpoint().port == second.endpoint().port());
     Peer late;
     late.send(bytes, door);
     CHECK(second.receive());
     early.send(bytes, door);
     CHECK(first.receive());
-    CHECK_THROWS_AS(relay.set_server(door), StartError);
+    CHECK_THROWS_AS(relay.set_server_address(door), StartError);
     CHECK(relay.server_endpoint().port == second.endpoint().port());
 }
 
 TEST_CASE("clients with loopback addresses of their own cannot follow a server off this host") {
     Peer server;
     Options options = options_for(server.endpoint());
-    options.client_address = ClientAddress::loopback;
+    options.client_address = ClientAddressMode::loopback;
     Relay relay{options};
-    CHECK_THROWS_AS(relay.set_server({boost::asio::ip::make_address("192.0.2.1"), 8303}),
+    CHECK_THROWS_AS(relay.set_server_address({boost::asio::ip::make_address("192.0.2.1"), 8303}),
                     StartError);
-    CHECK_THROWS_AS(relay.set_server({boost::asio::ip::make_address("::1"), 8303}), StartError);
+    CHECK_THROWS_AS(relay.set_server_address({boost::asio::ip::make_address("::1"), 8303}),
+                    StartError);
     CHECK(relay.server_endpoint().port == server.endpoint().port());
 }
 

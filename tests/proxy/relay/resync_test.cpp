@@ -18,34 +18,34 @@ constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps during the te
 
 TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
     ResyncState turn;
-    CHECK_FALSE(turn.in_progress());
+    CHECK_FALSE(turn.is_in_progress());
     CHECK_FALSE(turn.next_acknowledgement(kStart));
-    REQUIRE(turn.begin_request(kStart, kStart - 10));
-    CHECK(turn.in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 10) == Resync::kNothing);
+    REQUIRE(turn.begin_resync(kStart, kStart - 10));
+    CHECK(turn.is_in_progress());
+    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNothing);
     CHECK(turn.on_rewritten());
-    CHECK(turn.next_acknowledgement(kStart + 30) == Resync::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNothing);
     CHECK_FALSE(turn.on_rewritten());
     turn.on_answer(kStart + 40, 4711);
     turn.on_answer(kStart + 80, 4713); // a later full answer that was already in transit
-    CHECK(turn.in_progress());
+    CHECK(turn.is_in_progress());
     CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
     CHECK_FALSE(turn.on_rewritten());
     CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kRewriteMs) == 4711);
     CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kRewriteMs));
-    CHECK_FALSE(turn.in_progress());
+    CHECK_FALSE(turn.is_in_progress());
 }
 
 TEST_CASE("who sends little is left alone") {
     ResyncState slow;
-    REQUIRE(slow.begin_request(kStart, kStart - 900));
+    REQUIRE(slow.begin_resync(kStart, kStart - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
         CHECK_FALSE(slow.next_acknowledgement(kStart + ms));
     }
     // A pause during a request: no datagram is rewritten until the client sends regularly again.
     ResyncState opens_menu;
-    REQUIRE(opens_menu.begin_request(kStart, kStart));
-    CHECK(opens_menu.next_acknowledgement(kStart + 10) == Resync::kNothing);
+    REQUIRE(opens_menu.begin_resync(kStart, kStart));
+    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNothing);
     opens_menu.on_answer(kStart + 20, 4711);
     CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
 }
@@ -53,17 +53,17 @@ TEST_CASE("who sends little is left alone") {
 TEST_CASE(
     "no session is asked for more often than every five seconds, and no wish lasts for ever") {
     ResyncState turn;
-    REQUIRE(turn.begin_request(kStart, kStart));
+    REQUIRE(turn.begin_resync(kStart, kStart));
     CHECK(turn.next_acknowledgement(kStart + 10));
     CHECK(turn.on_rewritten());
-    CHECK_FALSE(turn.begin_request(kStart + 4999, kStart));
+    CHECK_FALSE(turn.begin_resync(kStart + 4999, kStart));
     CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kAnswerTimeoutMs + 1));
-    CHECK_FALSE(turn.in_progress());
+    CHECK_FALSE(turn.is_in_progress());
     turn.on_answer(kStart + 1100, 4711); // too late
-    CHECK_FALSE(turn.in_progress());
-    CHECK(turn.begin_request(kStart + 5000, kStart + 4990));
-    CHECK(turn.in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 5001) == Resync::kNothing);
+    CHECK_FALSE(turn.is_in_progress());
+    CHECK(turn.begin_resync(kStart + 5000, kStart + 4990));
+    CHECK(turn.is_in_progress());
+    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNothing);
     CHECK(turn.on_rewritten());
 }
 
@@ -71,7 +71,7 @@ TEST_CASE(
 constexpr std::byte kEverything{0xee};
 constexpr std::int32_t kNumber = 7;
 
-Resync marked() {
+ResyncFunctions marked() {
     return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
                           std::span<std::byte> out) -> std::size_t {
                 if (datagram.size() < 10 || datagram[0] == kEverything) {

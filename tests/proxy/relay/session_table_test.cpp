@@ -26,27 +26,29 @@ constexpr char kWeak = 'w';
 constexpr char kSecret = 'p';
 constexpr char kProof = 'q';
 
-Verdict prove(ProofMemory& memory, Direction direction, std::span<const std::byte> datagram) {
+DatagramVerdict prove(VerificationMemory& memory, Direction direction,
+                      std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];
     std::byte& returned = memory.bytes[1];
     if (direction == Direction::s2c) {
         told |= letter == kSecret ? std::byte{1} : std::byte{0};
         const bool plays = letter == kProof && returned != std::byte{0};
-        return {.standing = plays             ? Standing::player
-                            : letter == kWeak ? Standing::weak
-                                              : Standing::connless,
+        return {.standing = plays             ? ClientStanding::player
+                            : letter == kWeak ? ClientStanding::weak
+                                              : ClientStanding::connless,
                 .is_play = letter != kAsk};
     }
     if (letter == kAsk) {
-        return {.request = Request::common, .is_answered = true};
+        return {.request = RequestKind::common, .is_answered = true};
     }
     if (told != std::byte{0} && letter == kProof) {
         returned = std::byte{1};
-        return {.standing = Standing::verified, .is_answered = true};
+        return {.standing = ClientStanding::verified, .is_answered = true};
     }
     const bool begins = letter == kBegin || letter == kWeak || letter == kSecret;
-    return {.standing = begins ? Standing::unproven : Standing::stray, .is_answered = begins};
+    return {.standing = begins ? ClientStanding::unverified : ClientStanding::stray,
+            .is_answered = begins};
 }
 
 Bytes say(char letter, std::size_t size = 8) {
@@ -81,8 +83,8 @@ struct Setup {
         return answered(peer, kSecret) && answered(peer, kProof);
     }
 
-    [[nodiscard]] AdmissionTotals<std::uint64_t> totals() const {
-        return relay->counters().admission;
+    [[nodiscard]] NewClientTotals<std::uint64_t> totals() const {
+        return relay->counters().new_clients;
     }
 
     std::vector<KeptEvent> end() {
@@ -110,7 +112,7 @@ TEST_CASE("the observer hears of a session when it is verified, from its first d
     CHECK(setup.answered(player, 'x'));
     CHECK(setup.totals().begun == 2);
     CHECK(setup.totals().connless == 1);
-    CHECK(setup.totals().proven == 1);
+    CHECK(setup.totals().verified == 1);
     CHECK(setup.totals().players == 1);
     CHECK(setup.relay->counters().sessions_opened == 1);
     const auto events = setup.end();
@@ -162,7 +164,7 @@ TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves
 
 TEST_CASE("who plays is not displaced; beyond them there is no place") {
     Setup setup{
-        4, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+        4, [](Options& options) { options.new_clients.least_time = std::chrono::milliseconds{1}; }};
     std::vector<std::unique_ptr<Peer>> players;
     for (int i = 0; i < 4; ++i) {
         players.push_back(std::make_unique<Peer>());
@@ -179,7 +181,7 @@ TEST_CASE("who plays is not displaced; beyond them there is no place") {
 
 TEST_CASE("a weak session leaves only when it is silent and its place is wanted") {
     Setup setup{
-        2, [](Options& options) { options.admission.least_time = std::chrono::milliseconds{1}; }};
+        2, [](Options& options) { options.new_clients.least_time = std::chrono::milliseconds{1}; }};
     Peer proven;
     Peer weak;
     Peer late;
@@ -227,7 +229,7 @@ TEST_CASE("who only asks changes nothing about the fate of others' datagrams") {
 
 TEST_CASE("a stranger whom the server does not answer is shown only where it answers nobody") {
     Setup setup{16, [](Options& options) {
-                    options.admission.unproven_time = std::chrono::milliseconds{200};
+                    options.new_clients.unverified_time = std::chrono::milliseconds{200};
                 }};
     setup.server.ignore(std::byte{kBegin});
     Peer player;
@@ -253,8 +255,8 @@ TEST_CASE("what begins nothing is counted: no server answers it") {
 
 TEST_CASE("who proves nothing leaves in time, however much it sends") {
     Setup setup{16, [](Options& options) {
-                    options.admission.unproven_time = std::chrono::milliseconds{200};
-                    options.admission.connless_time = std::chrono::milliseconds{100};
+                    options.new_clients.unverified_time = std::chrono::milliseconds{200};
+                    options.new_clients.connless_time = std::chrono::milliseconds{100};
                 }};
     Peer stranger;
     Peer asker;
@@ -273,7 +275,7 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
     Ring* const rings[] = {&ring};
     Options options = options_for(silent.endpoint());
     options.prove = prove;
-    options.admission.unproven_time = std::chrono::milliseconds{200};
+    options.new_clients.unverified_time = std::chrono::milliseconds{200};
     Relay relay{options, rings};
     relay.start();
     Peer waiting;
@@ -281,7 +283,7 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
     CHECK(eventually([&] {
         waiting.send(say(kBegin), relay.listen_endpoints()[0]);
         stray.send(say('x'), relay.listen_endpoints()[0]);
-        return relay.counters().admission.weak >= 1;
+        return relay.counters().new_clients.weak >= 1;
     }));
     relay.stop();
     relay.join();
@@ -292,7 +294,7 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
 }
 
 TEST_CASE("a session has so many datagrams a second") {
-    Setup setup{16, [](Options& options) { options.admission.session_rate = 100; }};
+    Setup setup{16, [](Options& options) { options.new_clients.session_rate = 100; }};
     Peer player;
     REQUIRE(setup.prove_itself(player));
     for (int i = 0; i < 1000; ++i) {

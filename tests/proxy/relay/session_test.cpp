@@ -16,27 +16,27 @@ using namespace tw::relay;
 constexpr ListenerIndex kListener = 0;
 
 /// Returns a session of a client at this port. All clients have the same address.
-std::unique_ptr<Session> session_at(std::uint16_t port, Standing standing) {
+std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing) {
     auto made = std::make_unique<Session>();
     made->tap.client.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
     made->tap.client.port = port;
     made->standing = standing;
-    made->counts_against_limit = standing != Standing::connless;
+    made->counts_against_limit = standing != ClientStanding::connless;
     return made;
 }
 
 TEST_CASE("who only asks takes no place from the players of its address") {
     Sessions sessions{8};
-    Session& asking = sessions.insert(session_at(1, Standing::connless));
-    Session& leaving = sessions.insert(session_at(2, Standing::connless));
+    Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
+    Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
     const Network source = *Networks{asking.tap.client}.begin();
     CHECK(sessions.count_of(source) == 0);
-    Session& player = sessions.insert(session_at(3, Standing::unproven));
+    Session& player = sessions.insert(session_at(3, ClientStanding::unverified));
     CHECK(sessions.count_of(source) == 1);
     std::ignore = sessions.remove(leaving);
     CHECK(sessions.count_of(source) == 1);
     sessions.count_against_limit(asking); // the client has begun a connection
-    sessions.set_standing(asking, Standing::unproven);
+    sessions.set_standing(asking, ClientStanding::unverified);
     CHECK(asking.counts_against_limit);
     CHECK(sessions.count_of(source) == 2);
     const auto left = sessions.remove(asking);
@@ -50,7 +50,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
 TEST_CASE("a session counts for each network that it is in, under its standing") {
     Sessions sessions{8};
     const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
-        auto session = session_at(port, Standing::unproven);
+        auto session = session_at(port, ClientStanding::unverified);
         session->tap.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
                                        std::byte{0xb8}, std::byte{0},         std::byte{1},
                                        std::byte{2},    std::byte{last_of_56}};
@@ -59,7 +59,7 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
     };
     Session& first = sessions.insert(made(1, 1));
     Session& second = sessions.insert(made(2, 1));
-    sessions.set_standing(second, Standing::verified);
+    sessions.set_standing(second, ClientStanding::verified);
     const Networks networks{first.tap.client};
     const std::vector<Network> of_first{networks.begin(), networks.end()};
     REQUIRE(of_first.size() == 3);
@@ -68,14 +68,14 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
     for (std::size_t i = 0; i < of_first.size(); ++i) {
         CAPTURE(i);
         CHECK(sessions.count_of(of_first[i]) == places[i]);
-        CHECK(sessions.count_of(of_first[i], Standing::unproven) == 1);
-        CHECK(sessions.count_of(of_first[i], Standing::verified) == verified[i]);
+        CHECK(sessions.count_of(of_first[i], ClientStanding::unverified) == 1);
+        CHECK(sessions.count_of(of_first[i], ClientStanding::verified) == verified[i]);
     }
     std::ignore = sessions.remove(second);
-    sessions.set_standing(first, Standing::player);
+    sessions.set_standing(first, ClientStanding::player);
     for (const Network& network : of_first) {
         CHECK(sessions.count_of(network) == 1);
-        CHECK(sessions.count_of(network, Standing::unproven) == 0);
+        CHECK(sessions.count_of(network, ClientStanding::unverified) == 0);
     }
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("sessions are checked in turn, a bounded number at a time") {
     SessionTimers timers{80ms, now}; // a session is checked every 10 ms
     std::vector<std::unique_ptr<Session>> sessions;
     for (std::uint16_t port = 1; port <= 100; ++port) {
-        sessions.push_back(session_at(port, Standing::player));
+        sessions.push_back(session_at(port, ClientStanding::player));
         timers.add(*sessions.back());
     }
     std::vector<std::uint16_t> checked;

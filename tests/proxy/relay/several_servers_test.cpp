@@ -193,7 +193,7 @@ TEST_CASE("a server that cannot be there changes nothing") {
     }
     const ServerIndex index = relay.add_server(back);
     CHECK(echoes(client, relay, index, 3));
-    CHECK_THROWS_AS(relay.set_server(relay.listen_endpoints()[0], index), StartError);
+    CHECK_THROWS_AS(relay.set_server_address(relay.listen_endpoints()[0], index), StartError);
 }
 
 TEST_CASE("a relay has so many servers in its life") {

@@ -30,7 +30,7 @@ TapSession session(std::uint32_t id) {
 
 /// Makes the tap push the `observer` event.
 void greet(Tap& tap) {
-    REQUIRE(tap.retry_pending(0));
+    REQUIRE(tap.retry_events(0));
 }
 
 /// Fills the ring so that not even the smallest event fits.
@@ -86,7 +86,7 @@ TEST_CASE(
     tap.commit();
     CHECK(tap.num_lost() == 3);
     take_all(ring);
-    REQUIRE(tap.retry_pending(103));
+    REQUIRE(tap.retry_events(103));
     tap.copy_datagram(one, 104, Direction::c2s, bytes);
     tap.commit();
     CHECK(take_texts(ring) ==
@@ -101,13 +101,13 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     fill(ring);
     tap.copy_datagram(one, 2, Direction::s2c, {});
     tap.close_session(one, 3, CloseReason::idle);
-    CHECK_FALSE(tap.retry_pending(4));
+    CHECK_FALSE(tap.retry_events(4));
     take_all(ring);
     TapSession two = session(2);
     tap.open_session(two, 5);
     tap.commit();
     CHECK(take_texts(ring) == Texts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
-    CHECK(tap.retry_pending(6));
+    CHECK(tap.retry_events(6));
 }
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
@@ -122,7 +122,7 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
         tap.close_session(gone, 3, CloseReason::idle);
     }
     take_all(ring);
-    CHECK(tap.retry_pending(4));
+    CHECK(tap.retry_events(4));
     CHECK(take_texts(ring) == Texts{"0 c2s gap of 100"});
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("without a ring nothing happens") {
     tap.open_session(one, 1);
     tap.copy_datagram(one, 2, Direction::c2s, {});
     tap.close_session(one, 3, CloseReason::idle);
-    CHECK(tap.retry_pending(4));
+    CHECK(tap.retry_events(4));
     CHECK(tap.num_lost() == 0);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
                 tap.close_session(*gone, step, CloseReason::idle);
                 live.erase(gone);
             } else if (dice < 85) {
-                static_cast<void>(tap.retry_pending(step));
+                static_cast<void>(tap.retry_events(step));
                 ring.consume([&](const Event& event) { account.take(event); }, random() % 200);
             } else if (!live.empty()) {
                 ++offered;
@@ -250,10 +250,10 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         }
         for (int tries = 0; tries < 2; ++tries) {
             ring.consume([&](const Event& event) { account.take(event); });
-            static_cast<void>(tap.retry_pending(0));
+            static_cast<void>(tap.retry_events(0));
         }
         ring.consume([&](const Event& event) { account.take(event); });
-        CHECK(tap.retry_pending(0));
+        CHECK(tap.retry_events(0));
         CHECK(account.violations == 0);
         CHECK(account.datagrams + account.lost == offered);
         CHECK(account.lost == tap.num_lost());
@@ -290,7 +290,7 @@ class Overload {
         }
         tap_.commit();
         take(takes);
-        static_cast<void>(tap_.retry_pending(round_));
+        static_cast<void>(tap_.retry_events(round_));
     }
 
     void take(std::size_t events) {
@@ -311,7 +311,7 @@ class Overload {
         for (TapSession& each : sessions_) {
             tap_.close_session(each, round_, CloseReason::idle);
         }
-        while (!tap_.retry_pending(round_)) {
+        while (!tap_.retry_events(round_)) {
             take(10'000);
         }
         take(1'000'000);
@@ -504,7 +504,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     }
     for (std::uint32_t newest = 5; newest > 2; --newest) {
         REQUIRE(watch.newest_copied()->id == newest);
-        watch.set_aside(*watch.newest_copied());
+        watch.set_session_aside(*watch.newest_copied());
     }
     TapSession late;
     late.id = 6;
@@ -517,10 +517,10 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     watch.remove(*std::next(sessions.begin(), 3));
     watch.remove(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
-        watch.resume_oldest(1);
+        watch.resume_oldest_sessions(1);
         CHECK(watch.newest_copied()->id == next);
     }
-    watch.resume_oldest(7);
+    watch.resume_oldest_sessions(7);
     CHECK(watch.num_copied() == 4);
     CHECK(watch.num_set_aside() == 0);
     TapSession after;

@@ -38,50 +38,50 @@ TEST_CASE("each client address has one loopback address, whatever the ports") {
         Endpoint client;
         client.address = {std::byte{10}, static_cast<std::byte>(i >> 16U),
                           static_cast<std::byte>(i >> 8U), static_cast<std::byte>(i)};
-        const auto address = addresses.assign(client);
+        const auto address = addresses.assign_address(client);
         REQUIRE(address);
         REQUIRE(taken.insert(*address).second);
         REQUIRE((*address >> 22U) == (0x7f400000U >> 22U));
         REQUIRE((*address & 0xffU) != 0);
         REQUIRE((*address & 0xffU) != 0xff);
         client.port = 7;
-        REQUIRE(addresses.assign(client) == address);
+        REQUIRE(addresses.assign_address(client) == address);
     }
-    CHECK(addresses.assign(v6_client(1, 1)) == addresses.assign(v6_client(1, 2)));
-    CHECK(addresses.assign(v6_client(1, 1)) != addresses.assign(v6_client(2, 1)));
-    CHECK(addresses.assign(Endpoint{}) != addresses.assign(v6_client(0, 0)));
+    CHECK(addresses.assign_address(v6_client(1, 1)) == addresses.assign_address(v6_client(1, 2)));
+    CHECK(addresses.assign_address(v6_client(1, 1)) != addresses.assign_address(v6_client(2, 1)));
+    CHECK(addresses.assign_address(Endpoint{}) != addresses.assign_address(v6_client(0, 0)));
 }
 
 TEST_CASE(
     "a loopback address is free when its last session has ended, and comes back to its owner") {
     LoopbackAddresses addresses{key_of(1)};
-    const auto first = addresses.assign(client_at(1));
-    CHECK(addresses.assign(client_at(1)) == first);
+    const auto first = addresses.assign_address(client_at(1));
+    CHECK(addresses.assign_address(client_at(1)) == first);
     addresses.release_address(client_at(1));
-    CHECK(addresses.assign(client_at(1)) == first); // one session still has the address
+    CHECK(addresses.assign_address(client_at(1)) == first); // one session still has the address
     addresses.release_address(client_at(1));
     addresses.release_address(client_at(1));
     addresses.release_address(client_at(1)); // one release too many is harmless
-    CHECK(addresses.assign(client_at(1)) == first);
+    CHECK(addresses.assign_address(client_at(1)) == first);
     LoopbackAddresses same{key_of(1)};
     LoopbackAddresses other{key_of(2)};
-    CHECK(same.assign(client_at(1)) == first);
-    CHECK(other.assign(client_at(1)) != first);
+    CHECK(same.assign_address(client_at(1)) == first);
+    CHECK(other.assign_address(client_at(1)) != first);
 }
 
 TEST_CASE("an upstream socket is connected to the server, from the address its mode says") {
     Peer server;
-    for (const auto mode : {ClientAddress::shared, ClientAddress::loopback}) {
+    for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         UpstreamFactory factory{server.endpoint(), mode, 65'536, SipKey{}};
         std::error_code error;
         UpstreamSocket upstream = factory.open(client_at(1), error);
         REQUIRE_FALSE(error);
-        CHECK(upstream.loopback_of.has_value() == (mode == ClientAddress::loopback));
+        CHECK(upstream.loopback_of.has_value() == (mode == ClientAddressMode::loopback));
         CHECK(::send(upstream.socket.get(), "x", 1, 0) == 1);
         REQUIRE(server.receive());
         CHECK(endpoint_from(server.sender().data()) == upstream.local);
         CHECK((to_string(upstream.local).substr(0, 10) == "127.0.0.1:") ==
-              (mode == ClientAddress::shared));
+              (mode == ClientAddressMode::shared));
         factory.close(upstream);
         CHECK_FALSE(upstream.socket.valid());
         CHECK_FALSE(upstream.loopback_of);

@@ -168,7 +168,7 @@ TEST_CASE("every client of a real capture gets a script, in 0.6 and 0.7") {
     }
 }
 
-using replay::Ending;
+using replay::ClientEnding;
 using replay::ReplayClient;
 using test::MessageBuilder;
 using wire::Dialect;
@@ -289,7 +289,7 @@ TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and
     const Strings idle = table.at(3 * kSecond + kSecond / 2);
     CHECK(std::ranges::count(idle, "input") == 1);
     CHECK(table.at(5 * kSecond).back() == "close 8");
-    CHECK(table.client.ending() == Ending::finished);
+    CHECK(table.client.ending() == ClientEnding::finished);
 }
 
 TEST_CASE("a 0.7 packet without the client's own token is ignored") {
@@ -300,14 +300,14 @@ TEST_CASE("a 0.7 packet without the client's own token is ignored") {
     table.control(wire::ControlKind::accept, kClient); // comes before any token
     table.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
     CHECK(table.sent().empty());
-    CHECK(table.client.ending() == Ending::none);
+    CHECK(table.client.ending() == ClientEnding::none);
     // The client accepts no answer of a 0.6 server.
     wire::Control accept;
     accept.kind = wire::ControlKind::connectaccept;
     table.client.on_control({}, accept);
     CHECK(table.sent().empty());
     table.control(wire::ControlKind::close, kClient, std::nullopt, "This server is full");
-    CHECK(table.client.ending() == Ending::refused);
+    CHECK(table.client.ending() == ClientEnding::refused);
     CHECK(table.client.close_reason() == "This server is full");
 }
 

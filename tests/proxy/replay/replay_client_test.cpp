@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using replay::Ending;
+using replay::ClientEnding;
 using replay::ReplayClient;
 using test::message;
 using test::MessageBuilder;
@@ -163,7 +163,7 @@ TEST_CASE(
     CHECK(table.input->intended_tick == 4053);
     CHECK(last.back() == "close");
     CHECK(table.token == kToken);
-    CHECK(table.client.ending() == Ending::finished);
+    CHECK(table.client.ending() == ClientEnding::finished);
     CHECK(table.client.counts().inputs == 2);
     CHECK(table.client.counts().messages == 1);
     CHECK(table.at(10 * kSecond).empty());
@@ -176,9 +176,9 @@ TEST_CASE("the token is requested again until it arrives or the timeout ends") {
     CHECK(table.at(kSecond + kSecond / 4).empty());
     CHECK(table.at(kSecond + kSecond / 2) == Strings{"connect"});
     CHECK(table.at(3 * kSecond).empty());
-    CHECK(table.client.ending() == Ending::unanswered);
+    CHECK(table.client.ending() == ClientEnding::unanswered);
     table.accept(); // the accept comes too late
-    CHECK(table.client.ending() == Ending::unanswered);
+    CHECK(table.client.ending() == ClientEnding::unanswered);
 }
 
 TEST_CASE("a run stopped early distinguishes a refused client from an unanswered one") {
@@ -186,12 +186,12 @@ TEST_CASE("a run stopped early distinguishes a refused client from an unanswered
     Table silent{options};
     silent.at(kSecond);
     CHECK(silent.at(3 * kSecond).empty());
-    CHECK(silent.client.ending() == Ending::unanswered);
+    CHECK(silent.client.ending() == ClientEnding::unanswered);
     Table stalling{options};
     stalling.at(kSecond);
     stalling.accept();
     CHECK(stalling.at(3 * kSecond).back() == "close");
-    CHECK(stalling.client.ending() == Ending::refused);
+    CHECK(stalling.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map is joined") {
@@ -222,23 +222,23 @@ TEST_CASE("a server's close needs the connection's token") {
     struct Row {
         std::string_view name;
         std::optional<wire::Token> token;
-        Ending ending;
+        ClientEnding ending;
     };
 
-    for (const Row& row : {Row{"the token", kToken, Ending::closed},
-                           Row{"another", wire::Token{9, 9, 9, 9}, Ending::none},
-                           Row{"none", std::nullopt, Ending::none}}) {
+    for (const Row& row : {Row{"the token", kToken, ClientEnding::closed},
+                           Row{"another", wire::Token{9, 9, 9, 9}, ClientEnding::none},
+                           Row{"none", std::nullopt, ClientEnding::none}}) {
         CAPTURE(row.name);
         Table table;
         table.enter();
         table.close(row.token, "enough");
         CHECK(table.client.ending() == row.ending);
-        CHECK(table.client.close_reason() == (row.ending == Ending::none ? "" : "enough"));
+        CHECK(table.client.close_reason() == (row.ending == ClientEnding::none ? "" : "enough"));
     }
     Table table;
     table.at(kSecond);
     table.close(std::nullopt, "This server is full");
-    CHECK(table.client.ending() == Ending::refused);
+    CHECK(table.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("unusable snapshots make the client request a full one") {
@@ -283,7 +283,7 @@ TEST_CASE("a client leaves a server that stops answering or never lets it in") {
     Table silent{{.timeout = 2 * kSecond}};
     silent.enter();
     CHECK(silent.at(4 * kSecond).back() == "close");
-    CHECK(silent.client.ending() == Ending::silent);
+    CHECK(silent.client.ending() == ClientEnding::silent);
 
     Table stalling{{.timeout = 2 * kSecond}};
     stalling.at(kSecond);
@@ -292,7 +292,7 @@ TEST_CASE("a client leaves a server that stops answering or never lets it in") {
         stalling.client.on_packet(2, false);
         stalling.at(time);
     }
-    CHECK(stalling.client.ending() == Ending::refused);
+    CHECK(stalling.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("pings are answered and measured") {
@@ -382,11 +382,11 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
     CHECK(outbox.resent_count() == 3);
-    CHECK(outbox.waiting_since() == 5 * kSecond);
+    CHECK(outbox.oldest_unacknowledged_since() == 5 * kSecond);
     outbox.on_ack(900); // acknowledges a chunk that was not sent
-    CHECK(outbox.waiting_since());
+    CHECK(outbox.oldest_unacknowledged_since());
     outbox.on_ack(3);
-    CHECK_FALSE(outbox.waiting_since());
+    CHECK_FALSE(outbox.oldest_unacknowledged_since());
 }
 
 TEST_CASE("at most half of the sequences may be unacknowledged") {
@@ -402,7 +402,7 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
     // The sequence numbers wrap around.
     for (int round = 0; round < 3; ++round) {
         outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
-        CHECK_FALSE(outbox.waiting_since());
+        CHECK_FALSE(outbox.oldest_unacknowledged_since());
         for (int i = 0; i < 511; ++i) {
             CHECK(outbox.add_vital_message(kMessage, kSecond));
         }

@@ -53,7 +53,7 @@ class Segments final : public sink::Output {
     std::vector<std::string> texts;
     std::size_t arrived = 1;
 
-    void write(std::string_view block) override { write_in(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(segment(), block); }
 
     [[nodiscard]] std::uint32_t segment() const override {
         constexpr std::size_t kBytes = 60'000;
@@ -61,12 +61,12 @@ class Segments final : public sink::Output {
         return static_cast<std::uint32_t>(std::max<std::size_t>(1, texts.size()) + (full ? 1 : 0));
     }
 
-    void write_in(std::uint32_t segment, std::string_view block) override {
+    void write_to_segment(std::uint32_t segment, std::string_view block) override {
         texts.resize(std::max<std::size_t>(texts.size(), segment));
         texts[segment - 1] += block;
     }
 
-    void reach_segment(std::uint32_t segment) override { arrived = segment; }
+    void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
 /// The same; the next one begins after so many datagrams.
@@ -74,11 +74,11 @@ class ShortSegments final : public sink::Output {
   public:
     std::vector<std::string> texts;
 
-    void write(std::string_view block) override { write_in(1, block); }
+    void write(std::string_view block) override { write_to_segment(1, block); }
 
     [[nodiscard]] std::uint32_t segment() const override { return 1 + asked_++ / kDatagrams; }
 
-    void write_in(std::uint32_t segment, std::string_view block) override {
+    void write_to_segment(std::uint32_t segment, std::string_view block) override {
         texts.resize(std::max<std::size_t>(texts.size(), segment));
         texts[segment - 1] += block;
     }
@@ -90,7 +90,7 @@ class ShortSegments final : public sink::Output {
 };
 
 sink::RecordingOptions capture_in(const std::filesystem::path& path) {
-    return {.path = path, .units = &sink::capture_units(), .readers = sink::Readers::owner};
+    return {.path = path, .units = &sink::capture_format(), .readers = sink::Readers::owner};
 }
 
 /// The records of a capture, which is written again on the way.
@@ -206,7 +206,7 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
 
 TEST_CASE(
     "a capture that is not gone on in stays as it was; a head that was cut short is made anew") {
-    const std::string own = sink::capture_units().file_header();
+    const std::string own = sink::capture_format().file_header();
     // The other order of bytes, as tools on such machines write it; its first word reads the same.
     std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
     big += std::string(8, '\xff') + std::string{"\0\0\0\x1c", 4};
@@ -292,7 +292,7 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
     for (const std::string& text : segments.texts) {
         CAPTURE(paths.size());
         paths.push_back(folder.path() / fmt::format("{}.pcapng", paths.size()));
-        std::ofstream{paths.back(), std::ios::binary} << sink::capture_units().file_header()
+        std::ofstream{paths.back(), std::ios::binary} << sink::capture_format().file_header()
                                                       << text;
         CHECK(whole_bytes(paths.back()) == test::file_text(paths.back()).size());
         CHECK(text.find("twscope: session 1: ") != std::string::npos);
@@ -403,7 +403,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
             CAPTURE(alone.size());
             const std::string path = folder.path() / fmt::format("{}.pcapng", paths.size());
             paths.push_back(path);
-            std::ofstream{path, std::ios::binary} << sink::capture_units().file_header() << text;
+            std::ofstream{path, std::ios::binary} << sink::capture_format().file_header() << text;
             const std::string records = decode({path}, nullptr);
             alone += snapshots_in(records);
             CHECK(records.find("session.joined_midway") == std::string::npos);
@@ -455,7 +455,7 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
             first = first == 0 ? states : first;
         }
     }
-    constexpr auto kAtOnce = static_cast<std::size_t>(sink::StateBudget::kAtOnce);
+    constexpr auto kAtOnce = static_cast<std::size_t>(sink::SessionStateBudget::kAtOnce);
     CHECK(first * state.size() > kSegment / 2);
     CHECK(states * state.size() <= traffic / 4 + kAtOnce + state.size());
     CHECK(states * state.size() >= traffic / 5);

@@ -50,7 +50,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& demo) {
 class Stage {
   public:
     explicit Stage(sink::DemoOptions options = {}, std::size_t queue = 1 << 20)
-        : files_{FileQueue::WhenFull::refuse, queue} {
+        : files_{FileQueue::FullQueuePolicy::refuse, queue} {
         options.folder = folder_.path();
         demos_.emplace(options, files_);
         script_.emplace(inspect::Options{}, *demos_);
@@ -106,7 +106,7 @@ TEST_CASE("a session becomes a demo of all it was shown") {
     CHECK(header.version == 5); // nobody said which hash the map has
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
-    CHECK(stage.demos().losses().unwritten() == 0);
+    CHECK(stage.demos().losses().num_unwritten() == 0);
 }
 
 TEST_CASE("a map in reach is in the demo, with its hash") {
@@ -130,7 +130,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     stage.script().snap(10, kNoBase, kFirst);
     stage.script().snap(12, 10, kSecond);
     CHECK(stage.demos().losses().mapless == 1);
-    CHECK(stage.demos().losses().unwritten() == 0);
+    CHECK(stage.demos().losses().num_unwritten() == 0);
     stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kSecond);
     stage.script().snap(7, 5, kFirst);
@@ -411,10 +411,11 @@ class Snapshots final : public record::RecordSink {
             }
         }
         REQUIRE(it.roster != nullptr);
-        it.roster->each([&](std::uint16_t /*client*/, const record::Roster::Entry& entry) {
-            std::array<char, 16> text{};
-            names.emplace(text.data(), snapshot::decode_int_string(entry.name, text));
-        });
+        it.roster->for_each_player(
+            [&](std::uint16_t /*client*/, const record::Roster::Entry& entry) {
+                std::array<char, 16> text{};
+                names.emplace(text.data(), snapshot::decode_int_string(entry.name, text));
+            });
         all.emplace_back(it.tick, std::move(items));
     }
 };
@@ -452,7 +453,7 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     inspect::Inspector inspector{{}, maps, into, numbers};
     capture::CaptureRun run{{path.string()}, {}};
     run.read(inspector);
-    CHECK_FALSE(run.damaged());
+    CHECK_FALSE(run.is_damaged());
 }
 
 /// In the order of their ticks and contents: demos are of sessions, one after the other.
@@ -468,14 +469,14 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
         const FilledFolder folder;
         Snapshots decoded;
         {
-            sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
+            sink::FileQueue files{sink::FileQueue::FullQueuePolicy::wait, 1 << 20};
             sink::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             BothSinks both{decoded, demos};
             TrafficInspector inspector{{}, both};
             inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
             demos.finish();
             files.finish();
-            CHECK(demos.losses().unwritten() == 0);
+            CHECK(demos.losses().num_unwritten() == 0);
         }
         Snapshots read;
         for (const auto& path : folder.files()) {
@@ -498,7 +499,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
         const FilledFolder first;
         const FilledFolder second;
         const auto film = [&](const FilledFolder& folder, const auto& play) {
-            sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
+            sink::FileQueue files{sink::FileQueue::FullQueuePolicy::wait, 1 << 20};
             sink::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
             play(demos);
             demos.finish();
@@ -527,7 +528,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
     const FilledFolder folder;
     Snapshots worlds;
     {
-        sink::FileQueue files{sink::FileQueue::WhenFull::wait, 1 << 20};
+        sink::FileQueue files{sink::FileQueue::FullQueuePolicy::wait, 1 << 20};
         sink::WorldDemo demos{{.folder = folder.path()}, files};
         BothSinks both{worlds, demos};
         world::WorldMerger merger{snapshot::ObjectSet::standard(), both};

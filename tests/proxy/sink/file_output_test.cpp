@@ -95,18 +95,18 @@ TEST_CASE(
     const std::string path = folder.file("pipe");
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     try {
-        const FileOutput unread{path, record_lines(), std::chrono::milliseconds{30}};
+        const FileOutput unread{path, record_line_format(), std::chrono::milliseconds{30}};
         FAIL("it was opened");
     } catch (const std::system_error& error) {
         CHECK(error.code() == std::errc::timed_out);
     }
     const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     {
-        FileOutput file{path, capture_units()};
+        FileOutput file{path, capture_format()};
         file.write("text\n");
         std::array<char, 4096> text{};
         const ssize_t read = ::read(reader, text.data(), text.size());
-        const std::string wanted = capture_units().file_header() + "text\n";
+        const std::string wanted = capture_format().file_header() + "text\n";
         CHECK((std::string{text.data(), static_cast<std::size_t>(read)} == wanted));
     }
     ::close(reader);
@@ -258,7 +258,7 @@ TEST_CASE("who empties the file while it is open finds what comes at its beginni
 
 TEST_CASE("a capture that goes on in another pipe has its head there, and whole blocks in both") {
     const TemporaryFolder folder;
-    const std::string head = capture_units().file_header();
+    const std::string head = capture_format().file_header();
     // A section's head is a block, and of many bytes that look like a line's end.
     const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
     const std::string path = folder.file("pipe");
@@ -269,7 +269,7 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     };
     readers[0] = make_pipe();
     {
-        FileOutput file{path, capture_units()};
+        FileOutput file{path, capture_format()};
         file.write(block);
         std::filesystem::remove(path);
         readers[1] = make_pipe();
@@ -457,18 +457,18 @@ TEST_CASE("the next segment begins when all who make records have arrived there"
     {
         QueuedOutput queue{target, 2};
         CHECK(queue.segment() == 1);
-        queue.write_in(1, "1\n");
+        queue.write_to_segment(1, "1\n");
         target.await_text("1\n");
         target.want_cut();
         target.await_turns(3);
         CHECK(queue.segment() == 2);
-        queue.reach_segment(2);
-        queue.write_in(2, "4\n");
-        queue.write_in(1, "2\n"); // of one that has not arrived yet
+        queue.advance_to_segment(2);
+        queue.write_to_segment(2, "4\n");
+        queue.write_to_segment(1, "2\n"); // of one that has not arrived yet
         target.await_text("1\n2\n");
         target.await_turns(3);
         CHECK(target.text() == "1\n2\n");
-        queue.reach_segment(2);
+        queue.advance_to_segment(2);
         target.await_text("1\n2\n---\n4\n");
         queue.write("5\n");
     }
@@ -481,9 +481,9 @@ TEST_CASE("at the end a segment that was announced is begun all the same") {
         QueuedOutput queue{target, 2};
         target.want_cut();
         target.await_turns(3);
-        queue.reach_segment(2);
-        queue.write_in(2, "2\n");
-        queue.write_in(1, "1\n");
+        queue.advance_to_segment(2);
+        queue.write_to_segment(2, "2\n");
+        queue.write_to_segment(1, "1\n");
     }
     CHECK(target.text() == "1\n---\n2\n");
 }
@@ -516,17 +516,17 @@ TEST_CASE("a text is cut between its units only") {
 
     struct Row {
         const char* name;
-        const Framing* units;
+        const RecordingFormat* units;
         std::string text;
         std::size_t first; ///< bytes of its first unit
         std::uint64_t count;
     };
 
     const Row rows[] = {
-        {"lines", &record_lines(), "one\ntwo\n", 4, 2},
-        {"one line", &record_lines(), "one\n", 4, 1},
-        {"packets", &capture_units(), two, one.size(), 2},
-        {"a head, then packets", &capture_units(), capture_units().file_header() + two, 0, 2},
+        {"lines", &record_line_format(), "one\ntwo\n", 4, 2},
+        {"one line", &record_line_format(), "one\n", 4, 1},
+        {"packets", &capture_format(), two, one.size(), 2},
+        {"a head, then packets", &capture_format(), capture_format().file_header() + two, 0, 2},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -554,9 +554,9 @@ TEST_CASE("what are no blocks are counted as none, whatever lengths they claim")
           std::string{"\x06\0\0\0\x0b\0\0\0aaa", 11},
           std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
         CAPTURE(text);
-        CHECK(capture_units().count_units(text) == 0);
-        CHECK(capture_units().size_of_whole_units(text) == 0);
-        CHECK(capture_units().size_of_first_units(text, 1) == text.size());
+        CHECK(capture_format().count_units(text) == 0);
+        CHECK(capture_format().size_of_whole_units(text) == 0);
+        CHECK(capture_format().size_of_first_units(text, 1) == text.size());
     }
 }
 
@@ -570,7 +570,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         const std::string second = packets({300, 400, 500});
         Recording recording{{.path = folder.file(name),
                              .compressed = packed,
-                             .units = &capture_units(),
+                             .units = &capture_format(),
                              .readers = Readers::owner},
                             Recording::StartMode::behind,
                             disk};
@@ -584,7 +584,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         CHECK(recording.failed());
         if (!packed) {
             CHECK(test::read_text(folder.file(name)) ==
-                  capture_units().file_header() + first + packets({300}));
+                  capture_format().file_header() + first + packets({300}));
         }
         recording.write(first); // and is lost
         CHECK(recording.lost() == 2);
@@ -595,14 +595,14 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         CHECK(recording.lost() == 2);
         if (!packed) {
             CHECK(test::read_text(folder.file(name)) ==
-                  fmt::format("{}{}{}", capture_units().file_header(), first, second));
+                  fmt::format("{}{}{}", capture_format().file_header(), first, second));
         }
     }
 }
 
 TEST_CASE("what is missing in a capture stands there") {
-    const std::string said = capture_units().loss_unit({.count = 12, .cause = "disk_full"}, 5);
+    const std::string said = capture_format().loss_unit({.count = 12, .cause = "disk_full"}, 5);
     CHECK(said.find("twscope: 12 packets are missing here (disk_full)") != std::string::npos);
-    CHECK(capture_units().size_of_whole_units(said) == said.size());
-    CHECK(capture_units().count_units(said) == 0);
+    CHECK(capture_format().size_of_whole_units(said) == said.size());
+    CHECK(capture_format().count_units(said) == 0);
 }

@@ -38,8 +38,8 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     CHECK(test::file_text(folder.path() / "two") == "xyz");
     CHECK(files.created() == 2);
     CHECK(files.lost() == 0);
-    CHECK(files.take_written() == (folder.path() / "one").string());
-    CHECK_FALSE(files.take_written()); // the other one was not closed
+    CHECK(files.take_written_path() == (folder.path() / "one").string());
+    CHECK_FALSE(files.take_written_path()); // the other one was not closed
 }
 
 TEST_CASE("a file that is there is left alone") {
@@ -96,7 +96,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     const test::FilledFolder folder;
-    FileQueue waiting{FileQueue::WhenFull::wait, 100};
+    FileQueue waiting{FileQueue::FullQueuePolicy::wait, 100};
     const auto file = waiting.create(folder.path() / "all", text("x"));
     REQUIRE(file.has_value());
     for (int i = 0; i < 1000; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     CHECK(test::file_text(folder.path() / "all").size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
-    FileQueue refusing{FileQueue::WhenFull::refuse, 100};
+    FileQueue refusing{FileQueue::FullQueuePolicy::refuse, 100};
     const auto large = refusing.create(folder.path() / "large", text("x"));
     REQUIRE(large.has_value());
     bool refused = false;

@@ -117,8 +117,8 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
 
     REQUIRE(::stat(written.front().c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600);
-    CHECK(flight.recorder.tally().files == 1);
-    CHECK(flight.recorder.tally().lost == 0);
+    CHECK(flight.recorder.counts().files == 1);
+    CHECK(flight.recorder.counts().lost == 0);
 }
 
 TEST_CASE("a finding writes its session, once in the time that is kept, and the rest is counted") {
@@ -127,19 +127,19 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     const auto other = finding(1, record::FindingId::snapshot_unknown_base);
     flight.recorder.on_record(&other);
     flight.write();
-    CHECK(flight.recorder.tally().files == 0);
+    CHECK(flight.recorder.counts().files == 0);
     for (int i = 0; i < 1000; ++i) {
         const auto found = finding(1, id);
         flight.recorder.on_record(&found);
         flight.write();
         flight.last += kSecond / 100;
     }
-    CHECK(flight.recorder.tally().files == 1);
+    CHECK(flight.recorder.counts().files == 1);
     CHECK(flight.recorder.is_busy());
     flight.last += 60 * kSecond;
     flight.write();
-    CHECK(flight.recorder.tally().files == 2);
-    CHECK(flight.recorder.tally().held_back == 998);
+    CHECK(flight.recorder.counts().files == 2);
+    CHECK(flight.recorder.counts().held_back == 998);
     flight.files.finish();
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 2);
@@ -232,7 +232,7 @@ TEST_CASE("one session is written where one is asked for") {
     Flight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(7); // another recorder's, or nobody's
     flight.write();
-    CHECK(flight.recorder.tally().files == 0);
+    CHECK(flight.recorder.counts().files == 0);
     flight.recorder.request_file(1);
     const auto written = flight.finish();
     REQUIRE(written.size() == 1);
@@ -264,7 +264,7 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
     flight.recorder.request_file(0);
     flight.recorder.finish(flight.last);
     flight.files.finish();
-    CHECK(flight.recorder.tally().lost == 0);
+    CHECK(flight.recorder.counts().lost == 0);
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 1);
     CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());

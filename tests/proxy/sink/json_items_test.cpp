@@ -143,15 +143,15 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
         const auto& sessions = rows[random() % std::size(rows)];
         const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
         const std::vector<std::uint64_t> seen{random() & all, random() & all};
-        const std::vector<std::uint32_t> untold(seen.size());
+        const std::vector<std::uint32_t> missing_ints(seen.size());
         const record::Sightings sightings{
-            .sessions = sessions, .bits = seen, .words = 1, .untold = untold};
+            .sessions = sessions, .bits = seen, .words = 1, .missing_ints = missing_ints};
         record.sightings = &sightings;
         const auto line = boost::json::parse(lines.write(&record));
         std::size_t index = 0;
         for (const auto& item : line.at("items").as_array()) {
             boost::json::array wanted;
-            sightings.each(index++, [&](std::uint32_t session) {
+            sightings.for_each_session(index++, [&](std::uint32_t session) {
                 wanted.emplace_back(std::int64_t{session});
                 return false;
             });
@@ -164,8 +164,8 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
 TEST_CASE("a world that no session was shown says so") {
     SnapshotRow snapshots;
     auto record = snapshots.next({{{13, 1}, {0, 0}}});
-    const std::vector<std::uint32_t> untold{0};
-    const record::Sightings sightings{.untold = untold};
+    const std::vector<std::uint32_t> missing_ints{0};
+    const record::Sightings sightings{.missing_ints = missing_ints};
     record.sightings = &sightings;
     CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
@@ -173,15 +173,15 @@ TEST_CASE("a world that no session was shown says so") {
 TEST_CASE("a world has no place for an item whose position each viewer is told differently") {
     struct Row {
         std::string_view name;
-        std::uint32_t untold;
+        std::uint32_t missing_ints;
         bool counts_against_limit;
     };
 
     using record::Sightings;
     const Row rows[] = {{"all told", 0, true},
-                        {"another field untold", Sightings::bit(2), true},
-                        {"x untold", Sightings::bit(0), false},
-                        {"y untold", Sightings::bit(1), false}};
+                        {"another field missing", Sightings::int_bit(2), true},
+                        {"x missing", Sightings::int_bit(0), false},
+                        {"y missing", Sightings::int_bit(1), false}};
     map::PhysicsLayers::Planes planes;
     planes.width = 1;
     planes.height = 1;
@@ -193,8 +193,8 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         CAPTURE(row.name);
         SnapshotRow snapshots;
         auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
-        const std::vector<std::uint32_t> untold{row.untold};
-        const Sightings sightings{.untold = untold};
+        const std::vector<std::uint32_t> missing_ints{row.missing_ints};
+        const Sightings sightings{.missing_ints = missing_ints};
         record.sightings = &sightings;
         record.tile_map = &world;
         const auto line = only(&record);
@@ -205,14 +205,15 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
 
 TEST_CASE("a world says whose number an id is, and who knows a player by another") {
     using record::IdKind;
-    const std::vector<std::uint32_t> untold(6);
+    const std::vector<std::uint32_t> missing_ints(6);
     const std::vector<IdKind> kinds{IdKind::views, IdKind::server, IdKind::twscope};
-    const std::vector<record::Renumbered> renumbered{{1, 5, 0}, {4294967295U, 0, 65535}};
+    const std::vector<record::RenumberedClient> renumbered{{1, 5, 0}, {4294967295U, 0, 65535}};
     const test::Items items{
         {{9, 0}, std::vector<std::int32_t>(22)},  {{9, 1}, std::vector<std::int32_t>(22)},
         {{9, 2}, std::vector<std::int32_t>(22)},  {{9, 3}, std::vector<std::int32_t>(22)},
         {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
-    record::Sightings sightings{.untold = untold, .id_kinds = kinds, .renumbered = renumbered};
+    record::Sightings sightings{
+        .missing_ints = missing_ints, .id_kinds = kinds, .renumbered = renumbered};
     SnapshotRow snapshots;
     const auto next = [&](bool anew) {
         auto record = snapshots.next(items);

@@ -432,16 +432,16 @@ class Segments final : public sink::Output {
     std::vector<std::string> texts{2};
     std::uint32_t arrived = 1;
 
-    void write(std::string_view block) override { write_in(current, block); }
+    void write(std::string_view block) override { write_to_segment(current, block); }
 
     [[nodiscard]] std::uint32_t segment() const override { return current; }
 
-    void write_in(std::uint32_t segment, std::string_view block) override {
+    void write_to_segment(std::uint32_t segment, std::string_view block) override {
         texts.resize(std::max<std::size_t>(texts.size(), segment + 1));
         texts[segment] += block;
     }
 
-    void reach_segment(std::uint32_t segment) override { arrived = segment; }
+    void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
 /// "snapshot", "session open again", ... of each line.

@@ -12,7 +12,8 @@ namespace tw::test {
 /// Keeps what it gets, with `---` where it was cut; busy or wanting a cut when it is told to be.
 class KeptTarget : public sink::OutputFile {
   public:
-    explicit KeptTarget(bool segmented = false) : OutputFile{"", sink::record_lines(), segmented} {}
+    explicit KeptTarget(bool segmented = false)
+        : OutputFile{"", sink::record_line_format(), segmented} {}
 
     void write(std::string_view block) override {
         const std::scoped_lock lock{mutex_};

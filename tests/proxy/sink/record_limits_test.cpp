@@ -39,7 +39,7 @@ class Seen final : public record::RecordSink {
 TEST_CASE(
     "of findings of the same id and session one a second is written, with the count of the rest") {
     Seen seen;
-    sink::FindingLimit limit{seen};
+    sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
         const record::FindingRecord finding{
             .head = {.time = tenths * 100'000'000, .session = session}, .id = id};
@@ -74,7 +74,7 @@ TEST_CASE(
 
 TEST_CASE("the types of other sizes that a session names at once are all written") {
     Seen seen;
-    sink::FindingLimit limit{seen};
+    sink::FindingRateLimiter limit{seen};
     const auto name = [&](std::uint16_t type, std::int64_t tenths) {
         const record::FindingRecord finding{.head = {.time = tenths * 100'000'000, .session = 1},
                                             .id = FindingId::snapshot_size_differs,
@@ -97,7 +97,7 @@ TEST_CASE("the types of other sizes that a session names at once are all written
 
 TEST_CASE("what was left out is written at the end, and when a session is said to be over") {
     Seen seen;
-    sink::FindingLimit limit{seen};
+    sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, std::int64_t tenths) {
         const record::FindingRecord finding{
             .head = {.time = tenths * 100'000'000, .session = session},
@@ -142,7 +142,7 @@ TEST_CASE("sessions whose end nobody tells of leave no more behind than there is
         std::function<void(const record::FindingRecord&)> count_;
     } counted{count};
 
-    sink::FindingLimit limit{counted};
+    sink::FindingRateLimiter limit{counted};
     for (std::uint32_t session = 1; session <= kMany; ++session) {
         for (int i = 0; i < 3; ++i) { // within a second, and another session a millisecond later
             const record::FindingRecord finding{
@@ -168,7 +168,7 @@ struct Limited {
 
     sink::TextOutput output;
     sink::JsonLines json{{}, output};
-    sink::MessageLimit limit;
+    sink::MessageRateLimiter limit;
 
     void say(std::uint32_t session, record::Timestamp time) {
         const record::MessageRecord message{
@@ -225,7 +225,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     }
     limited.close(1, kSeconds * kNanoseconds);
     const auto flood = limited.written(1);
-    const std::uint64_t most = kBytes * (kSeconds + sink::MessageLimit::kBurstSeconds);
+    const std::uint64_t most = kBytes * (kSeconds + sink::MessageRateLimiter::kBurstSeconds);
     CHECK(flood.bytes <= most + 1000);
     CHECK(flood.bytes >= most - most / 10);
     CHECK(flood.left_out.size() == 3); // at once, after a minute, at the end
@@ -268,7 +268,7 @@ TEST_CASE("a clock that is set gives no room beyond the limit, and takes none aw
         }
         return limited.written(1).bytes - before;
     };
-    constexpr std::uint64_t kFull = kBytes * sink::MessageLimit::kBurstSeconds + 1000;
+    constexpr std::uint64_t kFull = kBytes * sink::MessageRateLimiter::kBurstSeconds + 1000;
     CHECK(flood(1000 * kNanoseconds) <= kFull);
     CHECK(flood(INT64_MAX) <= kFull);
     CHECK(flood(INT64_MIN) <= 200);

@@ -63,7 +63,8 @@ std::string frame_of(std::string_view text) {
 }
 
 /// Goes on behind what is there, and writes nothing.
-RemovedEnd reopen(const std::string& path, const Framing& units, Disk& disk = system_disk()) {
+RemovedFileEnd reopen(const std::string& path, const RecordingFormat& units,
+                      Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
                         Recording::StartMode::behind,
                         disk};
@@ -75,16 +76,16 @@ RemovedEnd reopen(const std::string& path, const Framing& units, Disk& disk = sy
 TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") {
     struct Row {
         const char* name;
-        const Framing* units;
+        const RecordingFormat* units;
         std::string before; ///< in a whole frame
         std::string text;   ///< in the last frame
     };
 
-    const std::string head = capture_units().file_header();
+    const std::string head = capture_format().file_header();
     const Row rows[] = {
-        {"only one frame", &record_lines(), "", records(9)},
-        {"records after others", &record_lines(), records(10), records(9)},
-        {"a capture", &capture_units(), head + packets(2), head + packets(2)},
+        {"only one frame", &record_line_format(), "", records(9)},
+        {"records after others", &record_line_format(), records(10), records(9)},
+        {"a capture", &capture_format(), head + packets(2), head + packets(2)},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -111,18 +112,18 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
 TEST_CASE("the whole units that are removed are counted as far as they can be read") {
     struct Row {
         const char* name;
-        const Framing* units;
+        const RecordingFormat* units;
         std::string text;
         std::size_t missing; ///< bytes at the end of its frame
         std::uint64_t cut;
     };
 
-    const std::string head = capture_units().file_header();
+    const std::string head = capture_format().file_header();
     const Row rows[] = {
-        {"records without their checksum", &record_lines(), records(3'000), 4, 3'000},
-        {"records without their end", &record_lines(), records(30) + R"({"v":1)", 4, 30},
-        {"packets", &capture_units(), head + packets(300), 4, 300},
-        {"nothing that can be read", &record_lines(), records(30), 900, 0},
+        {"records without their checksum", &record_line_format(), records(3'000), 4, 3'000},
+        {"records without their end", &record_line_format(), records(30) + R"({"v":1)", 4, 30},
+        {"packets", &capture_format(), head + packets(300), 4, 300},
+        {"nothing that can be read", &record_line_format(), records(30), 900, 0},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -142,12 +143,12 @@ TEST_CASE("an unfinished frame that cannot be removed is an error, and stays") {
     write_text(path, cut);
     FaultyDisk disk;
     disk.truncates = false;
-    CHECK_THROWS_AS(reopen(path, record_lines(), disk), std::system_error);
+    CHECK_THROWS_AS(reopen(path, record_line_format(), disk), std::system_error);
     CHECK(read_text(path) == cut);
     // A full disk does not keep the frame from being removed.
     disk.truncates = true;
     disk.room = 0;
-    CHECK(reopen(path, record_lines(), disk).bytes == cut.size() - frame.size());
+    CHECK(reopen(path, record_line_format(), disk).bytes == cut.size() - frame.size());
     CHECK(read_text(path) == frame);
 }
 
@@ -163,7 +164,7 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
     const std::string cut = frame.substr(0, frame.size() - 10);
     write_text(path, cut);
     try {
-        reopen(path, record_lines());
+        reopen(path, record_line_format());
         FAIL("it was opened");
     } catch (const std::runtime_error& error) {
         CHECK(std::string{error.what()} ==
@@ -176,30 +177,30 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
 }
 
 TEST_CASE("compressed files that hold something else stay as they are") {
-    const std::string capture = capture_units().file_header() + packets(3);
+    const std::string capture = capture_format().file_header() + packets(3);
     const TemporaryFolder folder;
     const std::string path = folder.file("a.zst");
 
     struct Row {
         const char* name;
-        const Framing* units;
+        const RecordingFormat* units;
         std::string bytes;
         bool foreign;
     };
 
     const std::string skipped{"\x50\x2A\x4D\x18\x03\x00\x00\x00xyz", 11};
     const Row rows[] = {
-        {"nothing", &record_lines(), frame_of(""), false},
-        {"records", &record_lines(), frame_of("") + skipped + frame_of(records(2)), false},
-        {"a diary", &record_lines(), frame_of("dear diary\n"), true},
-        {"a diary behind something", &record_lines(), frame_of("") + skipped + frame_of("dear\n"),
-         true},
-        {"half a diary", &record_lines(), frame_of("dear diary\n").substr(0, 17), true},
-        {"JSON of another kind", &record_lines(), frame_of("{\"t\":1}\n"), true},
-        {"a capture as records", &record_lines(), frame_of(capture), true},
-        {"a capture", &capture_units(), frame_of(capture), false},
-        {"records as a capture", &capture_units(), frame_of(records(2)), true},
-        {"a long text", &record_lines(), frame_of(std::string(1'000'000, 'x')), true},
+        {"nothing", &record_line_format(), frame_of(""), false},
+        {"records", &record_line_format(), frame_of("") + skipped + frame_of(records(2)), false},
+        {"a diary", &record_line_format(), frame_of("dear diary\n"), true},
+        {"a diary behind something", &record_line_format(),
+         frame_of("") + skipped + frame_of("dear\n"), true},
+        {"half a diary", &record_line_format(), frame_of("dear diary\n").substr(0, 17), true},
+        {"JSON of another kind", &record_line_format(), frame_of("{\"t\":1}\n"), true},
+        {"a capture as records", &record_line_format(), frame_of(capture), true},
+        {"a capture", &capture_format(), frame_of(capture), false},
+        {"records as a capture", &capture_format(), frame_of(records(2)), true},
+        {"a long text", &record_line_format(), frame_of(std::string(1'000'000, 'x')), true},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

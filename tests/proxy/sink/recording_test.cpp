@@ -50,7 +50,7 @@ std::string text_of(const std::string& path) {
 }
 
 std::uint64_t units_in(std::string_view text) {
-    return record_lines().count_units(text);
+    return record_line_format().count_units(text);
 }
 
 RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) {

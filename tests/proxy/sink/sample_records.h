@@ -88,7 +88,7 @@ class SampleRecords {
         sightings_ = {.sessions = seers_,
                       .bits = seen_,
                       .words = 1,
-                      .untold = untold_,
+                      .missing_ints = untold_,
                       .id_kinds = id_kinds_,
                       .renumbered = renumbered_};
         world.shown = snapshot;
@@ -180,7 +180,7 @@ class SampleRecords {
     std::vector<std::uint32_t> seers_{2, 3};
     std::vector<std::uint64_t> seen_{3, 1, 2, 3, 3, 1};
     std::vector<record::IdKind> id_kinds_{record::IdKind::server, record::IdKind::views};
-    std::vector<record::Renumbered> renumbered_{{2, 0, 1}};
+    std::vector<record::RenumberedClient> renumbered_{{2, 0, 1}};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
     record::Sightings sightings_;
 

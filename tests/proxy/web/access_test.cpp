@@ -49,8 +49,8 @@ TEST_CASE("a request has the token only if it sends the whole token") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(has_token(row.authorization, kToken) == row.shows);
-        CHECK_FALSE(has_token(row.authorization, ""));
+        CHECK(authorization_has_token(row.authorization, kToken) == row.shows);
+        CHECK_FALSE(authorization_has_token(row.authorization, ""));
     }
 }
 

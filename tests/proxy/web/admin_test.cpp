@@ -65,7 +65,7 @@ struct Page {
              impairment = text;
              return {};
          },
-         .write_flight =
+         .write_flight_data =
              [this](std::uint32_t session) {
                  written.push_back(session);
                  return session < 77;

@@ -93,13 +93,13 @@ TEST_CASE("each of the bus's counters is a metric, and a run without a bus has n
     CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
     auto& bus = state.recording.bus.emplace();
     std::uint64_t number = 10;
-    for (const auto& row : tw::record::bus_rows()) {
+    for (const auto& row : tw::record::bus_metric_rows()) {
         bus.*row.value = ++number;
     }
     const auto text = read(state);
     CHECK(text.complaints.empty());
     number = 10;
-    for (const auto& row : tw::record::bus_rows()) {
+    for (const auto& row : tw::record::bus_metric_rows()) {
         CAPTURE(row.metric);
         std::string name = "twscope_" + std::string{row.metric};
         const bool counts = row.kind == tw::record::MetricKind::counter;

@@ -160,7 +160,7 @@ TEST_CASE("the state has the bus's counters if there is a bus") {
     state.recording.bus = {.published = 9, .dropped = 2, .waiting_bytes = 70, .reconnects = 3};
     const json::value told = json::parse(tw::web::state_json(state));
     const json::object& bus = told.at("recording").at("bus").as_object();
-    CHECK(bus.size() == tw::record::bus_rows().size());
+    CHECK(bus.size() == tw::record::bus_metric_rows().size());
     CHECK(bus.at("published") == 9);
     CHECK(bus.at("dropped") == 2);
     CHECK(bus.at("waiting_records") == 0);
@@ -216,7 +216,7 @@ TEST_CASE("the page loads nothing from elsewhere and turns no text into markup")
         CHECK(script.find(word) == std::string_view::npos);
     }
     CHECK(tw::web::page_style().text.find("url(") == std::string_view::npos);
-    const std::string_view policy = tw::web::page_policy();
+    const std::string_view policy = tw::web::page_security_policy();
     CHECK(policy.find("unsafe") == std::string_view::npos);
     CHECK(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
 }

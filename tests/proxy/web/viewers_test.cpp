@@ -451,7 +451,7 @@ TEST_CASE("a new token disconnects the viewers that used the old one, and no oth
     const auto after = std::make_shared<FakeSocket>();
     fixture.viewers.add_viewer(before, {}, 1);
     fixture.viewers.add_viewer(after, {}, 2);
-    fixture.viewers.disconnect_other_tokens(2);
+    fixture.viewers.disconnect_viewers_with_other_token(2);
     CHECK(free->reason.empty());
     CHECK(before->reason == "the token was changed");
     CHECK(after->reason.empty());

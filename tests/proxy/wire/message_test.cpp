@@ -63,7 +63,7 @@ bool has_no_flaw(const DecodedFields& fields) {
            std::ranges::none_of(fields.values, &FieldValue::out_of_range);
 }
 
-/// Whether is_plainly_flawless() knows all types of the message's fields.
+/// Whether is_certainly_valid() knows all types of the message's fields.
 bool has_plain_fields(const MessageSpec& spec) {
     return std::ranges::all_of(spec.fields, [](const MessageField& field) {
         return field.type <= FieldType::raw || field.object == "player_input";
@@ -84,7 +84,7 @@ TEST_CASE("messages decode as the reference encoded them") {
         CHECK(head->spec->name == name);
         CHECK(head->system == head->spec->system);
         decode_fields(*head->spec, head->body, fields);
-        CHECK((is_plainly_flawless(*head->spec, head->body) || !has_plain_fields(*head->spec)));
+        CHECK((is_certainly_valid(*head->spec, head->body) || !has_plain_fields(*head->spec)));
         CHECK_FALSE(fields.error);
         CHECK(fields.trailing.empty());
         const auto& wanted = row.at("fields").as_object();
@@ -122,7 +122,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
             }
             decode_fields(*head->spec, head->body, fields);
             CHECK(is_balanced(fields));
-            CHECK((has_no_flaw(fields) || !is_plainly_flawless(*head->spec, head->body)));
+            CHECK((has_no_flaw(fields) || !is_certainly_valid(*head->spec, head->body)));
             CHECK(fields.values.size() <= whole.values.size());
             CHECK(fields.trailing.empty());
             if (fields.error) {
@@ -413,7 +413,7 @@ TEST_CASE("random bytes decode without harm and in bounded space, and nothing is
             if (!fields.error && !fields.trailing.empty()) {
                 CHECK(fields.trailing.data() + fields.trailing.size() == body.data() + body.size());
             }
-            CHECK((has_no_flaw(fields) || !is_plainly_flawless(spec, body)));
+            CHECK((has_no_flaw(fields) || !is_certainly_valid(spec, body)));
         }
     }
 }
@@ -484,8 +484,8 @@ TEST_CASE("a mod's message is decoded as it was described") {
         CHECK_FALSE(is_processed_by_receivers(*head->spec, false, Direction::c2s, false));
     }
     const auto odd = builder(tile()).number(7).number(2).number(1).bytes();
-    CHECK_FALSE(is_plainly_flawless(set.custom()[0],
-                                    decode_message_header(odd, snapshot::Dialect::six, set)->body));
+    CHECK_FALSE(is_certainly_valid(set.custom()[0],
+                                   decode_message_header(odd, snapshot::Dialect::six, set)->body));
 }
 
 TEST_CASE("a number that the game uses may be a mod's own, unless the program acts on it") {

@@ -118,7 +118,7 @@ const Datagram kGranted{kS2c, control(ControlKind::connectaccept, kToken)};
 const Datagram kAccepted{kS2c, control(ControlKind::connectaccept)};
 
 Trust trust_after(const std::vector<Datagram>& said) {
-    ClientProofState state;
+    ClientTrustState state;
     for (const Datagram& each : said) {
         static_cast<void>(judge_datagram(state, each.direction, each.bytes));
     }
@@ -177,51 +177,51 @@ TEST_CASE("who returns what only the server told is verified") {
 
 TEST_CASE("what anyone could have sent proves nothing") {
     check({
-        {"a CONNECT", {kConnect}, Trust::unproven},
+        {"a CONNECT", {kConnect}, Trust::unverified},
         {"a CONNECT with the token in it",
          {kConnect, kGranted, {kC2s, control(ControlKind::connect, kToken)}},
-         Trust::unproven},
+         Trust::unverified},
         {"an ACCEPT with another token",
          {kConnect, kGranted, {kC2s, control(ControlKind::accept, kOther)}},
-         Trust::unproven},
+         Trust::unverified},
         {"an ACCEPT before the server told anything",
          {kConnect, {kC2s, control(ControlKind::accept, kToken)}, kGranted},
-         Trust::unproven},
+         Trust::unverified},
         {"a CLOSE with the token",
          {kConnect, kGranted, {kC2s, control(ControlKind::close, kToken)}},
-         Trust::unproven},
+         Trust::unverified},
         {"the token that means none",
          {kConnect,
           {kS2c, control(ControlKind::connectaccept, kTokenUnsupported)},
           {kC2s, control(ControlKind::accept, kTokenUnsupported)}},
-         Trust::unproven},
+         Trust::unverified},
         {"the token that means unknown",
          {kConnect,
           {kS2c, control(ControlKind::connectaccept, kTokenUnknown)},
           {kC2s, control(ControlKind::accept, kTokenUnknown)}},
-         Trust::unproven},
+         Trust::unverified},
         {"the client's own token of 0.6.5",
          {kOldConnect, {kS2c, vanilla_accept()}, {kC2s, chunks({{1, {}}}, {}, kClient)}},
-         Trust::unproven},
+         Trust::unverified},
         {"the client's own token of 0.7",
          {{kC2s, seven_says(5, kTokenUnknown, kClient)},
           {kS2c, seven_says(5, kClient, kToken)},
           {kC2s, seven_says(1, kClient, kClient)}},
-         Trust::unproven},
+         Trust::unverified},
         {"another tick than the prelude's",
          {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(kSecret + 1)}},
-         Trust::unproven},
+         Trust::unverified},
         {"tick 0, where the prelude had fewer than it may",
          {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, input(0)}},
-         Trust::unproven},
+         Trust::unverified},
         {"the prelude's ticks in another message",
          {kOldConnect, kAccepted, {kS2c, prelude()}, {kC2s, chunks({{22, {kSecret}}})}},
-         Trust::unproven},
+         Trust::unverified},
         {"an info request", {{kC2s, info_request()}}, Trust::connless},
         {"an info request that is answered",
          {{kC2s, info_request()}, {kS2c, info_request()}},
          Trust::connless},
-        {"a CONNECT behind an info request", {{kC2s, info_request()}, kConnect}, Trust::unproven},
+        {"a CONNECT behind an info request", {{kC2s, info_request()}, kConnect}, Trust::unverified},
         {"chunks of nobody's connection", {{kC2s, input(1)}}, Trust::stray},
         {"an ACCEPT out of nowhere", {{kC2s, control(ControlKind::accept, kToken)}}, Trust::stray},
         {"connless rubbish", {{kC2s, Bytes(40, std::byte{0x20})}}, Trust::stray},
@@ -241,7 +241,7 @@ TEST_CASE("who is let in without a secret is trusted less, until one comes back"
     check({
         {"a tokenless handshake that is not answered with chunks",
          {kOldConnect, kAccepted, {kC2s, control(ControlKind::accept)}},
-         Trust::unproven},
+         Trust::unverified},
         {"a tokenless handshake", {kOldConnect, kAccepted, {kC2s, input(1)}, ready}, Trust::weak},
         {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::weak},
         {"a tick of the game, acknowledged",
@@ -295,7 +295,7 @@ TEST_CASE("who is verified is a player as soon as the server plays with it") {
         {"chunks of 0.7", with(seven_begun, {{kS2c, seven(0x00, kClient, Bytes(3, std::byte{1}))}}),
          Trust::verified},
     });
-    ClientProofState state;
+    ClientTrustState state;
     for (const Datagram& each : with(seven_begun, {seven_accept})) {
         static_cast<void>(judge_datagram(state, each.direction, each.bytes));
     }
@@ -322,7 +322,7 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
     };
     for (const Play& row : rows) {
         CAPTURE(row.name);
-        ClientProofState state{.trust = Trust::player, .token = kToken};
+        ClientTrustState state{.trust = Trust::player, .token = kToken};
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
         state.trust = Trust::weak;
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
@@ -356,13 +356,13 @@ TEST_CASE("only what servers are known to answer counts as asked") {
         {"a CONNECT", Trust::connless, kConnect.bytes, true},
         {"an ACCEPT out of nowhere", Trust::connless, control(ControlKind::accept, kToken), false},
         {"garbage", Trust::connless, Bytes(14, std::byte{1}), false},
-        {"garbage behind a CONNECT", Trust::unproven, Bytes(14, std::byte{1}), false},
+        {"garbage behind a CONNECT", Trust::unverified, Bytes(14, std::byte{1}), false},
         {"an input of a player", Trust::player, input(1), true},
         {"an input where the server plays", Trust::weak, input(1), true},
     };
     for (const Asked& row : rows) {
         CAPTURE(row.name);
-        ClientProofState state{.trust = row.before};
+        ClientTrustState state{.trust = row.before};
         CHECK(judge_datagram(state, kC2s, row.bytes).is_answered == row.is_answered);
     }
 }
@@ -384,7 +384,7 @@ TEST_CASE("a truncated proof is none") {
             CAPTURE(size);
             auto said = before;
             said.push_back({kC2s, {proof.begin(), proof.begin() + static_cast<long>(size)}});
-            CHECK(trust_after(said) == Trust::unproven);
+            CHECK(trust_after(said) == Trust::unverified);
         }
         auto said = before;
         said.push_back({kC2s, proof});

@@ -27,7 +27,7 @@ class WorldSum final : public record::RecordSink {
                 const auto* const object = (*world)->shown.types->object(item.key.type);
                 characters += object != nullptr && object->name == "character" ? 1U : 0U;
                 add(item.key.packed());
-                sightings.each(i, [&](std::uint32_t session) {
+                sightings.for_each_session(i, [&](std::uint32_t session) {
                     add(session);
                     return false;
                 });

@@ -322,10 +322,10 @@ TEST_CASE("a view that is gone for good says nothing of the present") {
 TEST_CASE("sessions whose numbers are not the world's are told of") {
     world::IdRestorer restorer;
     static_cast<void>(tell(restorer, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
-    using record::Renumbered;
+    using record::RenumberedClient;
     const auto told = restorer.renumbered();
-    CHECK(std::vector<Renumbered>{told.begin(), told.end()} ==
-          std::vector<Renumbered>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
+    CHECK(std::vector<RenumberedClient>{told.begin(), told.end()} ==
+          std::vector<RenumberedClient>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
     for (int tick = 0; tick < 60; ++tick) {
         static_cast<void>(tell(restorer, {{3, {"cleo"}, 0, -1, false}}));
         CHECK(restorer.renumbered().size() ==
@@ -405,7 +405,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(ids.assign_id("bar")->kind == IdKind::twscope);
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
-    ids.keep_learned_id("foo");
+    ids.freeze_learned_id("foo");
     ids.offer_id("qux", 4); // baz left
     ids.offer_id("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
@@ -413,7 +413,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned_id()
+    ids.offer_id("foo", 9); // a learned id is kept only after freeze_learned_id()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);

@@ -46,9 +46,9 @@ struct Merging {
         for (std::size_t i = 0; i < merge.items().size(); ++i) {
             const auto item = merge.items()[i];
             outcome.items[item.key] = {item.data.begin(), item.data.end()};
-            outcome.known[item.key] = merge.sightings().untold[i] == 0;
+            outcome.known[item.key] = merge.sightings().missing_ints[i] == 0;
             auto& seen = outcome.seen_by[item.key];
-            merge.sightings().each(i, [&](std::uint32_t session) {
+            merge.sightings().for_each_session(i, [&](std::uint32_t session) {
                 seen.push_back(session);
                 return false;
             });

@@ -34,7 +34,7 @@ std::size_t found_after(const std::function<void(Items&)>& change, Items items =
         types.learn_types(list.front().items);
         const record::WorldRecord world{.tick = tick,
                                         .shown = {.items = list.front().items, .types = &types}};
-        found += vanishing.examine(world, list, true).size();
+        found += vanishing.find_disappeared_tees(world, list, true).size();
     };
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         look(tick);
@@ -127,7 +127,7 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
             types.learn_types(list.front().items);
             const record::WorldRecord world{
                 .tick = tick, .shown = {.items = list.front().items, .types = &types}};
-            found += vanishing.examine(world, list, proves).size();
+            found += vanishing.find_disappeared_tees(world, list, proves).size();
         };
         look(100, true, 1);
         items.erase({kCharacter, 1});

@@ -67,12 +67,12 @@ struct Told {
     }
 
     /// Returns the indices of the ints whose value 0.7 does not contain.
-    [[nodiscard]] std::set<std::size_t> untold(ItemKey key) const {
+    [[nodiscard]] std::set<std::size_t> missing_ints(ItemKey key) const {
         const auto found = views[0].items.find(key);
         REQUIRE(found);
         std::set<std::size_t> places;
         for (std::size_t i = 0; i < 32; ++i) {
-            if ((views[0].untold[*found] >> i & 1U) != 0) {
+            if ((views[0].missing_ints[*found] >> i & 1U) != 0) {
                 places.insert(i);
             }
         }
@@ -87,7 +87,7 @@ class WorldItems final : public record::RecordSink {
         Dialect dialect{};
         bool first = false;
         Items items;
-        std::map<ItemKey, std::uint32_t> untold;
+        std::map<ItemKey, std::uint32_t> missing_ints;
         std::map<std::uint16_t, std::string> names;
         std::map<ItemKey, std::string_view> types;
     };
@@ -108,12 +108,13 @@ class WorldItems final : public record::RecordSink {
         for (std::size_t i = 0; i < shown.items.size(); ++i) {
             const auto item = shown.items[i];
             world.items[item.key] = {item.data.begin(), item.data.end()};
-            world.untold[item.key] = shown.sightings->untold[i];
+            world.missing_ints[item.key] = shown.sightings->missing_ints[i];
             const auto* const object = shown.types->object(item.key.type);
             world.types[item.key] = object == nullptr ? "" : object->name;
         }
         if (shown.roster != nullptr) {
-            shown.roster->each([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            shown.roster->for_each_player([&](std::uint16_t client,
+                                              const record::Roster::Entry& entry) {
                 std::array<char, 16> text{};
                 world.names[client] = {text.data(), snapshot::decode_int_string(entry.name, text)};
             });
@@ -150,7 +151,7 @@ struct Server {
 
 } // namespace
 
-TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold") {
+TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is missing") {
     const Items items{
         {{4, 7}, {500, 600, 3}},
         {{6, 0}, {10, 0, 0}},
@@ -165,22 +166,22 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is untold")
     const Told told{items, &roster};
     CHECK(told.at({kSix, 2}) ==
           ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
-    CHECK(told.untold({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
+    CHECK(told.missing_ints({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
     CHECK(told.at({4, 7}) == std::vector<std::int32_t>{500, 600, 2, 2});
-    CHECK(told.untold({4, 7}).empty());
+    CHECK(told.missing_ints({4, 7}).empty());
     CHECK(told.at({7, 0}) == std::vector<std::int32_t>{3, 4, -2, 1});
-    CHECK(told.untold({7, 0}).empty());
+    CHECK(told.missing_ints({7, 0}).empty());
     CHECK(told.at({6, 0}) == ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
     CHECK(told.at({snapshot::kPlayerInfoType, 2}) == std::vector<std::int32_t>{0, 2, 0, 0, 30});
-    CHECK(told.untold({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
+    CHECK(told.missing_ints({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
     CHECK(told.at({19, 5}) == std::vector<std::int32_t>{1, 2, 6});
     CHECK(told.at({20, 6}) == std::vector<std::int32_t>{3, 4, 0});
-    CHECK(told.untold({20, 6}) == std::set<std::size_t>{2});
+    CHECK(told.missing_ints({20, 6}) == std::set<std::size_t>{2});
     CHECK(told.at({23, 2}) ==
           std::vector<std::int32_t>{44}); // an item without a 0.6 object is kept
     // A player who was announced but is not in the snapshot is left out.
     CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
-    CHECK(told.untold({snapshot::kClientInfoType, 2}).size() == 13);
+    CHECK(told.missing_ints({snapshot::kClientInfoType, 2}).size() == 13);
     const auto info = told.at({snapshot::kClientInfoType, 2});
     std::array<char, 24> text{};
     CHECK(snapshot::decode_int_string(std::span{info}.subspan(4, 3), text) == 0); // clan
@@ -200,19 +201,19 @@ TEST_CASE("each pickup of 0.7 is the one of 0.6 that gives the same") {
     }
     for (const std::int32_t kind : {-1, 8, INT32_MIN, INT32_MAX}) {
         CAPTURE(kind);
-        CHECK(Told{{{{4, 1}, {1, 2, kind}}}}.untold({4, 1}) == std::set<std::size_t>{2, 3});
+        CHECK(Told{{{{4, 1}, {1, 2, kind}}}}.missing_ints({4, 1}) == std::set<std::size_t>{2, 3});
     }
 }
 
 TEST_CASE("what ammo_count means while frozen or a ninja is no count of shots") {
     CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 4021}, {18, 1}})}}}
-              .untold({kSix, 0})
+              .missing_ints({kSix, 0})
               .contains(kAmmo));
-    CHECK(
-        Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 3}, {18, 5}})}}}.untold({kSix, 0}).contains(
-            kAmmo));
+    CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 3}, {18, 5}})}}}
+              .missing_ints({kSix, 0})
+              .contains(kAmmo));
     CHECK_FALSE(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, -1}, {18, 1}})}}}
-                    .untold({kSix, 0})
+                    .missing_ints({kSix, 0})
                     .contains(kAmmo));
 }
 
@@ -262,11 +263,11 @@ TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
           900); // the 0.6 angle is used, because the 0.7 angle is computed differently
     CHECK(world.items.at({kSix, 1})[kPlayerFlags] == 2);
     CHECK(world.items.at({kSix, 1})[kHealth] == 6); // from the view of the tee's own player
-    CHECK(world.untold.at({kSix, 1}) == 0);
+    CHECK(world.missing_ints.at({kSix, 1}) == 0);
     CHECK(world.items.at({snapshot::kPlayerInfoType, 1})[3] == -5);
     CHECK(world.items.at({snapshot::kClientInfoType, 2})[0] == client_info("far")[0]);
     const std::uint32_t own = 1U << kHealth | 1U << 17U | 1U << kAmmo;
-    CHECK(world.untold.at({kSix, 2}) == (own | 1U << kPlayerFlags));
+    CHECK(world.missing_ints.at({kSix, 2}) == (own | 1U << kPlayerFlags));
     CHECK(world.types.at({24, 0}) == "game_data_race");
 }
 
@@ -297,8 +298,8 @@ TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client 
     CHECK(alone.dialect == Dialect::seven);
     CHECK(alone.names == std::map<std::uint16_t, std::string>{{0, "anna"}, {1, "bob"}});
     CHECK(alone.items.at({kSeven, 0})[15] == 5);
-    CHECK(alone.untold.at({kSeven, 0}) == 0);
-    CHECK(alone.untold.at({kSeven, 1}) == (1U << 15U | 1U << 16U | 1U << 17U));
+    CHECK(alone.missing_ints.at({kSeven, 0}) == 0);
+    CHECK(alone.missing_ints.at({kSeven, 1}) == (1U << 15U | 1U << 16U | 1U << 17U));
     CHECK(alone.items.at({11, 0})[0] == 0); // a world does not say who spectates
     CHECK_FALSE(alone.items.contains({12, 0}));
     CHECK(server.log.worlds[1].dialect == Dialect::six);
@@ -332,7 +333,7 @@ TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
         CAPTURE(row.name);
         const Told told{row.seven};
         CHECK(told.at(game) == row.six);
-        CHECK(told.untold(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
+        CHECK(told.missing_ints(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
     }
     for (const std::vector<std::int32_t>& cut : {std::vector<std::int32_t>{}, {70}}) {
         CHECK_FALSE(Told{{{game, cut}}}.views[0].items.find(game));
@@ -365,7 +366,7 @@ TEST_CASE("a game has a game_info before and after its last client of 0.6 left")
         CHECK(world.items.at({6, 0}) == (with_six
                                              ? std::vector<std::int32_t>{3, 4, 70, 0, 10, 20, 1, 2}
                                              : std::vector<std::int32_t>{3, 4, 70, 0, 0, 0, 0, 0}));
-        CHECK(world.untold.at({6, 0}) == (with_six ? 0 : 0xf8));
+        CHECK(world.missing_ints.at({6, 0}) == (with_six ? 0 : 0xf8));
     }
 }
 

@@ -291,7 +291,7 @@ TEST_CASE("a tick has the time of its earliest view, and the view that says most
         return to_snapshot(items);
     };
     int closed = 0;
-    world::ViewCollector collector{[&](const world::ClosedWorld& world) {
+    world::ViewCollector collector{[&](const world::ClosedTick& world) {
         REQUIRE(world.views.size() == std::size(rows));
         std::size_t at = 0;
         for (const Row* const row : {&rows[2], &rows[3], &rows[1], &rows[0]}) {

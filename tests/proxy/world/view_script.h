@@ -18,13 +18,13 @@ inline constexpr record::Timestamp kScriptTick = 20'000'000;
 /// A view collector, and the worlds that it closed: "100:2!" is an incomplete world of tick 100 with two
 /// views.
 struct ViewScript {
-    explicit ViewScript(world::WaitTicks ticks = {}) : patience{ticks} {}
+    explicit ViewScript(world::MergeDelay ticks = {}) : patience{ticks} {}
 
-    world::WaitTicks patience;
+    world::MergeDelay patience;
     std::vector<std::string> closed;
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    world::ViewCollector collector{[this](const world::ClosedWorld& world) {
+    world::ViewCollector collector{[this](const world::ClosedTick& world) {
                                        runs = world.run;
                                        closed.push_back(fmt::format("{}:{}{}", world.tick,
                                                                     world.views.size(),

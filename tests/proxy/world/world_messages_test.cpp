@@ -74,7 +74,7 @@ class Stage final : public record::WorldMessageSink {
                std::uint32_t run = 1) {
         for (const std::uint32_t session : sessions) {
             const auto known = ids.find(session);
-            messages.note_view(session, known == ids.end() ? nullptr : &known->second);
+            messages.add_viewing_session(session, known == ids.end() ? nullptr : &known->second);
         }
         tick_ = tick;
         messages.pass_on_messages({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_},
@@ -221,7 +221,7 @@ TEST_CASE("what waits while memory is given back is counted as lost") {
     stage.say(2, 104, kill(1, 3));
     stage.messages.clear();
     CHECK(stage.messages.memory_bytes() == 0);
-    CHECK(stage.messages.lost_count() == 2);
+    CHECK(stage.messages.lost_message_count() == 2);
     stage.close(104, {1, 2});
     CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
 }
@@ -321,8 +321,8 @@ TEST_CASE(
         stage.close(tick, {1});
         CHECK(stage.messages.memory_bytes() <= world::WorldMessages::kMaxBytes);
     }
-    CHECK(stage.messages.lost_count() > 0);
-    CHECK(stage.lines.size() + stage.messages.lost_count() == said);
+    CHECK(stage.messages.lost_message_count() > 0);
+    CHECK(stage.lines.size() + stage.messages.lost_message_count() == said);
 }
 
 } // namespace tw::test
