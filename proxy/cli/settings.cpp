@@ -86,8 +86,8 @@ void check_variables(const CLI::App& command) {
             continue;
         }
         std::vector<std::string_view> names;
-        for (const std::string& each : known) {
-            names.push_back(std::string_view{each}.substr(kVariables.size()));
+        for (const std::string& variable : known) {
+            names.push_back(std::string_view{variable}.substr(kVariables.size()));
         }
         const std::string_view like =
             filter::most_similar_word(name.substr(kVariables.size()), names);

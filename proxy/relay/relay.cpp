@@ -145,9 +145,9 @@ void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) c
     }
     const Server& server = *servers[state.server];
     const auto [thread, index] = place_of(server, state.listener);
-    SessionState own = state;
-    own.listener = static_cast<std::uint32_t>(index);
-    relay_threads[thread]->forwarder().take_over_session(server.shared, own, std::move(socket));
+    SessionState placed = state;
+    placed.listener = static_cast<std::uint32_t>(index);
+    relay_threads[thread]->forwarder().take_over_session(server.shared, placed, std::move(socket));
 }
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings,
