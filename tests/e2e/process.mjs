@@ -1,6 +1,6 @@
 // Child processes, ports, deadlines and temporary folders, for every end-to-end program.
 // There are no fixed sleeps: every wait has a condition and a deadline.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import dgram from 'node:dgram';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,14 +13,19 @@ const WITH_PARENT = existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pde
 
 export const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until `condition` returns a true value, and returns the value; throws after `ms`. */
+/** Waits until `condition` returns a true value, and returns the value; throws after `ms`. `what` is a text, or returns one. */
 export async function waitUntil(what, condition, ms) {
     for (const end = Date.now() + ms; ; await delay(POLL_MS)) {
         const value = await condition();
         if (value) return value;
-        if (Date.now() > end) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+        if (Date.now() > end) throw new Error(`waited ${ms} ms in vain for: ${typeof what === 'function' ? what() : what}`);
     }
 }
+
+/** Runs a program to its end. The bots of this process play on meanwhile; while spawnSync waits, they answer nobody. */
+export const runToEnd = (program, args) => new Promise((resolve) => {
+    execFile(program, args, { encoding: 'utf8', maxBuffer: 1 << 30 }, (error, stdout, stderr) => resolve({ status: error ? error.code : 0, stdout, stderr }));
+});
 
 /**
  * Returns whether a process uses this UDP port. Does not bind, so it cannot disturb a process that is about to bind.

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
 import { asRoot } from './namespaces.mjs';
 import { need } from './need.mjs';
-import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { Child, freePort, runToEnd, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
@@ -46,7 +46,8 @@ const ticksIn = (records) => records.filter(({ type }) => type === 'snapshot').m
 
 async function plays(bot, count = SNAPSHOTS) {
     const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+    const state = () => JSON.stringify({ before, got: bot.snapshots.length, last: bot.snapshots.at(-1)?.tick, left: bot.left, client: bot.client.State });
+    await waitUntil(() => `${bot.name} to get ${count} more snapshots (${state()})`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
 /** Waits until the file has the last snapshot that the bot has seen so far. */
@@ -91,19 +92,18 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
             withServer(async ({ folder, server, record, enter }) => {
                 const path = join(folder, form);
                 const state = join(folder, 'state');
-                const isRefused = () => {
-                    const { status, stderr } = spawnSync(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', '127.0.0.1:0', '-o', path],
-                        { encoding: 'utf8' });
+                const isRefused = async () => {
+                    const { status, stderr } = await runToEnd(TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l', '127.0.0.1:0', '-o', path]);
                     assert.match(stderr, /another process is recording to it; stop that one, or name another/);
                     assert.equal(status, 2);
                 };
                 const first = await record(path, '--state', state);
-                isRefused();
+                await isRefused();
                 const next = await startProxy({ server: server.port, listen: first.port, records: path, args: ['--maps', MAPS, '--state', state, '--takeover'] });
                 await first.child.ended;
                 const bot = await enter(next);
                 await plays(bot); // by then it goes on with the recording
-                isRefused();
+                await isRefused();
                 process.kill(-next.child.process.pid, 'SIGKILL');
                 await next.child.ended;
                 bot.vanish();
