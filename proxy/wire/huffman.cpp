@@ -42,8 +42,8 @@ void assign_codes(HuffmanTree& tree, std::uint16_t node, SymbolCode code) {
 }
 
 /// Joins the two rarest nodes until one node is left. The codes agree with those of other programs
-/// only if nodes of equal frequency keep their order in the list: the sort is stable, and a parent
-/// comes after all of its frequency.
+/// only if nodes of equal frequency keep their order in the list: the sort is stable, and a new
+/// parent is inserted behind all nodes of its frequency.
 HuffmanTree build_tree() {
     struct Entry {
         std::uint32_t frequency;

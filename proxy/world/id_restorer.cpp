@@ -144,8 +144,8 @@ constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
 /// Returns whether an item of this type may be a stand-in (StandInFinder) that only its position
 /// reveals: a pickup or laser in an old form. A stand-in in the newest form of a pickup has a flag;
-/// see says_phantom().
-bool may_be_one(const ObjectSpec& object) {
+/// see has_stand_in_flag().
+bool may_be_stand_in(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 &&
            (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
@@ -188,7 +188,7 @@ void StandInFinder::find_stand_ins(std::span<const View> views, const record::Ty
 }
 
 bool StandInFinder::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
-    const std::size_t at = may_be_one(object) ? place_in(object) : item.data.size();
+    const std::size_t at = may_be_stand_in(object) ? place_in(object) : item.data.size();
     return at + 1 < item.data.size() &&
            std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
            !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
@@ -286,7 +286,7 @@ std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::T
     return own;
 }
 
-bool says_phantom(const ObjectSpec& object, std::span<const std::int32_t> data) {
+bool has_stand_in_flag(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return object.merge.family == ObjectFamily::pickup && object.merge.form == 0 &&
            data.size() > kPickupFlags &&
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
@@ -302,7 +302,7 @@ struct ItemRewrite {
 /// Replaces the client ids in an item. Returns false if the item must be left out, because it
 /// belongs to no player or to a player without an id.
 bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& item) {
-    if (says_phantom(object, item.data)) {
+    if (has_stand_in_flag(object, item.data)) {
         return false;
     }
     return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
