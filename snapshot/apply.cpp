@@ -39,8 +39,8 @@ std::size_t size_of(const SnapshotView& base, std::size_t item) {
 }
 
 tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
-    // The error's position is the int before the update's data. If the delta states the item's
-    // size, this int is the size.
+    // The error's position is the int before the update's data: the item's size, if the delta
+    // states the size.
     return tl::unexpected{DecodeError{
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
@@ -75,7 +75,7 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             continue;
         }
         if (update.size != size_of(base, item)) {
-            // DDNet's error code is a different one if the item is also deleted.
+            // DDNet has a separate error code, -207, for an item that the delta also deletes.
             const bool gone = plan.deleted.erase(item);
             return error(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
@@ -98,7 +98,7 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
     return delta.updates[static_cast<std::uint32_t>(entry)];
 }
 
-// A delta may contain several updates of a new item. Keeps only the latest one in the delta.
+// A delta may update a new item several times. Only the last of these updates stays in the plan.
 Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
@@ -164,7 +164,7 @@ void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, 
            std::array<std::uint16_t, kMaxItems>& moved) {
     std::size_t at = 0;
     const auto copy_until = [&](std::size_t item) {
-        const std::size_t shift = out.num_items() - at; // may wrap, if items were removed
+        const std::size_t shift = out.num_items() - at; // wraps around if items were removed
         for (std::size_t i = at; i < item; ++i) {
             moved[i] = static_cast<std::uint16_t>(i + shift);
         }

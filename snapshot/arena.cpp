@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kBits = 64;
 
-/// The words of a region's bit set that contain the bits of a run of pages.
+/// The words of a region's bit set that contain the bits of some consecutive pages.
 struct PageBits {
     std::size_t first_word;
     std::size_t num_words;
-    std::uint64_t mask; ///< the bits of the run's pages in each word from the first to the last
+    std::uint64_t mask; ///< the bits of these pages in a word; the same for each of the words
 
     PageBits(std::size_t first, std::size_t count)
         : first_word{first / kBits}, num_words{std::max<std::size_t>(count / kBits, 1)},
@@ -77,9 +77,9 @@ Arena::~Arena() {
     }
 }
 
-// Adds a region with large pages, or with small pages, which take no memory until they are written.
-// Small pages are for the first region, because one or two sessions do not need megabytes, and for
-// a region added after many pages were freed, because it is probably needed only for a short time.
+// Adds a region. The first region has small pages, which take no memory until they are written: one
+// or two sessions do not need megabytes. So has a region that follows many freed pages, because it
+// is probably needed only for a short time. All other regions have large pages.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
@@ -99,8 +99,8 @@ void Arena::return_region(Region& region) {
     --num_regions_;
 }
 
-// Returns the first free run that is long enough. Later regions can then become empty, so that they
-// are returned to the system.
+// Uses the first region with enough free pages. This keeps later regions empty, so that they can be
+// returned to the system.
 Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
     if (pages > kPages) {

@@ -37,9 +37,9 @@ struct RawAllocator : std::allocator<T> {
 template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
-/// Allocates memory for the snapshot histories of one thread. A history allocates runs, which are
-/// consecutive pages of a large region. A run has a power of two pages and is aligned to its size,
-/// so freed runs can be reused. Regions use the system's large pages if available, to avoid page
+/// Allocates memory for the snapshot histories of one thread. A history allocates consecutive pages
+/// of a large region. Their number is a power of two, and they are aligned to their total size, so
+/// freed pages can be reused. Regions use the system's large pages if available, to avoid page
 /// faults. All unused regions except one are returned to the system.
 class Arena {
   public:
@@ -47,7 +47,7 @@ class Arena {
     /// Size of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// An allocated run of pages. Its destructor frees the pages. The arena must outlive the run.
+    /// Consecutive pages of an arena. The destructor frees the pages; the arena must outlive it.
     class AllocatedPages {
       public:
         AllocatedPages() = default;
@@ -69,7 +69,7 @@ class Arena {
             }
         }
 
-        /// Returns the run's memory, initially uninitialised; empty for a default-constructed run.
+        /// Returns the memory of the pages, initially uninitialised; empty if there are no pages.
         [[nodiscard]] std::span<std::int32_t> ints() const { return ints_; }
 
         [[nodiscard]] std::size_t bytes() const { return ints_.size_bytes(); }
@@ -93,7 +93,7 @@ class Arena {
     Arena& operator=(const Arena&) = delete;
     ~Arena();
 
-    /// Returns a run of at least `bytes` bytes. Throws std::bad_alloc if the system has no memory
+    /// Returns pages with at least `bytes` bytes. Throws std::bad_alloc if the system has no memory
     /// or if `bytes` is more than kRegionBytes.
     [[nodiscard]] AllocatedPages allocate(std::size_t bytes);
 
@@ -107,8 +107,7 @@ class Arena {
         std::int32_t* memory = nullptr; ///< null after the memory was returned to the system
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;                          ///< number of free pages
-        /// A search for a free run of this many pages failed, so searches for as many or more are
-        /// skipped.
+        /// A search for this many free pages failed, so searches for as many or more are skipped.
         std::size_t too_long = 0;
     };
 
@@ -118,7 +117,7 @@ class Arena {
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory
-    std::size_t num_empty_ = 0;   ///< number of regions without an allocated run
+    std::size_t num_empty_ = 0;   ///< number of regions whose pages are all free
     std::size_t given_ = 0;       ///< number of pages freed since the newest region was added
 };
 

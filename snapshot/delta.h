@@ -40,7 +40,7 @@ struct Delta {
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// A key is updated twice. Only the later update counts. It changes the item of the base.
+    /// A key is updated twice. Clients apply only the later update, to the item of the base.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice

@@ -23,14 +23,14 @@ void History::open_segment(std::size_t ints) {
     auto found = std::ranges::find_if(segments_, fits);
     if (found == segments_.end()) {
         free_unused_memory();
-        // A session with few snapshots gets a small segment.
+        // The segment has space for as many blocks of usual size as the history has, up to eight.
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
         Arena::AllocatedPages run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += run.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
-            return segment.shown == 0; // an unused segment, whose run was returned to the arena
+            return segment.shown == 0; // an unused segment, whose pages were returned to the arena
         });
         if (found == segments_.end()) {
             found = segments_.emplace(segments_.end());
@@ -50,7 +50,7 @@ void History::free_unused_memory() {
     }
 }
 
-// Removes a stored tick, and its segment if no other tick has a block in the segment.
+// Removes a stored tick. If it was the last tick in its segment, frees or empties the segment.
 void History::remove_stored(StoredTick& shown) {
     Segment& segment = segments_[shown.segment];
     kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
@@ -87,8 +87,7 @@ void History::add_stored(const StoredTick& shown) {
     oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
     StoredTick& place = ticks_[table_index(shown.tick)];
     if (place.segment != kNowhere) {
-        remove_stored(
-            place); // an earlier snapshot of the same tick; other ticks have other entries
+        remove_stored(place); // the entry can only have an earlier snapshot of the same tick
     }
     place = shown;
     kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;

@@ -101,8 +101,8 @@ class BaseIndex {
 
     std::span<const std::uint32_t> keys_;
     std::array<std::uint16_t, 64> last_of_type_{};
-    /// The most recent new item belongs between these two adjacent keys of the base. The next new
-    /// item often belongs there, too.
+    /// The two adjacent keys of the base between which the most recent new item belongs. The next
+    /// new item often belongs between the same keys.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
 };
 
@@ -128,7 +128,7 @@ class History {
 
     History(History&&) = default;
     History&
-    operator=(History&&) = delete; // would destroy the arena before the runs allocated from it
+    operator=(History&&) = delete; // would destroy the arena before the pages allocated from it
     History(const History&) = delete;
     History& operator=(const History&) = delete;
     ~History() = default;
@@ -209,7 +209,7 @@ class History {
 
     struct Segment {
         Arena::AllocatedPages run;
-        std::size_t used = 0; ///< number of ints that are in use, counted from the start of the run
+        std::size_t used = 0; ///< number of ints in use, at the start of the pages
         std::uint32_t shown =
             0; ///< number of ticks with a block in this segment; 0: unused segment
 
@@ -253,7 +253,7 @@ class History {
     Arena* arena_;
     std::vector<StoredTick>
         ticks_; ///< kTableSize entries; empty until the first snapshot is stored
-    std::vector<Segment> segments_; ///< segments without a run can be reused
+    std::vector<Segment> segments_; ///< segments without pages can be reused
     std::uint32_t last_ = 0;        ///< index of the segment that is being filled
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;

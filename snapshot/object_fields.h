@@ -301,7 +301,7 @@ inline constexpr std::array kAuthInfo{named("auth_level", 0, names::authed)};
 } // namespace tw::snapshot::fields
 
 /// The fields of Teeworlds 0.7 objects that differ from those of 0.6.
-/// tests/snapshot/objects_test.cpp compares them with the specification.
+/// tests/snapshot/objects_test.cpp compares these fields with the specification.
 namespace tw::snapshot::fields::seven {
 
 inline constexpr std::array kPlayerInput{

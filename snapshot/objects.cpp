@@ -93,7 +93,7 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
         }
         ints[i] = static_cast<std::int32_t>(bits);
     }
-    if (!ints.empty()) { // the last byte ends the text and is 0, because 128 is not added to it
+    if (!ints.empty()) { // the last byte ends the text: it is 0, not 128 as an encoded 0 would be
         ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
     }
 }

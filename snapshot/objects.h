@@ -54,25 +54,25 @@ enum class FieldKind : std::uint8_t {
     integers,   ///< an array of `count` ints
 };
 
-/// How the value of a field is chosen when the snapshots of several clients (views) are merged into
-/// one snapshot (a world). Servers adapt some fields to the receiving client (the viewer). The
-/// first view is that of the newest client version that knows all players.
+/// How the value of a field is chosen when the snapshots that several clients received are merged
+/// into one snapshot. Servers adapt some fields to the receiving client. The best client is of 0.6
+/// if possible, then one whose snapshots contain all players, then one of the newest version.
 enum class FieldMerge : std::uint8_t {
-    any,          ///< the value is the same in all views
-    varies,       ///< the value depends on the client's version or team: use that of the first view
-    own,          ///< use the view of the player or of its spectators; unknown without such a view
-    own_first,    ///< use the player's own view; without such a view, use the first view
-    greatest,     ///< use the greatest value of all views
-    scoreboard,   ///< use the view of a client with open scoreboard, otherwise the greatest value
-    client,       ///< a client id; -1 may stand for a client that the view does not know
-    untranslated, ///< a rank among the players of a view: use a view that knows all players
-    viewer,       ///< the value is about the viewer: set to 0 in a world
-    race_flags,   ///< flags; the bit "race_timer is the viewer's time" is cleared in a world
-    race_timer,   ///< a time; set to 0 in a world if it is the viewer's time
-    watched_flag, ///< 0.7 only: flags; the bit "the viewer watches" is cleared in a world
-    /// A mod's field that intentionally differs per viewer. If the item's id is a client id, use
-    /// the value in this client's view; otherwise the field has no value in a world. Differences
-    /// are not reported.
+    any,          ///< the value is the same for all clients
+    varies,       ///< depends on the client's version or team: use the value of the best client
+    own,          ///< use the value sent to the player or its spectators; otherwise it is unknown
+    own_first,    ///< use the value sent to the player or its spectators, else to the best client
+    greatest,     ///< use the greatest value among clients whose snapshots contain all players
+    scoreboard,   ///< use the value sent to a client with open scoreboard, else the greatest value
+    client,       ///< a client id; -1 may hide a client from the receiver, so prefer other values
+    untranslated, ///< a rank among the players in a snapshot: use a snapshot with all players
+    viewer,       ///< the value is about the receiving client: set to 0
+    race_flags,   ///< flags; the bit "race_timer is the receiving client's time" is cleared
+    race_timer,   ///< a time; set to 0 if it is the receiving client's time
+    watched_flag, ///< 0.7 only: flags; the bit "the receiving client watches" is cleared
+    /// A mod's field that intentionally differs per client. If the item's id is a client id, use
+    /// the value sent to this client; otherwise the merged field has no value. Differences are not
+    /// reported.
     per_viewer,
 };
 
@@ -90,15 +90,14 @@ enum class ObjectFamily : std::uint8_t { none, projectile, laser, pickup };
 
 /// How to merge the items of one object from the snapshots of several clients (see FieldMerge).
 struct MergeSpec {
-    bool per_session = false; ///< the object is about the viewer, so a world does not contain it
+    bool per_session = false; ///< the object is about the receiving client, so it is not merged
     ObjectFamily family = ObjectFamily::none;
-    std::uint8_t form = 0; ///< number of the object in its family; number 0 has the most fields
-    bool whole = false;    ///< prefer an item whose `client` field is not -1
-    /// 0.7 only: name of the equivalent 0.6 object, which is used in a world of 0.6 and 0.7
-    /// clients.
+    std::uint8_t form = 0; ///< number of the object in its family; the object 0 has the most fields
+    bool whole = false;    ///< prefer an item whose field of kind FieldMerge::client is not -1
+    /// 0.7 only: name of the equivalent 0.6 object, used if 0.6 and 0.7 snapshots are merged.
     std::string_view six{};
-    /// 0.7 only: a world of 0.6 and 0.7 clients does not contain this object, because other 0.6
-    /// objects contain the same values.
+    /// 0.7 only: the object is left out if 0.6 and 0.7 snapshots are merged, because 0.6 objects
+    /// contain the same values.
     bool six_tells = false;
 };
 
@@ -108,8 +107,7 @@ struct FieldSpec {
     std::uint8_t offset = 0; ///< index of the field's first int in the item
     std::uint8_t count = 1;  ///< number of ints in the field
     const NameTable* names = nullptr;
-    /// If not 0, the names apply only for some values of the previous int: for the value n if bit n
-    /// is set.
+    /// Unless 0, the names apply only if the previous int has a value n whose bit n is set here.
     /// Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
