@@ -34,11 +34,12 @@ struct DeltaPlan {
     std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
 };
 
-std::size_t size_of(const SnapshotView& base, std::size_t item) {
+std::size_t item_size(const SnapshotView& base, std::size_t item) {
     return base.ends()[item] - (item == 0 ? 0 : base.ends()[item - 1]);
 }
 
-tl::unexpected<DecodeError> error(DecodeErrc code, const DeltaUpdate& update, int ddnet_code = 0) {
+tl::unexpected<DecodeError> error_at(DecodeErrc code, const DeltaUpdate& update,
+                                     int ddnet_code = 0) {
     // The error's position is the int before the update's data: the item's size, if the delta
     // states the size.
     return tl::unexpected{DecodeError{
@@ -74,10 +75,10 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseInde
             plan.added[plan.num_added++] = entry;
             continue;
         }
-        if (update.size != size_of(base, item)) {
+        if (update.size != item_size(base, item)) {
             // DDNet has a separate error code, -207, for an item that the delta also deletes.
             const bool gone = plan.deleted.erase(item);
-            return error(DecodeErrc::size_change, update, gone ? -207 : 0);
+            return error_at(DecodeErrc::size_change, update, gone ? -207 : 0);
         }
         if (plan.deleted.erase(item)) {
             warnings.add({DeltaWarning::deleted_and_updated, update.key, update.begin});
@@ -106,7 +107,7 @@ Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings
         if (kept > 0 && plan.added[kept - 1] >> 32U == entry >> 32U) {
             const DeltaUpdate& update = update_of(delta, entry);
             if (update.size != update_of(delta, plan.added[kept - 1]).size) {
-                return error(DecodeErrc::size_change, update);
+                return error_at(DecodeErrc::size_change, update);
             }
             warnings.add({DeltaWarning::duplicate_update, update.key, update.begin});
             --kept;
@@ -129,21 +130,21 @@ Result<void> find_first_overflow(const Delta& delta, DeltaPlan& plan, std::size_
         ++items;
         bytes += 8 + 4 * std::size_t{update.size};
         if (items > kMaxItems) {
-            return error(DecodeErrc::too_many_items, update);
+            return error_at(DecodeErrc::too_many_items, update);
         }
         if (bytes > kMaxSnapshotBytes) {
-            return error(DecodeErrc::too_many_bytes, update);
+            return error_at(DecodeErrc::too_many_bytes, update);
         }
     }
     return {};
 }
 
-Result<void> count_result(const SnapshotView& base, const Delta& delta, DeltaPlan& plan) {
+Result<void> plan_result_size(const SnapshotView& base, const Delta& delta, DeltaPlan& plan) {
     plan.num_items = base.size();
     plan.num_ints = base.data().size();
     plan.deleted.for_each([&](std::size_t item) {
         --plan.num_items;
-        plan.num_ints -= size_of(base, item);
+        plan.num_ints -= item_size(base, item);
     });
     const std::size_t kept_items = plan.num_items;
     const std::size_t kept_bytes = 8 + 8 * plan.num_items + 4 * plan.num_ints;
@@ -160,8 +161,8 @@ Result<void> count_result(const SnapshotView& base, const Delta& delta, DeltaPla
 
 // Copies the items of the base that are not deleted, and inserts the new items. Sets `moved[i]` to
 // the new index of the base's item i.
-void merge(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan, SnapshotWriter& out,
-           std::array<std::uint16_t, kMaxItems>& moved) {
+void merge_items(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan,
+                 SnapshotWriter& out, std::array<std::uint16_t, kMaxItems>& moved) {
     std::size_t at = 0;
     const auto copy_until = [&](std::size_t item) {
         const std::size_t shift = out.num_items() - at; // wraps around if items were removed
@@ -229,11 +230,11 @@ Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan&
     if (auto merged = merge_duplicates(delta, plan, warnings); !merged) {
         return merged;
     }
-    return count_result(base, delta, plan);
+    return plan_result_size(base, delta, plan);
 }
 
-void carry_out(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan,
-               SnapshotWriter writer) {
+void apply_plan(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan,
+                SnapshotWriter writer) {
     if (plan.keeps_keys) {
         writer.copy(base);
         for (std::size_t i = 0; i < plan.num_updates; ++i) {
@@ -242,8 +243,8 @@ void carry_out(const SnapshotView& base, const Delta& delta, const DeltaPlan& pl
         }
         return;
     }
-    std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge() sets all elements in use
-    merge(base, delta, plan, writer, moved);
+    std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge_items() sets all used ones
+    merge_items(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
         const std::size_t item = plan.targets[i];
         if (item == kNewItem) {
@@ -265,7 +266,7 @@ Result<SnapshotView> apply_delta(const SnapshotView& base, const Delta& delta, H
         return tl::unexpected{planned.error()};
     }
     const auto room = history.reserve(2 * plan.num_items + plan.num_ints);
-    carry_out(base, delta, plan, SnapshotWriter{room.data(), plan.num_items});
+    apply_plan(base, delta, plan, SnapshotWriter{room.data(), plan.num_items});
     return SnapshotView::of_block(room, plan.num_items, plan.num_ints);
 }
 
@@ -275,7 +276,7 @@ Result<void> apply_delta(const SnapshotView& base, const Delta& delta, Snapshot&
     if (auto planned = plan_delta(base, delta, plan, warnings); !planned) {
         return planned;
     }
-    carry_out(base, delta, plan, SnapshotWriter{out, plan.num_items, plan.num_ints});
+    apply_plan(base, delta, plan, SnapshotWriter{out, plan.num_items, plan.num_ints});
     return {};
 }
 

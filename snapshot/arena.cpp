@@ -26,7 +26,7 @@ struct PageBits {
                               : ((std::uint64_t{1} << count) - 1) << first % kBits} {}
 };
 
-std::optional<std::size_t> find_run(std::span<const std::uint64_t> used, std::size_t count) {
+std::optional<std::size_t> find_free_pages(std::span<const std::uint64_t> used, std::size_t count) {
     for (std::size_t first = 0; first < used.size() * kBits; first += count) {
         const PageBits bits{first, count};
         const auto words = used.subspan(bits.first_word, bits.num_words);
@@ -113,7 +113,7 @@ Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
         if (region.free < pages || region.too_long <= pages) {
             continue;
         }
-        begin = find_run(region.used, pages);
+        begin = find_free_pages(region.used, pages);
         if (!begin) {
             region.too_long = pages;
         }
@@ -132,7 +132,7 @@ Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     return run;
 }
 
-void Arena::free_run(const AllocatedPages& run) {
+void Arena::free_pages(const AllocatedPages& run) {
     constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
     Region& region = regions_[run.region_];
     const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;

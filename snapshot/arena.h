@@ -65,7 +65,7 @@ class Arena {
 
         ~AllocatedPages() {
             if (arena_ != nullptr) {
-                arena_->free_run(*this);
+                arena_->free_pages(*this);
             }
         }
 
@@ -113,7 +113,7 @@ class Arena {
 
     [[nodiscard]] std::size_t add_region();
     void return_region(Region& region);
-    void free_run(const AllocatedPages& run);
+    void free_pages(const AllocatedPages& run);
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory

@@ -37,7 +37,7 @@ using Bytes [[gnu::vector_size(kWideBytes)]] = std::int8_t;
 using Shorts [[gnu::vector_size(kWideBytes)]] = std::int16_t;
 
 // Converts sixteen one-byte values to ints.
-void widen(const std::byte* data, std::int32_t* out) {
+void widen_bytes(const std::byte* data, std::int32_t* out) {
     Bytes bytes;
     std::memcpy(&bytes, data, sizeof(bytes));
     const Bytes sign = (bytes & 0x40) != 0;
@@ -76,9 +76,9 @@ struct BlockReader {
     void read_single_bytes(const std::byte* block, std::size_t end) {
         // Usually fewer than kWideBytes one-byte values follow, often none. Widening more bytes
         // than needed is cheaper than a branch.
-        widen(block + at, out);
+        widen_bytes(block + at, out);
         for (std::size_t i = at + kWideBytes; i < end; i += kWideBytes) {
-            widen(block + i, out + (i - at));
+            widen_bytes(block + i, out + (i - at));
         }
         out += end - at;
         at = end;
@@ -87,7 +87,7 @@ struct BlockReader {
     // Reads the values that begin before `end`, which is at most kBlock. kWideBytes bytes after the
     // block must be readable, and the output must have space for kWideBytes ints after the values.
     // Returns false if the value at `at` is longer than five bytes, which no known program writes.
-    bool read(const std::byte* block, std::size_t end) {
+    bool read_values(const std::byte* block, std::size_t end) {
         if (at >= end) {
             return true;
         }
@@ -137,7 +137,7 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
         return VarintsDecoded{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
     };
     for (; data.size() - begin >= kBlock + kWideBytes; begin += kBlock, reader.at -= kBlock) {
-        if (!reader.read(data.data() + begin, kBlock)) {
+        if (!reader.read_values(data.data() + begin, kBlock)) {
             return decode_slowly(data, out, done());
         }
     }
@@ -148,7 +148,7 @@ VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::in
     const VarintsDecoded before = done();
     bool regular = true;
     for (std::size_t offset = 0; offset < size && regular; offset += kBlock) {
-        regular = reader.read(padded.data() + offset, std::min(size - offset, kBlock));
+        regular = reader.read_values(padded.data() + offset, std::min(size - offset, kBlock));
         begin += kBlock;
         reader.at -= kBlock;
     }

@@ -46,7 +46,7 @@ constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec 
 
 /// Marks an object whose items lack some values in the snapshots of clients that do not know the
 /// owner of the item.
-constexpr ObjectSpec whole(ObjectSpec object) {
+constexpr ObjectSpec prefer_known_client(ObjectSpec object) {
     object.merge.whole = true;
     return object;
 }
@@ -66,22 +66,22 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
 
 /// Marks a 0.7 object that also exists in 0.6. `six`: its name in 0.6; empty if the name is the
 /// same.
-constexpr ObjectSpec of_both(ObjectSpec object, std::string_view six = {}) {
+constexpr ObjectSpec in_both(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six = six.empty() ? object.name : six;
     return object;
 }
 
 /// Marks a 0.7 object whose content is part of other objects in 0.6.
-constexpr ObjectSpec six_tells(ObjectSpec object) {
+constexpr ObjectSpec left_to_six(ObjectSpec object) {
     object.merge.six_tells = true;
     return object;
 }
 
-constexpr ObjectSpec extended(std::string_view name, std::string_view uuid_name,
-                              std::string_view uuid, ObjectKind kind, std::uint8_t size,
-                              std::uint8_t min_size, std::span<const FieldSpec> fields,
-                              std::optional<PositionSpec> position) {
+constexpr ObjectSpec by_uuid(std::string_view name, std::string_view uuid_name,
+                             std::string_view uuid, ObjectKind kind, std::uint8_t size,
+                             std::uint8_t min_size, std::span<const FieldSpec> fields,
+                             std::optional<PositionSpec> position) {
     return {0,    parse_uuid(uuid), name,   uuid_name, kind,
             size, min_size,         fields, position,  client_field(fields)};
 }
@@ -110,88 +110,88 @@ constexpr std::array kObjects{
     numbered(18, "sound_global", kEvent, kSoundGlobal, kNowhere),
     numbered(19, "sound_world", kEvent, kSoundGlobal, kFirstInts),
     numbered(20, "damage_ind", kEvent, kDamageInd, kFirstInts),
-    extended("my_own_object", "my-own-object@heinrich5991.de",
-             "0dc77a02-bfee-3a53-ac8e-0bb0241bd722", kObject, 1, 1, kTest, kNowhere),
-    of_client(extended("ddnet_character", "character@netobj.ddnet.tw",
-                       "76ce455b-f9eb-3a48-add7-e04b941d045c", kObject, 11, 0, kDdnetCharacter,
-                       kNowhere)),
-    of_client(extended("ddnet_player", "player@netobj.ddnet.tw",
-                       "22ca938d-1380-3e2b-9e7b-d2558ea6be11", kObject, 4, 2, kDdnetPlayer,
-                       kNowhere)),
-    extended("game_info_ex", "gameinfo@netobj.ddnet.tw", "933dea6a-da79-30ea-a98f-8af03689a945",
-             kObject, 6, 0, kGameInfoEx, kNowhere),
+    by_uuid("my_own_object", "my-own-object@heinrich5991.de",
+            "0dc77a02-bfee-3a53-ac8e-0bb0241bd722", kObject, 1, 1, kTest, kNowhere),
+    of_client(by_uuid("ddnet_character", "character@netobj.ddnet.tw",
+                      "76ce455b-f9eb-3a48-add7-e04b941d045c", kObject, 11, 0, kDdnetCharacter,
+                      kNowhere)),
+    of_client(by_uuid("ddnet_player", "player@netobj.ddnet.tw",
+                      "22ca938d-1380-3e2b-9e7b-d2558ea6be11", kObject, 4, 2, kDdnetPlayer,
+                      kNowhere)),
+    by_uuid("game_info_ex", "gameinfo@netobj.ddnet.tw", "933dea6a-da79-30ea-a98f-8af03689a945",
+            kObject, 6, 0, kGameInfoEx, kNowhere),
     form_of(ObjectFamily::projectile, 1,
-            extended("ddrace_projectile", "projectile@netobj.ddnet.tw",
-                     "0e6db85c-2b61-386f-bbf2-d0d0471b9272", kObject, 6, 6, kDdraceProjectile,
-                     kHundredths)),
+            by_uuid("ddrace_projectile", "projectile@netobj.ddnet.tw",
+                    "0e6db85c-2b61-386f-bbf2-d0d0471b9272", kObject, 6, 6, kDdraceProjectile,
+                    kHundredths)),
     form_of(ObjectFamily::laser, 0,
-            extended("ddnet_laser", "laser@netobj.ddnet.tw", "29de68a2-6928-31b8-8360-a2307e0d844f",
-                     kObject, 10, 7, kDdnetLaser, kFirstInts)),
+            by_uuid("ddnet_laser", "laser@netobj.ddnet.tw", "29de68a2-6928-31b8-8360-a2307e0d844f",
+                    kObject, 10, 7, kDdnetLaser, kFirstInts)),
     form_of(ObjectFamily::projectile, 0,
-            whole(extended("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
-                           "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", kObject, 10, 10,
-                           kDdnetProjectile, kHundredths))),
+            prefer_known_client(by_uuid("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
+                                        "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", kObject, 10, 10,
+                                        kDdnetProjectile, kHundredths))),
     form_of(ObjectFamily::pickup, 0,
-            extended("ddnet_pickup", "pickup@netobj.ddnet.tw",
-                     "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", kObject, 6, 5, kDdnetPickup,
-                     kFirstInts)),
-    per_session(extended("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
-                         "d13307b2-9a19-37cb-8f8c-07c718521883", kObject, 5, 4, kDdnetSpectatorInfo,
-                         kNowhere)),
-    per_session(extended("spectator_count", "spectator-count@netobj.ddnet.org",
-                         "5e5ca96f-c728-30fd-bfb3-155b07692556", kObject, 1, 1, kSpectatorCount,
-                         kNowhere)),
-    extended("birthday", "birthday@netevent.ddnet.org", "1fd35746-6263-358c-b4d6-6ef60e0efaaa",
-             kEvent, 2, 2, kPlace, kFirstInts),
-    extended("finish", "finish@netevent.ddnet.org", "68bf8939-ef55-3878-9082-13527eb0a597", kEvent,
-             2, 2, kPlace, kFirstInts),
-    extended("my_own_event", "my-own-event@heinrich5991.de", "0c4fd27d-47e3-3871-a226-9f417486a311",
-             kObject, 1, 1, kTest, kNowhere),
-    of_client(extended("spec_char", "spec-char@netobj.ddnet.tw",
-                       "4b801c74-e24c-3ce0-b92c-b754d02cfc8a", kObject, 2, 2, kPlace, kFirstInts)),
-    extended("switch_state", "switch-state@netobj.ddnet.tw", "ec15e669-ce11-3367-ae8e-b90e5b27b9d5",
-             kObject, 17, 0, kSwitchState, kNowhere),
-    extended("entity_ex", "entity-ex@netobj.ddnet.tw", "2de9aec3-32e4-3986-8f7e-e7459da7f535",
-             kObject, 3, 3, kEntityEx, kNowhere),
-    extended("map_best_time", "map-best-time@netobj.ddnet.org",
-             "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", kObject, 2, 2, kMapBestTime, kNowhere),
-    extended("map_sound_world", "map-sound-world@netevent.ddnet.org",
-             "54ecad2e-bfad-3be5-8903-621ba052458e", kEvent, 3, 3, kMapSoundWorld, kFirstInts),
+            by_uuid("ddnet_pickup", "pickup@netobj.ddnet.tw",
+                    "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", kObject, 6, 5, kDdnetPickup,
+                    kFirstInts)),
+    per_session(by_uuid("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
+                        "d13307b2-9a19-37cb-8f8c-07c718521883", kObject, 5, 4, kDdnetSpectatorInfo,
+                        kNowhere)),
+    per_session(by_uuid("spectator_count", "spectator-count@netobj.ddnet.org",
+                        "5e5ca96f-c728-30fd-bfb3-155b07692556", kObject, 1, 1, kSpectatorCount,
+                        kNowhere)),
+    by_uuid("birthday", "birthday@netevent.ddnet.org", "1fd35746-6263-358c-b4d6-6ef60e0efaaa",
+            kEvent, 2, 2, kPlace, kFirstInts),
+    by_uuid("finish", "finish@netevent.ddnet.org", "68bf8939-ef55-3878-9082-13527eb0a597", kEvent,
+            2, 2, kPlace, kFirstInts),
+    by_uuid("my_own_event", "my-own-event@heinrich5991.de", "0c4fd27d-47e3-3871-a226-9f417486a311",
+            kObject, 1, 1, kTest, kNowhere),
+    of_client(by_uuid("spec_char", "spec-char@netobj.ddnet.tw",
+                      "4b801c74-e24c-3ce0-b92c-b754d02cfc8a", kObject, 2, 2, kPlace, kFirstInts)),
+    by_uuid("switch_state", "switch-state@netobj.ddnet.tw", "ec15e669-ce11-3367-ae8e-b90e5b27b9d5",
+            kObject, 17, 0, kSwitchState, kNowhere),
+    by_uuid("entity_ex", "entity-ex@netobj.ddnet.tw", "2de9aec3-32e4-3986-8f7e-e7459da7f535",
+            kObject, 3, 3, kEntityEx, kNowhere),
+    by_uuid("map_best_time", "map-best-time@netobj.ddnet.org",
+            "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", kObject, 2, 2, kMapBestTime, kNowhere),
+    by_uuid("map_sound_world", "map-sound-world@netevent.ddnet.org",
+            "54ecad2e-bfad-3be5-8903-621ba052458e", kEvent, 3, 3, kMapSoundWorld, kFirstInts),
     // The next two objects are obsolete, but old servers still send them.
-    of_client(extended("auth_info", "auth-info@netobj.ddnet.tw",
-                       "e525322e-d4d3-3397-9577-3a6b992435fb", kObject, 1, 1, kAuthInfo, kNowhere)),
-    of_client(extended("character_display_info", "character-display-info@netobj.ddnet.tw",
-                       "e7b431e5-dee0-3e5f-9224-2c95efb38878", kObject, 5, 5, {}, kNowhere)),
+    of_client(by_uuid("auth_info", "auth-info@netobj.ddnet.tw",
+                      "e525322e-d4d3-3397-9577-3a6b992435fb", kObject, 1, 1, kAuthInfo, kNowhere)),
+    of_client(by_uuid("character_display_info", "character-display-info@netobj.ddnet.tw",
+                      "e7b431e5-dee0-3e5f-9224-2c95efb38878", kObject, 5, 5, {}, kNowhere)),
     // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
-    of_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
-    of_both(form_of(ObjectFamily::projectile, 2,
+    in_both(numbered(1, "player_input", kObject, seven::kPlayerInput, kNowhere)),
+    in_both(form_of(ObjectFamily::projectile, 2,
                     numbered(2, "projectile", kObject, kProjectile, kFirstInts))),
-    of_both(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
-    of_both(form_of(ObjectFamily::pickup, 1,
+    in_both(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kObject, kLaser, kFirstInts))),
+    in_both(form_of(ObjectFamily::pickup, 1,
                     numbered(4, "pickup", kObject, seven::kPickup, kFirstInts))),
-    of_both(numbered(5, "flag", kObject, kFlag, kFirstInts)),
-    six_tells(of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere))),
-    of_both(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere), "game_data"),
-    of_both(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere), "game_data"),
-    of_both(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
+    in_both(numbered(5, "flag", kObject, kFlag, kFirstInts)),
+    left_to_six(of_seven(numbered(6, "game_data", kObject, seven::kGameData, kNowhere))),
+    in_both(numbered(7, "game_data_team", kObject, seven::kGameDataTeam, kNowhere), "game_data"),
+    in_both(numbered(8, "game_data_flag", kObject, seven::kGameDataFlag, kNowhere), "game_data"),
+    in_both(numbered(9, "character_core", kObject, std::span{seven::kCharacter}.first(15),
                      kSecondInts)),
-    of_both(of_client(
+    in_both(of_client(
         numbered(kSevenCharacterType, "character", kObject, seven::kCharacter, kSecondInts))),
-    of_both(of_client(
+    in_both(of_client(
         numbered(kSevenPlayerInfoType, "player_info", kObject, seven::kPlayerInfo, kNowhere))),
-    of_both(per_session(
+    in_both(per_session(
         of_client(numbered(12, "spectator_info", kObject, seven::kSpectatorInfo, kThirdInts)))),
-    six_tells(of_client(
+    left_to_six(of_client(
         of_seven(numbered(13, "de_client_info", kObject, seven::kDeClientInfo, kNowhere)))),
-    six_tells(of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere))),
-    six_tells(of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere))),
-    of_both(numbered(16, "common", kEvent, kPlace, kFirstInts)),
-    of_both(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
-    of_both(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
-    of_both(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
-    of_both(numbered(kSevenDeathType, "death", kEvent, kDeath, kFirstInts)),
-    of_both(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
-    of_both(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts), "damage_ind"),
+    left_to_six(of_seven(numbered(14, "de_game_info", kObject, seven::kDeGameInfo, kNowhere))),
+    left_to_six(of_seven(numbered(15, "de_tune_params", kObject, seven::kDeTuneParams, kNowhere))),
+    in_both(numbered(16, "common", kEvent, kPlace, kFirstInts)),
+    in_both(numbered(17, "explosion", kEvent, kPlace, kFirstInts)),
+    in_both(numbered(18, "spawn", kEvent, kPlace, kFirstInts)),
+    in_both(numbered(19, "hammer_hit", kEvent, kPlace, kFirstInts)),
+    in_both(numbered(kSevenDeathType, "death", kEvent, kDeath, kFirstInts)),
+    in_both(numbered(21, "sound_world", kEvent, kSoundGlobal, kFirstInts)),
+    in_both(numbered(22, "damage", kEvent, seven::kDamage, kFirstInts), "damage_ind"),
     of_client(
         of_seven(numbered(23, "player_info_race", kObject, seven::kPlayerInfoRace, kNowhere))),
     of_seven(numbered(24, "game_data_race", kObject, seven::kGameDataRace, kNowhere)),

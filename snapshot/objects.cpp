@@ -15,7 +15,7 @@ constexpr std::size_t kProjectileVelY = 3;
 constexpr std::int32_t kDisguiseBit = 1 << 9;
 constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
 
-bool is_disguised(const ObjectSpec& object, std::span<const std::int32_t> data) {
+bool has_ddnet_layout(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return object.type == kProjectileType && data.size() > kProjectileVelY &&
            data[kProjectileVelY] >= 0 && (data[kProjectileVelY] & kDisguiseBit) != 0;
 }
@@ -54,7 +54,7 @@ std::optional<PositionSpec> position_of(const ObjectSpec& object,
     if (!object.position || std::max(object.position->x, object.position->y) >= data.size()) {
         return std::nullopt;
     }
-    return is_disguised(object, data) ? kDisguisedPosition : *object.position;
+    return has_ddnet_layout(object, data) ? kDisguisedPosition : *object.position;
 }
 
 std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,

@@ -6,7 +6,7 @@ namespace tw::snapshot {
 
 namespace {
 
-bool in_range(const Part& part) {
+bool is_valid_part(const Part& part) {
     return part.num_parts >= 1 && part.num_parts <= kMaxParts && part.part >= 0 &&
            part.part < part.num_parts && part.data.size() <= kMaxPartSize &&
            (part.part == part.num_parts - 1 || part.data.size() == kMaxPartSize);
@@ -150,7 +150,7 @@ PartStatus PartAssembler::finish(const Slot& slot) {
 
 PartStatus PartAssembler::add(const Part& part) {
     num_lost_ = 0;
-    if (!in_range(part)) {
+    if (!is_valid_part(part)) {
         return PartStatus::out_of_range;
     }
     if (is_too_old(part.tick)) {
