@@ -164,7 +164,7 @@ bool ByteSource::unpack_frame() {
             end_ = end_ == FileEnd::unreadable ? end_
                    : within_frame_             ? FileEnd::within_frame
                                                : FileEnd::whole;
-            released_ = unpacked_; // the file ends within the frame
+            released_ = unpacked_; // the file ends within the frame, so a checksum cannot follow
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
@@ -328,7 +328,7 @@ constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 
 /// Returns the first bytes of a file, or the bytes that wait in a pipe or socket, without consuming
-/// them. A pipe's buffer usually contains the first block of compressed data.
+/// them. For compressed data, these bytes usually include the first block, which is enough.
 std::string peeked_bytes(int file) {
     std::string bytes(kPiece, '\0');
     ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
@@ -384,7 +384,7 @@ FileStartReader::FileStartReader(const std::string& path, std::size_t size)
     }
     const off_t at = ::lseek(file_, 0, SEEK_CUR);
     if (at > 0) {
-        return; // standard input, some of whose bytes were already read
+        return; // standard input whose first bytes were already read, so its type is unknown
     }
     bytes_ = text_begin(file_, size);
     if (at == 0) {

@@ -34,8 +34,8 @@ enum class DamageHandling : std::uint8_t {
 ///
 /// With DamageHandling::skip, the text of a frame is returned only after its checksum was verified.
 /// There are two exceptions: frames without an end, and frames with more than 8 MiB of text. If
-/// data is skipped within a line, a control byte, which no record contains, ends the line's text
-/// before the gap.
+/// data is skipped within a line, a control byte is returned in place of the gap. Records contain
+/// no control bytes, so the line cannot pass as a record.
 class ByteSource {
   public:
     /// Opens the file. Errors: throws std::system_error if the file cannot be opened.
@@ -73,9 +73,8 @@ class ByteSource {
     [[nodiscard]] std::size_t read_undamaged_text(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_text_room();
-    /// Returns the free part of `text_`, the text of the current frame. While the text of an
-    /// incomplete frame is returned piece by piece, returns at most as much as fits into the
-    /// processor's cache.
+    /// Returns the free part of `text_`. If text of the current frame was already returned, uses
+    /// only as much of `text_` as fits into the processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
     [[nodiscard]] bool load_packed_bytes();
     void take_step(const Decompressor::Step& step);

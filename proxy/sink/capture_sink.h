@@ -34,7 +34,7 @@ class CaptureBlockBuffer {
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
-    /// Collects the block of the datagram that was most recently passed to blocks().
+    /// Collects the capture block of the current datagram of blocks().
     void end_datagram();
     /// Passes on all collected blocks.
     void flush();

@@ -78,7 +78,7 @@ void BoundedWaitStream::write(const char* text, std::size_t size) {
 
 std::string cut_to_columns(std::string_view line, std::size_t columns) {
     constexpr std::string_view kPlain = "\033[0m";
-    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8
+    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8; wider from here on
     std::size_t used = 0;
     bool coloured = false;
     for (std::size_t at = 0; at < line.size();) {
@@ -279,7 +279,7 @@ void ConsoleSink::handle_record(const record::SnapshotRecord& record) {
 
 void ConsoleSink::handle_record(const record::FindingRecord& record) {
     if (record.id == record::FindingId::session_server_silent) {
-        return; // SilenceReporter reports it once for all threads
+        return; // SilenceReporter reports a silent server once for all threads
     }
     console_->add_finding(record);
 }

@@ -85,7 +85,7 @@ class Console {
     struct Tee {
         std::string name;
         std::string place; ///< position and tile, such as "(50,32) air"
-        /// The session's state, which is shown until the first snapshot sets `place`.
+        /// The session's state, which the status line shows while `name` is empty.
         std::string state;
     };
 
@@ -100,7 +100,7 @@ class Console {
     void count_snapshots(std::uint64_t snapshots, std::uint64_t verified);
 
     /// Returns the lines that must be printed now: notices and findings since the previous call.
-    /// `all`: also counts of repeated findings that may still grow.
+    /// `all`: at the end of a run, also returns the counts of repeated findings that are not due.
     [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of

@@ -27,7 +27,7 @@ inline constexpr int kSevenVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
 inline constexpr int kMarkersVersion = 4; ///< first version with a table of markers
-/// First version in which the bit kStepBit marks a tick step.
+/// First version in which kStepBit marks a chunk that contains the ticks since the last one.
 inline constexpr int kStepsVersion = 5;
 inline constexpr int kSha256Version = 6; ///< first version with the map's SHA-256
 
@@ -60,7 +60,7 @@ inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
 /// Bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-/// The bit that says that the lower bits contain a tick step. Used from kStepsVersion on.
+/// The lower bits contain the number of ticks since the previous tick. From kStepsVersion on.
 inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;

@@ -136,7 +136,7 @@ SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kClientInfo)) {
-        if (field.kind == snapshot::FieldKind::int_string) { // zeros are not a packed text
+        if (field.kind == snapshot::FieldKind::int_string) { // an empty text is not all zeros
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }
@@ -288,8 +288,7 @@ std::vector<std::string> loss_sentences(const DemoLosses& losses) {
 
 namespace {
 
-/// Returns the name of a demo's session or server for its file name. The first server has no
-/// number.
+/// Returns the part of a demo's file name for its session ("s3") or server ("world", "world2").
 std::string owner_name(std::uint32_t session, bool of_server) {
     if (!of_server) {
         return fmt::format("s{}", session);
@@ -492,7 +491,7 @@ void DemoSink::begin_recording(SessionDemo& session_demo,
         .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
         .sha256 = session_demo.map_sha256};
     if (header.version == demo::kSha256Version && !header.sha256) {
-        header.version = demo::kStepsVersion; // the map's SHA-256 is unknown
+        header.version = demo::kStepsVersion; // the last version without the map's SHA-256
     }
     std::string name = fmt::format(
         "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),

@@ -63,7 +63,7 @@ class SevenDemoItems {
     /// The types of the items de_game_info and de_tune_params.
     static constexpr std::uint16_t kGameInfo = 14;
     static constexpr std::uint16_t kTuneParams = 15;
-    static constexpr std::size_t kTeam = 1; ///< offset in de_client_info
+    static constexpr std::size_t kTeam = 1; ///< index of the int in de_client_info
     static constexpr std::size_t kName = 2;
     static constexpr std::size_t kCountry = 9;
     static constexpr std::size_t kSkinPartNames = 10;
@@ -87,13 +87,13 @@ class SevenDemoItems {
 struct DemoLosses {
     std::uint64_t late = 0;            ///< snapshots that arrived after a snapshot of a later tick
     std::uint64_t large_snapshots = 0; ///< snapshots that were too large
-    /// Snapshots that were made while the write queue was full.
+    /// Snapshots that were dropped because the write queue was full.
     std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
     /// Messages before the first snapshot that exceeded the limit of stored messages.
     std::uint64_t early_messages = 0;
-    std::uint64_t mapless = 0; ///< sessions or runs of a server whose map is unknown
-    /// Map visits with a single snapshot. They get no demo, because no client would play it.
+    std::uint64_t mapless = 0; ///< sessions, or map visits of a server, whose map is unknown
+    /// Map visits without a demo: clients cannot play a demo with a single snapshot.
     std::uint64_t single = 0;
     // Counts of world demos:
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
@@ -103,7 +103,7 @@ struct DemoLosses {
     /// Servers without a demo, because too many servers had a demo at that time.
     std::uint64_t worlds = 0;
     std::uint64_t messages_without_id = 0; ///< messages about players without an id
-    std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of one tick
+    std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of messages per tick
 
     /// Returns the number of snapshots and messages that could not be written.
     [[nodiscard]] std::uint64_t num_unwritten() const {
@@ -121,7 +121,7 @@ struct DemoOptions {
     /// The format version: 6 for DDNet; 4 if vanilla Teeworlds must be able to play the demos, too.
     int version = demo::kSha256Version;
     bool messages = true;      ///< include chat, kills, broadcasts and similar messages
-    bool show_secrets = false; ///< include messages with whispers and codes
+    bool show_secrets = false; ///< include whispers and chat commands with codes (/timeout, /load)
     bool of_server = false; ///< write demos like those that servers record, without a player's view
 };
 
@@ -172,7 +172,7 @@ class DemoSink final : public record::RecordSink {
     /// The recording state of a session.
     struct SessionDemo {
         std::optional<Recording> recording{};
-        std::optional<snapshot::Tick> paused{}; ///< the tick at which recording paused
+        std::optional<snapshot::Tick> paused{}; ///< when recording paused; nullopt: not paused
         std::string map_name{};
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};

@@ -403,7 +403,7 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
             drop_block(block);
             return;
         }
-        // A producer may add data for the current segment after the next segment was announced.
+        // After the next segment was announced, some producers still add data for the current one.
         std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);

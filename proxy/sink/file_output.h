@@ -37,13 +37,12 @@ struct RemovedFileEnd {
 /// only between units. Each text that is passed to these functions must start with a unit.
 class RecordingFormat : public record::Interface {
   public:
-    /// Returns the bytes at the start of each file. They are also written before the first unit of
-    /// a run that continues an existing file.
+    /// Returns the bytes at the start of each file. They are also written when an existing file is
+    /// continued, before the first unit.
     [[nodiscard]] virtual std::string file_header() const { return {}; }
 
-    /// Returns the bytes at the start of a segment. Unless a format overrides this function, these
-    /// are the bytes of file_header(); otherwise they are a record or block with the segment's name
-    /// and number. `now`: nanoseconds since 1970-01-01 UTC.
+    /// Returns the bytes at the start of a segment: file_header(), or a record or block with the
+    /// segment's name and number. `now`: nanoseconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::string segment_header(std::string_view /*name*/,
                                                      std::uint64_t /*number*/,
                                                      std::int64_t /*now*/) const {
@@ -86,7 +85,7 @@ class RecordingFormat : public record::Interface {
 };
 
 [[nodiscard]] const RecordingFormat& record_line_format();
-/// Returns the framing of the pcapng files that CaptureBlocks writes.
+/// Returns the format of the pcapng files that CaptureBlocks writes.
 [[nodiscard]] const RecordingFormat& capture_format();
 
 /// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
@@ -138,7 +137,7 @@ class OutputFile : public Output {
     /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
 
-    /// Returns the framing of the data that is written.
+    /// Returns the format of the written data.
     [[nodiscard]] const RecordingFormat& units() const { return *units_; }
 
     /// Returns whether the output is written in segments; see is_segment_due().
@@ -149,7 +148,7 @@ class OutputFile : public Output {
 
     [[nodiscard]] bool failed() const { return error_ != 0; }
 
-    /// Returns whether the error is ENOSPC because of the limit of free disk space.
+    /// Returns whether writing stopped because less disk space is free than must stay free.
     [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
 
     /// Returns the number of records or packets that were lost since the start.

@@ -286,7 +286,7 @@ void FileQueue::write(OpenFile& open, const Command& command) {
     const std::error_code error = base::write_all(file, command.bytes);
     const bool cut = error && !is_patch && ::ftruncate(file, end) == 0;
     if (is_patch || cut) {
-        ::lseek(file, end, SEEK_SET); // the data before this offset is complete
+        ::lseek(file, end, SEEK_SET); // the next data is appended after the last complete data
     }
     if (error) {
         mark_failed(open, command.file, error);

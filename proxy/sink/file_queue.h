@@ -87,8 +87,8 @@ class FileQueue {
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
     enum class FullQueuePolicy : std::uint8_t {
-        refuse, ///< reject further data (for live traffic)
-        wait,   ///< wait for room (for files)
+        refuse, ///< reject further data, so that live traffic does not wait
+        wait,   ///< wait for room, so that no data is lost when captures are read
     };
 
     using Readers = sink::Readers;

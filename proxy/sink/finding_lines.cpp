@@ -122,7 +122,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             text = fmt::format("{}  +{} like this: {} {}", clock_text(shown.last), shown.more,
                                record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
-            // The name of a decoder's error is also the end of the finding's id.
+            // For an error of a decoder, kind.name is already a part of the finding's id.
             const bool repeats_id = record::finding_info(kind.id).name.ends_with('.' + kind.name);
             for (const std::string& about :
                  {kind.item, kind.field, repeats_id ? std::string{} : kind.name}) {

@@ -71,7 +71,7 @@ class FindingLines {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
-        std::string name{}; ///< the cause of the findings, or the name of what they concern
+        std::string name{}; ///< the cause of the findings, or the name of what is affected
 
         friend auto operator<=>(const Kind&, const Kind&) = default;
     };

@@ -71,7 +71,8 @@ constexpr std::int64_t kFlightSecond = 1'000'000'000;
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
 /// At the end, writing stops if the disk accepts no data for this time.
 constexpr std::chrono::milliseconds kPatience{500};
-/// A waiting finding's file is begun when its datagrams are in the oldest 1/kParts of the data.
+/// The file of a finding is begun at the latest when the finding's datagrams are in the oldest
+/// 1/kParts of the data, because the ring drops the oldest data.
 constexpr std::int64_t kParts = 8;
 /// States are repeated so often that the oldest 1/kStates of the data contains a state of each
 /// session.
@@ -222,7 +223,7 @@ void FlightRecorder::end_dump() {
 }
 
 void FlightRecorder::finish(record::Timestamp now) {
-    written_ = 0; // at the end, no file is too early
+    written_ = 0; // at the end, a file need not wait until the previous file is old enough
     for (int files = 0; files < kLastFiles; ++files) {
         if (!dump_) {
             static_cast<void>(on_time(now));
@@ -230,7 +231,7 @@ void FlightRecorder::finish(record::Timestamp now) {
         while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
             static_cast<void>(write_next_piece());
         }
-        if (dump_) { // the disk accepts no data
+        if (dump_) { // wait_for_room() failed: the disk accepts no data
             for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {
                 const std::uint32_t session = ring_.block(at).session;
                 tally_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;

@@ -27,7 +27,7 @@ class FlightRing {
     struct Block {
         std::uint32_t session = 0;
         record::Timestamp time = 0;
-        std::uint64_t at = 0; ///< total size of all blocks before it, replaced blocks included
+        std::uint64_t at = 0; ///< total size of all earlier blocks, replaced blocks included
         std::size_t size = 0; ///< in bytes
     };
 
@@ -104,8 +104,8 @@ struct FlightCounts {
 class FlightRecorder final : public record::RecordSink, public DatagramSink {
   public:
     /// The shortest time between two files that are written after findings, in nanoseconds. Usually
-    /// this time is FlightOptions::time, so that each datagram is in one file only. It is shorter if
-    /// the memory would be full, and the datagrams around a finding lost, before it is over.
+    /// FlightOptions::time passes between two files, so that each datagram is in one file only. A
+    /// file is written earlier if the memory is nearly full and would drop a finding's datagrams.
     static constexpr std::int64_t kLeastPause = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
@@ -156,7 +156,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
         FileQueue::File file;
         std::uint32_t session; ///< session whose datagrams are written; 0 for all sessions
         std::uint64_t at;      ///< number of the next block to write
-        std::uint64_t end;     ///< number of the first block that was added after the file's begin
+        std::uint64_t end;     ///< number of the first block that is too new for the file
     };
 
     /// Returns whether a finding's file may be begun: the previous file is old enough, or the

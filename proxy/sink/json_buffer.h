@@ -62,7 +62,7 @@ T load_unaligned(const char* from) {
 
 /// Returns whether all eight characters of a word need no escape.
 inline bool needs_no_escape(std::uint64_t word) {
-    constexpr std::uint64_t kEach = 0x0101010101010101; // times a byte: this byte eight times
+    constexpr std::uint64_t kEach = 0x0101010101010101; // kEach * b is a word of eight bytes b
     const std::uint64_t too_low = word - kEach * 0x20;
     const std::uint64_t too_high = word | (word + kEach);
     const std::uint64_t quote = (word ^ kEach * '"') - kEach;

@@ -241,7 +241,8 @@ using snapshot::SnapshotView;
 
 namespace {
 
-/// With ItemChoice::changed, one of this many snapshots lists all items, for new readers.
+/// With ItemChoice::changed, one of this many snapshots lists all items, so that a reader can
+/// start in the middle of the records.
 constexpr std::uint64_t kFullEvery = 250;
 
 /// Returns whether the position of a merged item is unknown (see record::Sightings).
@@ -262,7 +263,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
     list.append(']');
 }
 
-/// Appends the value of a key of the object `at`.
+/// Appends the value of a member of the JSON object `at`, which describes a position.
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::NumberPair>) {
@@ -509,8 +510,8 @@ void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer
     out.append(sightings.renumbered.empty() ? std::string_view{"[]"} : std::string_view{"]"});
 }
 
-/// Appends the list of the sessions that received an item. The items of a merged snapshot have few
-/// different lists, most of them as in the previous snapshot, so the texts are cached.
+/// Appends the list of the sessions that received an item. The texts of lists are cached, because
+/// many items of a merged snapshot, and of the next one, have the same list.
 void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
     // the multiplier of Knuth's multiplicative hash

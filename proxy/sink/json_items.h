@@ -131,7 +131,7 @@ class ItemWriter {
     struct CachedSessionsText {
         /// The value of seen_generation_ for which `sessions` is valid; 0: no text is cached.
         std::uint64_t generation = 0;
-        std::vector<std::uint64_t> sessions; ///< the sessions, as bits as in record::Sightings
+        std::vector<std::uint64_t> sessions; ///< a bit set as in record::Sightings
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
 

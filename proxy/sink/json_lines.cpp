@@ -69,7 +69,7 @@ void OpenSessions::on_event(const record::SessionRecord& event, std::string_view
         session->open = record::as_repeated_record(line);
     } else if (event.event == record::SessionEvent::established) {
         session->established = record::as_repeated_record(line);
-    } else { // the number of the session stays the same
+    } else { // the client reconnected in the same session
         session->established.clear();
         session->map.clear();
     }
@@ -85,7 +85,7 @@ std::string_view chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The open brackets while a flat list of values is written.
+/// The closing brackets of the open JSON arrays and objects, which are written from a flat list.
 class BracketStack {
   public:
     void note(FieldValue::Kind kind) {

@@ -56,7 +56,7 @@ struct JsonOptions {
     bool messages = true; ///< write the records of single messages
     /// The known objects; null: the objects of the standard table.
     const snapshot::ObjectSet* objects = nullptr;
-    bool show_secrets = false; ///< write passwords, rcon, codes and whispers unredacted
+    bool show_secrets = false; ///< write passwords, rcon, /timeout codes and whispers unredacted
     /// The longest line in bytes; 0: no limit. Longer snapshots and worlds are split (see
     /// split_line()).
     std::size_t max_line_bytes = 0;

@@ -54,7 +54,7 @@ struct PcapngInterface {
     std::string_view name{}; ///< empty if the interface has no name
     std::string_view description{};
     std::uint16_t link = kLinkEthernet;
-    std::uint8_t resolution = 9; ///< number of decimal digits of a second in timestamps
+    std::uint8_t resolution = 9; ///< decimal digits of a second in timestamps; 9: nanoseconds
 };
 
 struct PcapngPacket {
@@ -168,7 +168,7 @@ class SessionStateBudget {
   private:
     static constexpr std::int64_t kMost = kTraffic * kAtOnce;
 
-    std::int64_t left_ = kMost; ///< bytes of traffic that have not been used up by states
+    std::int64_t left_ = kMost; ///< traffic bytes left for states; negative after a large state
 };
 
 /// A function that returns the state that the current datagram's session had before the datagram;
@@ -261,8 +261,8 @@ class CaptureBlocks {
     void handle_record(const record::FindingRecord& record);
     void forget_oldest_session();
     void add_comment(std::uint32_t session, std::string text, bool of_session);
-    /// Removes and returns the comments for the next datagram of a session. `ends`: the session;
-    /// null if it is unknown.
+    /// Removes and returns the comments for the next block. `ends`: the session of the block's
+    /// datagram, whose own comments are then included; null: unknown session, or no datagram.
     [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* ends);
     [[nodiscard]] bool is_state_due(const DescribedSession& ends) const;
     void put_state(Bytes& out) const;

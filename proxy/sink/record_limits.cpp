@@ -18,8 +18,8 @@ constexpr std::uint64_t first_key_of(std::uint32_t session) {
     return std::uint64_t{session} << 32U;
 }
 
-/// Returns the key of a finding's kind. For snapshot.size_differs, the key includes the item type,
-/// because a server sends all such types at the same time.
+/// Returns the key of a finding's kind. For snapshot.size_differs, the key includes the item type:
+/// these findings come for several types at once, and each type must be reported.
 std::uint64_t key_of(const record::FindingRecord& finding) {
     const bool has_type = finding.id == record::FindingId::snapshot_size_differs && finding.item &&
                           finding.item->type_id < kSizedTypes;
@@ -88,7 +88,7 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
     const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
     for (auto each = begin; each != end;) {
         const record::FindingId id = id_of(each->first);
-        std::uint64_t left_out = 0; // of all item types together
+        std::uint64_t left_out = 0; // sum for all item types with this finding's id
         for (; each != end && id_of(each->first) == id; ++each) {
             left_out += each->second.left_out;
         }
@@ -204,7 +204,8 @@ void MessageRateLimiter::report_omitted_messages(Session& session) {
     target_->on_record(&finding);
 }
 
-/// Forgets the sessions that may write kBurstSeconds' bytes now, and if necessary further sessions.
+/// Forgets sessions that wrote nothing recently: they may write a full burst again. If that does
+/// not make room in the table, forgets the sessions with the lowest numbers, too.
 void MessageRateLimiter::forget_idle_entries(record::Timestamp now) {
     for (auto each = sessions_.begin(); each != sessions_.end();) {
         Session& session = each->second;

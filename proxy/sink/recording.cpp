@@ -131,8 +131,8 @@ RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units, bool
 
 namespace {
 
-/// The longest time for which a frame stays open. Together with the time for which text waits in a
-/// queue, readers of the file get data about a second late.
+/// The longest time for which a frame stays open. Readers of the file get data about a second late:
+/// after this time, and the time for which the data waits in a queue.
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< number of nanoseconds in a second
 constexpr std::chrono::seconds kRetryEvery{1};
@@ -140,7 +140,7 @@ constexpr std::chrono::seconds kLookEvery{1};
 /// If the wall clock jumps by this many seconds, it was set. Smaller jumps are corrections.
 constexpr std::int64_t kJumpSeconds = 60;
 constexpr std::chrono::milliseconds kLockPoll{20};
-/// The longest time between a process's check for another writer and its lock of the file.
+/// The longest time for which a starting twscope is expected to hold the lock of the folder.
 constexpr std::chrono::seconds kStartTime{1};
 /// The number of names that are tried if other processes created segments in the same second.
 constexpr int kNamesToTry = 100;
@@ -235,7 +235,7 @@ base::UniqueFd Recording::await_writer() const {
     base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const auto until = Clock::now() + options_.patience;
     while (true) {
-        // A starting twscope holds this lock for a moment; another program perhaps for ever.
+        // Ignores the folder's lock after a while: a starting twscope holds it only for a moment.
         const bool has_turn = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
                               errno != EWOULDBLOCK || Clock::now() >= until + kStartTime;
         const bool is_written = std::ranges::any_of(
@@ -398,7 +398,7 @@ void Recording::remove_written_part() {
         frames_ ? 0 : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
-    const bool gone = facts && facts->size < torn; // another process has emptied the file
+    const bool gone = facts && facts->size < torn; // another process has truncated the file
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
@@ -474,7 +474,7 @@ void Recording::reopen() {
     if (reopening_wanted_.exchange(false)) {
         told_error_ = 0;
     }
-    moved_ = false; // check_path() sets it again
+    moved_ = false; // check_path() sets moved_ again if the path still names another file
     const int next = disk_->open(current_, Disk::OpenMode::append, options_.readers);
     const int error = next < 0 ? errno : 0;
     if (error != 0 && std::exchange(told_error_, error) != error) {

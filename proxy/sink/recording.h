@@ -49,7 +49,7 @@ struct RecordingOptions {
         &record_line_format(); ///< the kind of the units in the recording
     Readers readers = Readers::all;
     std::optional<SegmentNames> segments{};
-    /// Where a segment ends. Its size is that of the file, which may be compressed.
+    /// The age and size at which a segment ends. The size is that of the file, compressed or not.
     AgeAndSize rotate{};
     AgeAndSize keep{}; ///< above these limits, old segments are deleted
     /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
@@ -135,7 +135,7 @@ class Recording final : public OutputFile {
     std::string current_; ///< the path of file_
     bool locked_ = false; ///< true if this process has locked file_
     bool moved_ = false;  ///< true if the path no longer refers to file_
-    int told_error_ = 0;  ///< the last error in `reopening_error_`
+    int told_error_ = 0;  ///< the last error in `reopening_error_`, which is set once per error
     std::optional<ZstdFrameWriter> frames_;
     std::string text_; ///< the text of the next frame; empty if the recording is not compressed
     Clock::time_point frame_begun_{};

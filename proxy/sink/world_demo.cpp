@@ -16,7 +16,7 @@ using snapshot::ObjectSpec;
 
 namespace {
 
-/// The number of client ids on DDNet's largest servers. Older clients draw the lower half.
+/// The number of client ids on DDNet's largest servers. Older clients draw only the first 64.
 constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
@@ -59,7 +59,7 @@ void DemoPlayers::assign_slot(std::uint16_t client) {
         if (present_.contains(slot) || (holder && present_.contains(*holder))) {
             continue;
         }
-        if (!holder) { // better than the slot of a player who may return soon
+        if (!holder) { // a free slot is better than the slot of a player who may return soon
             best = slot;
             break;
         }
@@ -248,7 +248,7 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
 
 void WorldDemo::begin_run(ServerDemo& game, const record::WorldRecord& world) {
     if (!game.named && game.run == world.run) {
-        --mapless_; // the run was counted already; its dialect changed
+        --mapless_; // only the dialect changed, and this map was counted in mapless_ before
     }
     game.run = world.run;
     game.dialect = record::dialect_of(world.shown);
@@ -260,7 +260,7 @@ void WorldDemo::begin_run(ServerDemo& game, const record::WorldRecord& world) {
 
 void WorldDemo::handle_world(const record::WorldRecord& world) {
     // Only clients that requested a higher rate get snapshots of odd ticks, so a world of an odd
-    // tick lacks other clients' views.
+    // tick may lack the players that only other clients see.
     const bool partial = world.tick % 2 != 0 && !world.complete;
     if (partial || world.map == nullptr) {
         return;
@@ -279,7 +279,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
         if (world.map->name.empty()) {
             return;
         }
-        game.named = true; // a client that joined later got the map
+        game.named = true; // a client that joined later received the map's name
         --mapless_;
     }
     if (game.ordinal == 0) {

@@ -71,7 +71,7 @@ class DemoPlayers {
 };
 
 /// Writes merged snapshots (worlds) as demos like those that servers record: with all players, and
-/// without a player's view. Each run of each server and map gets one demo, which starts when the
+/// without a player's view. After each start and map change of a server, a demo begins when the new
 /// map is known. If a world has more than kMaxItems items or kMaxSnapshotBytes bytes, its items are
 /// chosen in this order: descriptors, game items, player items, characters, flags, other items,
 /// events; in each group, by key. Players get ids that clients draw (DemoPlayers). A world of 0.6
@@ -95,8 +95,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         record::Timestamp heard = 0; ///< time of the server's last world
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
-        std::uint64_t ordinal = 0;                          ///< number of the next world in the run
-        bool named = false; ///< true if the map of the current run is known
+        std::uint64_t ordinal = 0;                          ///< number of the next world of the map
+        bool named = false; ///< true if the name of the server's current map is known
         DemoPlayers players{false};
     };
 
@@ -123,8 +123,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     snapshot::Snapshot playable_;
     /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;
-    DemoLosses losses_;         ///< in addition to those of demos_
-    std::uint64_t mapless_ = 0; ///< number of runs whose map is not known yet
+    DemoLosses losses_;         ///< losses that demos_ does not count
+    std::uint64_t mapless_ = 0; ///< number of server starts and map changes without a known map
 };
 
 } // namespace tw::sink
