@@ -50,8 +50,8 @@ struct CollectPageFlags {
     /// Errors: UsageError.
     void check() const;
 
-    /// Opens the page of all servers of a stream; returns null if there is none. `mod` has to
-    /// outlive the page.
+    /// Opens the page of all servers of a stream; returns null if the flags request no page. `mod`
+    /// has to outlive the page.
     /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
     [[nodiscard]] std::unique_ptr<process::FleetPage> open(const std::string& stream,
                                                            const wire::ModDescription& mod) const;

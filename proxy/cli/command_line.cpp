@@ -361,7 +361,7 @@ std::string flags_with_letter(const CLI::App& command, char letter) {
 /// --resync; proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
 std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
                          const std::vector<std::string>& given) {
-    std::string short_flag; // may also be the value of a flag
+    std::string short_flag; // error that is returned last, because -x may be the value of a flag
     for (const std::string& each : given) {
         const std::string flag = each.substr(0, each.find('='));
         if (flag == "--") {
@@ -489,7 +489,7 @@ int run(Invocation invocation) {
 }
 
 /// Returns the exit code of a command that returned `code`, after writing to standard output ended
-/// with `error`. It is no failure if the reader of the output has left.
+/// with `error`. EPIPE is no failure: the reader of the output needs no more.
 int exit_code_after_output(int code, int error) {
     if (error == 0 || error == EPIPE) {
         return code;
@@ -503,14 +503,14 @@ int exit_code_after_output(int code, int error) {
 
 int run_program(int argc, char** argv) {
     occupy_closed_streams();
-    std::signal(SIGPIPE, SIG_IGN); // a reader that leaves is an error of a write
+    std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe then fails with EPIPE
     try {
         const int code = run(invocation_of(argc, argv));
         errno = 0;
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
         return exit_code_after_output(code, printed ? 0 : errno == 0 ? EIO : errno);
     } catch (const std::system_error& error) {
-        if (std::ferror(stdout) != 0) { // the error came from printing
+        if (std::ferror(stdout) != 0) { // the exception reports a failed write to standard output
             return exit_code_after_output(0, error.code().value());
         }
         sink::print_error("{}", error.what());

@@ -194,7 +194,7 @@ std::string DecodeCommand::name_on_bus() const {
     return std::filesystem::path{flags_->captures.paths.front()}.stem().string();
 }
 
-/// Opens the outputs of lines: a file, a bus, or both. Returns null if there are none.
+/// Opens the outputs of record lines: a file, a bus, or both. Returns null without such outputs.
 sink::Output* DecodeCommand::open_lines() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
@@ -272,8 +272,8 @@ int DecodeCommand::print_reports() {
     return written;
 }
 
-/// Returns what follows from the sizes, and the command to run next. `is_written`: whether the file
-/// of objects, if there is one, could be written.
+/// Returns a text that says which objects have wrong sizes, and which command to run next.
+/// `is_written`: false if the file of objects could not be written.
 std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     if (!sizes_->has_differences()) {
         return !sizes_->has_unnamed_differences() ? "All sizes are as agreed in 0.6.\n"

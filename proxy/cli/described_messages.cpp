@@ -21,7 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// True for a valid name. Records contain names without escapes.
+/// True for letters, digits and '_', which records can contain without escapes.
 bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -278,7 +278,7 @@ MessageField parse_field(const JsonReader& in, const std::vector<MessageField>& 
                        .type = parse_kind(in),
                        .optional = in.flag("optional"),
                        .secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open};
-    if (field.type == FieldType::boolean) { // game programs accept only 0 and 1
+    if (field.type == FieldType::boolean) { // other values are invalid, as in game programs
         field.min = 0;
         field.max = 1;
     }

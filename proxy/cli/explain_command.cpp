@@ -172,7 +172,7 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
     return named;
 }
 
-/// Returns whether the finding of an explanation may come from an object of another size.
+/// Returns whether the explained finding may come from an object whose size is not the agreed one.
 bool may_concern_sizes(const analyze::Explanation& story) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
@@ -198,8 +198,8 @@ class ExplainedSizes final : public record::RecordSink {
         sizes_.on_record(record);
     }
 
-    /// Returns lines about the objects whose size differs. Returns an empty text if the explained
-    /// snapshot is not verified even with the inferred sizes: then something else is wrong.
+    /// Returns lines about the objects whose size is not the agreed one. Returns an empty text if
+    /// the explained snapshot is wrong even with the inferred sizes: its cause is another one.
     [[nodiscard]] std::string differences_text() const {
         return is_verified_ ? sizes_.differences_text() : "";
     }
@@ -210,13 +210,12 @@ class ExplainedSizes final : public record::RecordSink {
     bool is_verified_ = false;
 };
 
-/// Reads captures again, to infer the sizes of the server's objects from the server's checksums. If
-/// objects of another size explain the finding, returns a text that names them; otherwise an empty
-/// text.
+/// Reads captures again, to infer the sizes of the server's objects from the server's checksums.
+/// Returns a text about objects with a size that was not agreed; empty if they are not the cause.
 std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
     const auto mod = flags.lookup.description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    captures.set_quiet(true); // the first reading has printed everything
+    captures.set_quiet(true); // the first reading has printed all problems of the captures
     ExplainedSizes sizes{story};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
     const std::string differences = sizes.differences_text();
@@ -384,7 +383,7 @@ class ComparedInput {
 
 using ComparedInputs = std::array<std::optional<ComparedInput>, 2>;
 
-/// Compares the snapshots of all pairs. Reads the inputs side by side; the one that is ahead waits.
+/// Compares the snapshots of all pairs. Reads each input in a thread; a thread that is ahead waits.
 analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
                                        const analyze::MapVisitPairs& pairs) {
     std::array<std::map<std::size_t, std::size_t>, 2> pair_of; // indexes of the pairs, by map visit

@@ -11,7 +11,7 @@ namespace tw::cli {
 
 namespace {
 
-/// Help does not show larger limits.
+/// Help shows an upper limit of a flag only if the limit is lower than this.
 constexpr std::int64_t kUnlimited = 1'000'000'000;
 constexpr double kDay = 86400;
 

@@ -52,8 +52,8 @@ class Flag {
     Flag show_default(const std::string& text);
     /// Takes one or two values, and is not repeatable.
     Flag take_one_or_two_values();
-    /// Reads this environment variable. For commands without Settings: Settings read the variables
-    /// of all flags.
+    /// Takes the value from this environment variable if the flag is not given. Only for commands
+    /// without Settings, which read the variables of all flags.
     Flag read_environment_variable(const std::string& name);
 
   private:

@@ -24,9 +24,9 @@ namespace {
 
 struct OldCommand {
     std::string_view name;
-    std::string_view command; ///< the command that prints the report instead
-    std::string_view flag;    ///< the flag that asks for the report; empty if none is needed
-    std::string_view output;  ///< the flag that replaces -o; empty if it had no -o
+    std::string_view command; ///< the command that replaces the old one
+    std::string_view flag;    ///< a flag that the new command needs; empty if it needs none
+    std::string_view output;  ///< the flag that replaces the old command's -o; empty without -o
 };
 
 constexpr std::array<OldCommand, 3> kOldCommands{
@@ -346,8 +346,8 @@ std::string heading_text(const HelpFormat& format, const CLI::App& app, const st
     return text.empty() ? text : fmt::format("\n{}:\n{}", heading, text);
 }
 
-/// Returns the column in which the text after a line's first gap begins, or else that of the line's
-/// first word.
+/// Returns the column of the text after the line's first two consecutive spaces between words; the
+/// column of the first word if the line has no such spaces.
 std::size_t text_column(std::string_view line) {
     const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t gap = line.find("  ", first);
@@ -365,7 +365,7 @@ void append_wrapped(std::string& out, std::string_view line, std::size_t columns
         const std::size_t room = is_continued ? columns - indent : columns;
         std::size_t end = line.rfind(' ', room);
         if (end == std::string_view::npos || (!is_continued && end < text)) {
-            end = line.find(' ', is_continued ? 0 : text); // a word that is too long stands alone
+            end = line.find(' ', is_continued ? 0 : text); // a word that is too long is not broken
         }
         if (end == std::string_view::npos) {
             break;

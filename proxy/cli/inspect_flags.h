@@ -77,8 +77,8 @@ struct RecordFlags {
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const;
 
-    /// True if message records are needed. --no-messages only leaves them out of the written
-    /// records. `written`: an output other than -o writes messages. `asked`: something other than
+    /// True if message records must be made, for outputs (unless --no-messages is given) or for
+    /// checks. `written`: an output other than -o writes records. `asked`: something other than
     /// --expect needs message records.
     [[nodiscard]] bool wants_messages(bool written, bool asked) const {
         return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;

@@ -51,7 +51,7 @@ struct MapFlags {
     std::string path;
     std::string heat;
     std::vector<std::string> players; ///< empty for all
-    std::string color_by;             ///< empty for the player
+    std::string color_by;             ///< empty: each player has a colour
 
     /// The recording whose players are drawn; empty for none.
     [[nodiscard]] const std::string& recording() const { return path.empty() ? heat : path; }
@@ -131,7 +131,7 @@ std::string joined_names(const std::set<std::string>& names) {
     return record::terminal_text(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-/// What a picture shows of a recording, and a sentence about it.
+/// The part of a recording that a picture shows, and a sentence about this part.
 struct DrawnRecording {
     map::Overlay overlay;
     std::string about;

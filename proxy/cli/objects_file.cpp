@@ -32,7 +32,7 @@ constexpr std::int64_t kMaxInts = 255;
 /// The largest file. A thousand objects with all their fields take a few hundred KiB.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
-/// Returns the field of a known object by name; null if it has none.
+/// Returns the known object's field with this name; null without such a field or object.
 const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
     if (known == nullptr) {
         return nullptr;
@@ -160,7 +160,8 @@ std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offs
                                                                   : std::optional{found->offset};
 }
 
-/// Takes over position and client of the known object, as far as their fields still exist.
+/// Copies from the known object which fields are its position and its client, if the new object has
+/// these fields.
 void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.position) {
         const auto x = moved_int(known, known.position->x, object);

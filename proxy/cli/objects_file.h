@@ -21,11 +21,11 @@ void add_objects_flag(Command& command, std::string& file, const std::string& us
 
 /// Adds the objects and messages described in a mod's JSON file (snapshot/OBJECTS.md). Does nothing
 /// for an empty path.
-/// Errors: UsageError with the file, the place in it, and what is wrong there.
+/// Errors: UsageError that names the file, the wrong entry, and the problem.
 void read_objects_file(const std::string& path, wire::ModDescription& mod);
 
-/// Reads the members of an object in a JSON file. Every error is a UsageError with the flag, the
-/// file, the place in it, and what is expected there.
+/// Reads the members of an object in a JSON file. Every error is a UsageError that names the flag,
+/// the file, the wrong entry, and what is expected.
 class JsonReader {
   public:
     /// `where`: the prefix of errors, such as "--objects mod.json, object 3".
@@ -73,7 +73,7 @@ struct TypeIdentifier {
     std::uint16_t number = 0; ///< 0 if there is a UUID
     snapshot::Dialect dialect = snapshot::Dialect::six;
     snapshot::Uuid uuid{};
-    std::string uuid_name{}; ///< the name from which the UUID was made; empty if it has none
+    std::string uuid_name{}; ///< the name from which the UUID was made; empty for a given UUID
 };
 
 /// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in
@@ -86,7 +86,7 @@ struct TypeIdentifier {
 [[nodiscard]] TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number,
                                               std::uint16_t max, std::string_view what);
 
-/// Reads the key `names` of an object, which gives names to numbers.
+/// Reads the key `names`, a JSON object that maps numbers to names.
 [[nodiscard]] std::vector<snapshot::NamedValue> parse_value_names(const JsonReader& in,
                                                                   snapshot::SpecStorage& storage);
 

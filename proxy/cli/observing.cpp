@@ -109,7 +109,7 @@ process::ReloadedSettings ConfigReloader::reread() {
         reload.token = flags.http.token(flags.state_folder());
     }
     reload.servers = servers_of(flags);
-    std::array<std::vector<std::string>, 2> waiting; // [1]: only a restart applies these
+    std::array<std::vector<std::string>, 2> waiting; // [0]: need a takeover; [1]: a restart
     const auto flags_now = settings.flags();
     for (std::size_t i = 0; i < flags_now.size(); ++i) {
         const std::string& name = flags_now[i].name;
@@ -159,7 +159,7 @@ int console_of(const RunFlags& flags) {
 }
 
 /// Returns the command that explains a finding of this run. Returns null if the records do not
-/// contain all findings, or if no single path contains all records: segments stand beside a file.
+/// contain all findings, or if no single path contains all records, as for segments beside a file.
 sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     const RecordFlags& records = flags.records;
     std::error_code ignored;
@@ -254,8 +254,8 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
 } // namespace
 
 void prepare_signals(const Invocation& invocation) {
-    std::signal(SIGUSR1, SIG_IGN); // a request for totals, before there are any
-    std::signal(SIGUSR2, SIG_IGN); // a request for the flight recorder's file
+    std::signal(SIGUSR1, SIG_IGN); // requests totals, which do not exist yet
+    std::signal(SIGUSR2, SIG_IGN); // requests a file of the flight recorder, which is not ready yet
     std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails
     std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
     if (invocation.is_observer) {
@@ -267,7 +267,7 @@ void prepare_signals(const Invocation& invocation) {
 
 int run_observer_process(const RunFlags& flags, Settings& settings) {
     using StartMode = sink::Recording::StartMode;
-    relay::lower_thread_priority(); // before output threads exist
+    relay::lower_thread_priority(); // output threads, which start later, inherit the priority
     process::ObserverChannel post{
         .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLinkDescriptor}},
         .memory = base::UniqueFd{process::ObserverProcess::kMemoryDescriptor}};
@@ -337,7 +337,7 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     }
     options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
     std::signal(SIGHUP,
-                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // until run() handles it
+                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // run() replaces this
     return options;
 }
 

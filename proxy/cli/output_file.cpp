@@ -351,7 +351,7 @@ int CollectedRecordOutput::write_batch(const std::string& batch,
             continue;
         }
         std::string& line = pending_.emplace_back();
-        record::append_terminal_json(collected.line, line); // another program may have written it
+        record::append_terminal_json(collected.line, line); // escapes control characters
         if (files_) {
             texts[file_name_of(collected)].append(line).push_back('\n');
         }
@@ -368,7 +368,7 @@ int CollectedRecordOutput::write_batch(const std::string& batch,
     const int error = files_->append_batch(batch, texts);
     if (error != 0) {
         pending_.clear();
-        batch_.clear(); // the files know how much of the batch they contain
+        batch_.clear(); // only files_ knows whether a part of the batch is written
     }
     return error;
 }

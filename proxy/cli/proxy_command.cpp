@@ -50,7 +50,7 @@ template <typename Flags>
 using LiveRun = int (*)(const Flags& flags, const Settings& settings, const Invocation& invocation,
                         const std::function<void()>& started);
 
-/// Adds a command that handles live traffic, in this process and in its observer's.
+/// Adds a command for live traffic. In the observer process, its action runs the observer.
 template <typename Flags>
 Action add_live_command(Command command, Invocation invocation, const std::string& traffic,
                         LiveRun<Flags> run) {
@@ -280,7 +280,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     } catch (const capture::NoInterfaceError& error) {
         sink::print_error("{}", error.what());
         return kExitNotYet;
-    } catch (const relay::RetryableStartError& error) { // an address of the page
+    } catch (const relay::RetryableStartError& error) { // a page address is not available yet
         sink::print_error("{}", error.what());
         return kExitNotYet;
     } catch (const capture::NoPermissionError& error) {
@@ -400,7 +400,7 @@ void print_config() {
         "{{tooltip=twscope filter: show only packets with a matching record}}\n");
 }
 
-/// Combines the capture filter and the option; both have to match.
+/// Combines Wireshark's capture filter and the option --filter; both have to match.
 std::string filter_of(const ExtcapFlags& flags) {
     if (flags.filter.empty() || flags.capture_filter.empty()) {
         return flags.filter + flags.capture_filter;
@@ -441,9 +441,8 @@ int capture_with_proxy(const ExtcapFlags& flags) {
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};
 }
 
-/// Checks unknown arguments. Those of Wireshark are accepted, because newer versions may add
-/// arguments.
-/// Errors: UsageError for other unknown arguments.
+/// Accepts unknown arguments that begin with --extcap-, because newer versions of Wireshark may add
+/// such arguments. Errors: UsageError for other unknown arguments.
 void check_unknown(const std::vector<std::string>& rest) {
     bool may_be_value = false;
     for (const std::string& word : rest) {

@@ -117,13 +117,13 @@ std::filesystem::path state_folder(const std::string& given_folder) {
         return std::string{value == nullptr ? "" : value};
     };
     if (const std::string given = variable("STATE_DIRECTORY"); !given.empty()) {
-        return given.substr(0, given.find(':')); // systemd may set several
+        return given.substr(0, given.find(':')); // the first one: systemd may list several folders
     }
     if (const std::string home = variable("XDG_STATE_HOME"); !home.empty()) {
         return std::filesystem::path{home} / "twscope";
     }
     const std::string home = variable("HOME");
-    if (home.empty()) { // others may be able to write to the current folder
+    if (home.empty()) { // the current folder is not safe: other users may write to it
         throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
     }
     return std::filesystem::path{home} / ".local" / "state" / "twscope";
@@ -320,7 +320,8 @@ void ProxyFlags::add_to(Command& command) {
 
 namespace {
 
-/// Checks that no listen address leads to the server. Names are checked once they are resolved.
+/// Checks that the proxy would not forward to one of its own listen addresses. Does not check a
+/// server given by its host name, which is resolved later.
 void check_no_loop(const relay::ServerOptions& server,
                    const std::vector<asio::ip::udp::endpoint>& listen) {
     boost::system::error_code is_name;
@@ -367,7 +368,7 @@ void ProxyFlags::check_traffic(const Settings& settings) const {
         if (!relay.print_routes) {
             std::ignore = state_folder();
         }
-    } else if (!settings.has_flag("server")) { // else its empty value was reported
+    } else if (!settings.has_flag("server")) { // otherwise an empty value was reported before
         throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
 }
@@ -381,7 +382,7 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
             listen_endpoint(listen[i]).address().is_loopback() ? process::kThisMachineOnly : "",
             server[named.empty() ? 0 : i]));
     }
-    // One address gets at most half of the table.
+    // One client address gets at most half of all sessions.
     const std::size_t per_address = relay.no_admission
                                         ? 0
                                         : std::min(relay.options.new_clients.max_per_address,
@@ -487,7 +488,7 @@ void TapFlags::add_to(Command& command) {
 }
 
 void TapFlags::check_traffic(const Settings& settings) const {
-    if (interface.empty() && !settings.has_flag("interface")) { // else its empty value was reported
+    if (interface.empty() && !settings.has_flag("interface")) { // an empty value was reported
         throw UsageError{
             "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
     }

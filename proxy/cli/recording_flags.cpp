@@ -54,7 +54,7 @@ constexpr std::chrono::seconds kMaxTime = std::chrono::hours{24} * 36525;
 std::string size_unit_like(std::string_view name) {
     const auto* const like = std::ranges::find_if(kSizeUnits, [name](const Unit& unit) {
         const std::string_view letter = unit.name.substr(0, 1);
-        return !unit.time && name != "m" && // which may also stand for minutes
+        return !unit.time && name != "m" && // "m" may also stand for minutes
                (boost::iequals(name, unit.name) || boost::iequals(name, letter) ||
                 boost::iequals(name, std::string{letter} + "B"));
     });
@@ -303,7 +303,7 @@ constexpr std::chrono::nanoseconds kMinTime{sink::FlightRecorder::kLeastPause};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
-/// Returns the flag's two values. An environment variable contains both, separated by a blank.
+/// Returns limits and folder of --flight. An environment variable has both, with a blank between.
 std::pair<std::string, std::string> parts_of(const std::vector<std::string>& what) {
     if (what.size() > 1) {
         return {what[0], what[1]};

@@ -71,7 +71,7 @@ struct RecordingFlags {
 };
 
 struct FlightRecorderFlags {
-    /// Time and size, and folder; empty if there is no flight recorder.
+    /// The values of --flight: limits of time and size, then a folder; empty: no flight recorder.
     std::vector<std::string> what;
     std::vector<std::string> triggers;
     bool whole = false;

@@ -164,7 +164,7 @@ class RepeatedLines {
 
     [[nodiscard]] bool is_one(std::string_view line) {
         if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
-            return true; // it names a segment's file, which means nothing once segments are joined
+            return true; // the line names a segment's file, but segments are joined here
         }
         const bool again = record::is_repeated_record(line);
         const bool event =
@@ -261,7 +261,7 @@ std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_t
     return open_recording(lines_recording_kind(), path);
 }
 
-/// Writes the selected lines.
+/// Writes the selected lines as records, or as rows of a table.
 class Writer {
   public:
     Writer(const std::string& output, std::optional<analyze::RecordsCsv> table)
@@ -280,7 +280,7 @@ class Writer {
         }
     }
 
-    /// Writes a line from before the selected time, which is no row of a table.
+    /// Writes a line from before the selected time. A table contains no such lines.
     void write_earlier(std::string_view line) {
         if (!table_) {
             write(line);

@@ -119,7 +119,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
         const auto begins_behind = [&](std::size_t segment) {
             return earliest_record_time(segments[segment]) > from;
         };
-        // If the clock was set back, a segment may start after the next one.
+        // Also checks the segment's own start, because the clock may have been set back after it.
         if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
             files.push_back((std::filesystem::path{folder} / segments[i].file).string());
         }
@@ -334,8 +334,8 @@ void RecordsFiles::follow(const ReadCallbacks& use, const std::function<bool()>&
         }
     }
     while (!stopped() && !use.enough()) {
-        // Looks for the next file before it reads, so that all data that was appended to the
-        // current file is read.
+        // Looks for the next file first: when it exists, the current file is complete, and the
+        // following read gets all of its data.
         const std::string next = next_file(look());
         const bool other = next.empty() && is_file_replaced();
         read_lines_so_far(use);

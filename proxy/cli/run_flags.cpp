@@ -220,7 +220,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // a path of segments is only the start of their names
+    const std::string none; // replaces a path of segments, which is only the start of their names
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.given_files();
     read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});

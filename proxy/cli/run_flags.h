@@ -69,7 +69,7 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
     /// The folders of outputs whose files are opened again by their paths, after they were moved.
     [[nodiscard]] std::vector<std::filesystem::path> folders_of_reopened_files() const;
-    /// The name of a server without a given name.
+    /// The name under which records are published if the user named no server.
     [[nodiscard]] virtual std::string server_name() const = 0;
     /// The folder for data that is kept between runs.
     [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;

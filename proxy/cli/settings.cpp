@@ -71,7 +71,7 @@ void check_variables(const CLI::App& command) {
     const auto commands =
         program == nullptr ? std::vector<const CLI::App*>{} : program->get_subcommands({});
     if (commands.size() <= 1) {
-        return; // a reload knows only its command's flags; the start has checked (has_variables)
+        return; // at a reload, only one command's flags are known; the start checked the variables
     }
     std::set<std::string, std::less<>> known;
     for (const CLI::App* each : commands) {
@@ -116,7 +116,7 @@ bool take(CLI::Option& option, const std::vector<std::string>& values, const std
                                    : value);
         }
         if (option.count() == 0) {
-            return false; // the parser would read the first value nevertheless
+            return false; // run_callback() would read a first value, which does not exist
         }
         option.run_callback();
     } catch (const CLI::Error& error) {

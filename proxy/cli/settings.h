@@ -39,8 +39,8 @@ void add_problem_of_check(std::vector<std::string>& problems, const Check& check
     }
 }
 
-/// Whether the environment has a variable that may be a setting. Checking its name takes the flags
-/// of all commands.
+/// Whether any variable of the environment may be a setting. Checking its name needs the flags of
+/// all commands.
 [[nodiscard]] bool has_variables();
 
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
@@ -54,7 +54,7 @@ class Settings {
     /// Errors: UsageError.
     void fill_flags();
 
-    /// Like fill_flags(), but returns all errors, one per line, instead of throwing the first one.
+    /// Like fill_flags(), but returns the messages of all errors instead of throwing the first one.
     [[nodiscard]] std::vector<std::string> try_fill_flags();
 
     /// True if the file given with --config could be read, or no file was given. Otherwise the
