@@ -228,10 +228,10 @@ bool DecodeCommand::finish_demos() {
     for (const std::string& loss : loss_sentences(losses)) {
         sink::print_error("--demo: {}", loss);
     }
-    if (files_->created() == 0 && losses.mapless + losses.single == 0) {
+    if (files_->num_created() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->lost() == 0 && losses.num_unwritten() == 0;
+    return files_->num_lost() == 0 && losses.num_unwritten() == 0;
 }
 
 /// True if the reader of standard output has left and there is no other consumer.

@@ -155,7 +155,7 @@ bool finish_records(const std::string& flag, sink::OutputFile& file, std::string
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
-                          record::count_with_noun(file.lost(), what));
+                          record::count_with_noun(file.num_lost(), what));
     }
     return false;
 }

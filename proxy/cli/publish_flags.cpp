@@ -253,11 +253,11 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::B
 
 bool finish_publishing(sink::OutputFile& bus) {
     bus.finish();
-    if (bus.lost() != 0) {
+    if (bus.num_lost() != 0) {
         sink::print_error("--bus {}: {} could not be published", bus.path(),
-                          record::count_with_noun(bus.lost(), "record[s]"));
+                          record::count_with_noun(bus.num_lost(), "record[s]"));
     }
-    return bus.lost() == 0;
+    return bus.num_lost() == 0;
 }
 
 namespace {

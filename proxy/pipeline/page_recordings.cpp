@@ -176,7 +176,7 @@ void PageRecordings::switch_capture(bool on) {
     if (on) {
         const auto now = base::now_utc();
         const auto file = files_.create(options_.demos.folder / capture_name(now),
-                                        sink::CaptureBlocks::head("from the page"),
+                                        sink::CaptureBlocks::encode_start("from the page"),
                                         sink::FileQueue::Readers::owner);
         if (!file) {
             return;
@@ -195,7 +195,7 @@ web::PageRecordingState PageRecordings::state() const {
     return {.captures = options_.captures,
             .capture_since_ms = capture_since_ms_,
             .demos_since_ms = demos_since_ms_,
-            .lost = lost_.load(std::memory_order_relaxed) + files_.lost(),
+            .lost = lost_.load(std::memory_order_relaxed) + files_.num_lost(),
             .stopped = stopped_};
 }
 

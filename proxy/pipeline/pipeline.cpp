@@ -231,7 +231,7 @@ WorkerResult Pipeline::take_result() {
     result_.sessions = inspector_.num_sessions_opened();
     result_.expectations = written_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
-    result_.capture_losses = capture_ ? capture_->lost() : 0;
+    result_.capture_losses = capture_ ? capture_->num_lost() : 0;
     result_.messages_left_out = written_.messages_left_out();
     result_.flight = flight_ ? flight_->counts() : sink::FlightCounts{};
     return std::move(result_);

@@ -51,7 +51,7 @@ std::uint64_t QueuedOutputFile::finish() {
     target_->stop_waiting();
     queue_.finish();
     log_changes();
-    return queue_.dropped() + target_->lost();
+    return queue_.num_dropped() + target_->num_lost();
 }
 
 void RecordOutputs::open(const BusTarget& bus, QueuedOutputFile* file,
@@ -82,7 +82,7 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
         return std::nullopt;
     }
     record::BusTotals totals = bus_totals_();
-    totals.dropped += bus_->queue().dropped();
+    totals.dropped += bus_->queue().num_dropped();
     return totals;
 }
 
@@ -137,10 +137,10 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     for (const std::string& loss : loss_sentences(losses)) {
         spdlog::warn("demos: {}", loss);
     }
-    const std::uint64_t missing = losses.num_unwritten() + files_->lost();
+    const std::uint64_t missing = losses.num_unwritten() + files_->num_lost();
     if (missing != 0) {
         spdlog::error("demos are incomplete; {} could not be written",
-                      record::count_with_noun(files_->lost(), "block[s]"));
+                      record::count_with_noun(files_->num_lost(), "block[s]"));
     }
     return missing;
 }
@@ -152,12 +152,12 @@ void FileQueues::finish_flight(const sink::FlightCounts& tally) {
     flight_->finish();
     log_files();
     spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
-                 record::count_with_noun(flight_->created(), "capture[s]"),
+                 record::count_with_noun(flight_->num_created(), "capture[s]"),
                  record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
-    if (tally.lost + flight_->lost() != 0) {
+    if (tally.lost + flight_->num_lost() != 0) {
         spdlog::warn("its captures lack {} and {}",
                      record::count_with_noun(tally.lost, "datagram[s]"),
-                     record::count_with_noun(flight_->lost(), "block[s]"));
+                     record::count_with_noun(flight_->num_lost(), "block[s]"));
     }
 }
 

@@ -309,7 +309,7 @@ web::RunState LivePage::state() const {
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
-        state.recording.lost = parts_.file->lost() + parts_.queue->dropped();
+        state.recording.lost = parts_.file->num_lost() + parts_.queue->num_dropped();
     }
     return state;
 }

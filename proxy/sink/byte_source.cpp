@@ -168,7 +168,7 @@ bool ByteSource::unpack_frame() {
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
         } else {
-            take_step(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
+            apply_step(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
         }
     }
     return true;
@@ -194,7 +194,7 @@ bool ByteSource::load_packed_bytes() {
     return !packed_.empty();
 }
 
-void ByteSource::take_step(const Decompressor::Step& step) {
+void ByteSource::apply_step(const Decompressor::Step& step) {
     at_ += step.read;
     unpacked_ += step.written;
     full_ = free_text_space().empty();
@@ -293,14 +293,14 @@ bool LineReader::next_line(std::string_view& line) {
             continue;
         }
         looked_ = held_;
-        if (!fill()) {
+        if (!fill_buffer()) {
             return false;
         }
     }
 }
 
 /// Reads further data into `room_`. Returns false if the file has no further data now.
-bool LineReader::fill() {
+bool LineReader::fill_buffer() {
     if (held_ - at_ >= kMaxLineBytes) {
         skipped_ += held_ - at_;
         skipping_ = true;
@@ -347,7 +347,7 @@ std::string peeked_bytes(int file) {
 }
 
 /// Returns the first bytes of a file, decompressed if necessary.
-std::string text_begin(int file, std::size_t size) {
+std::string peeked_text(int file, std::size_t size) {
     const std::string bytes = peeked_bytes(file);
     return make_decompressor(bytes) ? decompress_start(bytes, size) : bytes.substr(0, size);
 }
@@ -363,14 +363,14 @@ bool is_named_pipe(const std::string& path) {
            ::statfs(path.c_str(), &system) == 0 && system.f_type != PIPEFS_MAGIC;
 }
 
-int open_to_look(const std::string& path) {
+int open_for_peeking(const std::string& path) {
     if (path == "-") {
         return ::dup(STDIN_FILENO);
     }
     return is_named_pipe(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
-bool ended(int file) {
+bool has_hung_up(int file) {
     pollfd state{.fd = file, .events = 0, .revents = 0};
     return ::poll(&state, 1, 0) != 0;
 }
@@ -378,7 +378,7 @@ bool ended(int file) {
 } // namespace
 
 FileStartReader::FileStartReader(const std::string& path, std::size_t size)
-    : file_{open_to_look(path)} {
+    : file_{open_for_peeking(path)} {
     if (file_ < 0) {
         return;
     }
@@ -386,14 +386,14 @@ FileStartReader::FileStartReader(const std::string& path, std::size_t size)
     if (at > 0) {
         return; // standard input whose first bytes were already read, so its type is unknown
     }
-    bytes_ = text_begin(file_, size);
+    bytes_ = peeked_text(file_, size);
     if (at == 0) {
         return;
     }
-    for (int look = 0; look < kLooks && !bytes_.empty() && bytes_.size() < size && !ended(file_);
-         ++look) {
+    for (int look = 0;
+         look < kLooks && !bytes_.empty() && bytes_.size() < size && !has_hung_up(file_); ++look) {
         std::this_thread::sleep_for(kLook);
-        bytes_ = text_begin(file_, size);
+        bytes_ = peeked_text(file_, size);
     }
 }
 

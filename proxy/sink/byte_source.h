@@ -50,7 +50,7 @@ class ByteSource {
 
     [[nodiscard]] FileEnd file_end() const { return end_; }
 
-    [[nodiscard]] bool compressed() const { return unpacker_ != nullptr; }
+    [[nodiscard]] bool is_compressed() const { return unpacker_ != nullptr; }
 
     /// Returns the number of bytes of the file that were skipped as damaged.
     [[nodiscard]] std::uint64_t skipped_bytes() const {
@@ -77,7 +77,7 @@ class ByteSource {
     /// only as much of `text_` as fits into the processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
     [[nodiscard]] bool load_packed_bytes();
-    void take_step(const Decompressor::Step& step);
+    void apply_step(const Decompressor::Step& step);
     [[nodiscard]] bool contains_another_frame() const;
     void end_frame();
     void skip_damaged_frame();
@@ -147,7 +147,7 @@ class LineReader {
     [[nodiscard]] const ByteSource& source() const { return source_; }
 
   private:
-    [[nodiscard]] bool fill();
+    [[nodiscard]] bool fill_buffer();
 
     ByteSource source_;
     std::vector<char> room_ = std::vector<char>(std::size_t{1} << 20U);

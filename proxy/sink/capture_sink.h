@@ -94,7 +94,7 @@ class CaptureSink final : public record::RecordSink, public DatagramSink {
     void finish(record::Timestamp time);
 
     /// Returns the number of datagrams that were too long for a capture and not written.
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
 
   private:
     void begin_segment();

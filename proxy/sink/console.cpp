@@ -23,7 +23,7 @@ namespace tw::sink {
 namespace {
 
 /// Returns the value of an environment variable; empty if it is not set.
-std::string_view variable(const char* name) {
+std::string_view environment_variable(const char* name) {
     const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): it never changes
     return value == nullptr ? std::string_view{} : value;
 }
@@ -31,9 +31,8 @@ std::string_view variable(const char* name) {
 } // namespace
 
 BoundedWaitStream::BoundedWaitStream(int descriptor)
-    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1}, redraws_{terminal_ &&
-                                                                              variable("TERM") !=
-                                                                                  "dumb"} {
+    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1},
+      redraws_{terminal_ && environment_variable("TERM") != "dumb"} {
     constexpr cookie_io_functions_t kWriteOnly{
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
@@ -55,7 +54,7 @@ BoundedWaitStream::~BoundedWaitStream() {
 
 bool BoundedWaitStream::is_colored() const {
     return colors_ == Colors::always ||
-           (colors_ == Colors::automatic && redraws_ && variable("NO_COLOR").empty());
+           (colors_ == Colors::automatic && redraws_ && environment_variable("NO_COLOR").empty());
 }
 
 void BoundedWaitStream::write(const char* text, std::size_t size) {
@@ -101,7 +100,7 @@ std::string cut_to_columns(std::string_view line, std::size_t columns) {
 
 std::size_t terminal_columns(int terminal) {
     constexpr std::size_t kUsual = 80;
-    const std::string_view digits = variable("COLUMNS");
+    const std::string_view digits = environment_variable("COLUMNS");
     std::size_t columns = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), columns);
 

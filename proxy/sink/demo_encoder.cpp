@@ -65,8 +65,8 @@ Bytes full_snapshot(const SnapshotView& items) {
 
 /// Returns whether demo players can decode a delta between the two snapshots: items must have the
 /// sizes that `sizes` contains for their types, and must not change their size.
-bool can_differ(const SnapshotView& from, const SnapshotView& to,
-                const snapshot::AgreedSizes& sizes) {
+bool can_encode_delta(const SnapshotView& from, const SnapshotView& to,
+                      const snapshot::AgreedSizes& sizes) {
     for (std::size_t i = 0; i < to.size(); ++i) {
         const snapshot::ItemView item = to[i];
         const std::size_t agreed = snapshot::agreed_size(item.key.type, sizes);
@@ -160,7 +160,7 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
     }
     const SnapshotView base = base_.view();
     const bool keyframe =
-        !first_ || tick - keyframe_ > kKeyframeTicks || !can_differ(base, items, *sizes_);
+        !first_ || tick - keyframe_ > kKeyframeTicks || !can_encode_delta(base, items, *sizes_);
     const std::size_t begin = out.size();
     put_tick(tick, keyframe, out);
     const bool unchanged = !keyframe && base == items;

@@ -23,7 +23,7 @@ bool has_client_id(std::uint16_t type) {
            type == snapshot::kClientInfoType;
 }
 
-bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* object) {
+bool is_vanilla_item(const snapshot::ItemView& item, const snapshot::ObjectSpec* object) {
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
         return false;
     }
@@ -37,7 +37,7 @@ bool is_vanilla(const snapshot::ItemView& item, const snapshot::ObjectSpec* obje
     return !client || *client < kVanillaClients;
 }
 
-std::optional<std::uint16_t> vanilla_id(std::int32_t client) {
+std::optional<std::uint16_t> vanilla_client_id(std::int32_t client) {
     return client >= 0 && client < kVanillaClients
                ? std::optional{static_cast<std::uint16_t>(client)}
                : std::nullopt;
@@ -52,13 +52,13 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
         snapshot::ItemView item = items[i];
         const snapshot::ObjectSpec* const object =
             snapshot::find_object(item.key.type, snapshot::Dialect::six);
-        if (!is_vanilla(item, object)) {
+        if (!is_vanilla_item(item, object)) {
             continue;
         }
         if (object != nullptr) {
             data.assign(item.data.begin(), item.data.end());
-            static_cast<void>(record::renumber_clients(*object, item.key, data,
-                                                       record::ClientIdScope::all, vanilla_id));
+            static_cast<void>(record::renumber_clients(
+                *object, item.key, data, record::ClientIdScope::all, vanilla_client_id));
             item.data = data;
         }
         out.append(item.key, item.data);

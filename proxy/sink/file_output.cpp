@@ -41,7 +41,7 @@ bool is_zeros(int file) {
     }
 }
 
-class Lines final : public RecordingFormat {
+class RecordLineFormat final : public RecordingFormat {
   public:
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
                                                   std::size_t size) const override {
@@ -122,10 +122,10 @@ std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class Blocks final : public RecordingFormat {
+class CaptureBlockFormat final : public RecordingFormat {
   public:
     [[nodiscard]] std::string file_header() const override {
-        return std::string{as_text(CaptureBlocks::head())};
+        return std::string{as_text(CaptureBlocks::encode_start())};
     }
 
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
@@ -196,12 +196,12 @@ class Blocks final : public RecordingFormat {
 } // namespace
 
 const RecordingFormat& record_line_format() {
-    static const Lines lines;
+    static const RecordLineFormat lines;
     return lines;
 }
 
 const RecordingFormat& capture_format() {
-    static const Blocks blocks;
+    static const CaptureBlockFormat blocks;
     return blocks;
 }
 
@@ -223,7 +223,7 @@ int open_at_once(const std::string& path, int how) {
     return file;
 }
 
-int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
+int open_with_reader(const std::string& path, std::chrono::milliseconds reader_time) {
     constexpr std::chrono::milliseconds kPause{20};
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
@@ -250,7 +250,7 @@ int open_for(const std::string& path, std::chrono::milliseconds reader_time) {
 
 FileOutput::FileOutput(const std::string& path, const RecordingFormat& units,
                        std::chrono::milliseconds reader_time)
-    : OutputFile{path, units}, descriptor_{open_for(path, reader_time)} {
+    : OutputFile{path, units}, descriptor_{open_with_reader(path, reader_time)} {
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
@@ -358,7 +358,7 @@ constexpr std::size_t kQueuedPiece = 65'536;
 /// file tries at once to write again.
 constexpr std::chrono::seconds kLastTry{10};
 
-std::string_view cause_of(int error) {
+std::string_view loss_cause(int error) {
     switch (error) {
     case 0:
         return "too_slow";
@@ -376,7 +376,7 @@ std::string_view cause_of(int error) {
 QueuedOutput::QueuedOutput(OutputFile& target, unsigned makers,
                            std::atomic<std::uint64_t>* progress)
     : target_{&target}, makers_{makers}, progress_{progress},
-      segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { run(); }} {}
+      segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
 
 QueuedOutput::~QueuedOutput() {
     finish();
@@ -415,7 +415,7 @@ void QueuedOutput::drop_block(std::string_view block) {
     const std::uint64_t count = target_->units().count_units(block);
     dropped_ += count;
     if (!loss_) {
-        loss_ = RecordingLoss{.since = base::now_utc(), .cause = cause_of(target_->error())};
+        loss_ = RecordingLoss{.since = base::now_utc(), .cause = loss_cause(target_->error())};
     }
     loss_->count += count;
 }
@@ -436,7 +436,7 @@ void QueuedOutput::advance_to_segment(std::uint32_t segment) {
     wake_.notify_one();
 }
 
-std::uint64_t QueuedOutput::dropped() const {
+std::uint64_t QueuedOutput::num_dropped() const {
     const std::lock_guard lock{mutex_};
     return dropped_;
 }
@@ -484,7 +484,7 @@ void QueuedOutput::pass_on_data() {
     }
 }
 
-void QueuedOutput::run() {
+void QueuedOutput::write_queued_data() {
     std::unique_lock lock{mutex_};
     while (!stop_) {
         wake_.wait_for(lock, kTurn, [this] {

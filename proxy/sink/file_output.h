@@ -152,7 +152,7 @@ class OutputFile : public Output {
     [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
 
     /// Returns the number of records or packets that were lost since the start.
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
 
     /// Returns the number of bytes that this process wrote to a disk; 0 for other outputs.
     [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
@@ -257,7 +257,7 @@ class QueuedOutput final : public Output {
     void write_to_segment(std::uint32_t segment, std::string_view block) override;
     void advance_to_segment(std::uint32_t segment) override;
     /// Returns the number of records or packets that were dropped because the queue was full.
-    [[nodiscard]] std::uint64_t dropped() const;
+    [[nodiscard]] std::uint64_t num_dropped() const;
 
     /// Writes all queued data. No other function may be called afterwards. The destructor calls
     /// finish(), too.
@@ -266,7 +266,7 @@ class QueuedOutput final : public Output {
   private:
     using Clock = OutputFile::Clock;
 
-    void run();
+    void write_queued_data();
     void drop_block(std::string_view block);
     void append_loss_notice(std::string& queue);
     void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);

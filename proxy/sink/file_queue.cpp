@@ -72,7 +72,7 @@ std::uint64_t Disk::free_bytes(const std::string& path) {
                : UINT64_MAX;
 }
 
-std::int64_t Disk::utc() {
+std::int64_t Disk::utc_seconds() {
     return std::time(nullptr);
 }
 
@@ -114,7 +114,7 @@ std::optional<std::string> take_first(std::vector<std::string>& texts) {
 
 FileQueue::FileQueue(FullQueuePolicy full, std::size_t max_bytes,
                      std::atomic<std::uint64_t>* progress)
-    : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run(); }} {}
+    : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run_queue(); }} {}
 
 FileQueue::~FileQueue() {
     finish();
@@ -133,7 +133,7 @@ void FileQueue::finish() {
     open_.clear();
 }
 
-bool FileQueue::push(Command command) {
+bool FileQueue::push_command(Command command) {
     {
         std::unique_lock lock{mutex_};
         const std::size_t size = command.bytes.size();
@@ -159,25 +159,25 @@ bool FileQueue::push(Command command) {
 std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
                                                  std::vector<std::byte> bytes, Readers readers) {
     const File file = next_++;
-    const bool pushed = push({.kind = Command::Kind::create,
-                              .file = file,
-                              .bytes = std::move(bytes),
-                              .path = std::move(path),
-                              .readers = readers});
+    const bool pushed = push_command({.kind = Command::Kind::create,
+                                      .file = file,
+                                      .bytes = std::move(bytes),
+                                      .path = std::move(path),
+                                      .readers = readers});
     return pushed ? std::optional{file} : std::nullopt;
 }
 
 bool FileQueue::append(File file, std::vector<std::byte> bytes) {
-    return push({.kind = Command::Kind::append, .file = file, .bytes = std::move(bytes)});
+    return push_command({.kind = Command::Kind::append, .file = file, .bytes = std::move(bytes)});
 }
 
 void FileQueue::patch(File file, std::size_t at, std::vector<std::byte> bytes) {
-    static_cast<void>(
-        push({.kind = Command::Kind::patch, .file = file, .bytes = std::move(bytes), .at = at}));
+    static_cast<void>(push_command(
+        {.kind = Command::Kind::patch, .file = file, .bytes = std::move(bytes), .at = at}));
 }
 
 void FileQueue::close(File file) {
-    static_cast<void>(push({.kind = Command::Kind::close, .file = file}));
+    static_cast<void>(push_command({.kind = Command::Kind::close, .file = file}));
 }
 
 bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patience) {
@@ -202,7 +202,7 @@ std::optional<std::string> FileQueue::take_written_path() {
     return take_first(written_);
 }
 
-void FileQueue::run() {
+void FileQueue::run_queue() {
     std::unique_lock lock{mutex_};
     while (true) {
         wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
@@ -212,7 +212,7 @@ void FileQueue::run() {
         // The command stays in the queue while it is executed, so that its bytes count as queued.
         Command& command = queue_.front();
         lock.unlock();
-        execute(command);
+        execute_command(command);
         lock.lock();
         queued_bytes_ -= command.bytes.size();
         if (progress_ != nullptr) {
@@ -223,7 +223,7 @@ void FileQueue::run() {
     }
 }
 
-void FileQueue::execute(Command& command) {
+void FileQueue::execute_command(Command& command) {
     if (command.kind == Command::Kind::create) {
         create_file(command);
         return;

@@ -69,7 +69,7 @@ class Disk : public record::Interface {
     /// unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
-    [[nodiscard]] virtual std::int64_t utc();
+    [[nodiscard]] virtual std::int64_t utc_seconds();
 };
 
 /// Writes all bytes, with several calls if necessary. Returns false, with errno set, if that fails;
@@ -134,10 +134,10 @@ class FileQueue {
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
 
     /// Returns the number of blocks that were rejected or could not be written.
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
 
     /// Returns the number of files that were created.
-    [[nodiscard]] std::uint64_t created() const { return created_; }
+    [[nodiscard]] std::uint64_t num_created() const { return created_; }
 
   private:
     struct Command {
@@ -157,9 +157,9 @@ class FileQueue {
         bool dead = false; ///< true if no data can be appended after an error
     };
 
-    [[nodiscard]] bool push(Command command);
-    void run();
-    void execute(Command& command);
+    [[nodiscard]] bool push_command(Command command);
+    void run_queue();
+    void execute_command(Command& command);
     void create_file(const Command& command);
     void write(OpenFile& open, const Command& command);
     void mark_failed(OpenFile& open, File file, const std::error_code& error);

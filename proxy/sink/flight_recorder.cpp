@@ -183,8 +183,9 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
                                static_cast<double>(now - oldest) / kFlightSecond);
     }
-    const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
-                                     CaptureBlocks::head(comment), FileQueue::Readers::owner);
+    const auto file =
+        files_->create(options_.folder / file_name(cause.name, cause.session, now),
+                       CaptureBlocks::encode_start(comment), FileQueue::Readers::owner);
     if (!file) {
         tally_.lost += ring_.size();
         return;

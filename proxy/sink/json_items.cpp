@@ -27,15 +27,15 @@ using record::kItemUuid;
 
 /// Returns the start of an object, such as `,"fields":{`.
 template <typename Key>
-JsonLiteral opening(const Key& key) {
+JsonLiteral object_start(const Key& key) {
     return JsonLiteral{std::string{key.json()} + '{'};
 }
 
 const JsonLiteral kIdKey{kItemId.key.json()};
-const JsonLiteral kFieldsKey = opening(kItemFields.key);
-const JsonLiteral kNamesKey = opening(kItemNames.key);
+const JsonLiteral kFieldsKey = object_start(kItemFields.key);
+const JsonLiteral kNamesKey = object_start(kItemNames.key);
 
-std::string prepared_front(const snapshot::ObjectSpec& object) {
+std::string constant_item_start(const snapshot::ObjectSpec& object) {
     const auto quoted = [](std::string_view text) { return '"' + std::string{text} + '"'; };
     std::string front = std::string{kItemType.key.json()} + quoted(object.name);
     front.front() = '{';
@@ -80,8 +80,8 @@ void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
-    : front_{prepared_front(object)}, room_{front_.room() + 2 * kIntRoom + kIdKey.room() +
-                                            kFieldsKey.room() + kNamesKey.room()} {
+    : front_{constant_item_start(object)}, room_{front_.room() + 2 * kIntRoom + kIdKey.room() +
+                                                 kFieldsKey.room() + kNamesKey.room()} {
     for (const snapshot::FieldSpec& field : object.fields) {
         const std::string key = '"' + std::string{field.name} + "\":";
         fields_.push_back({.key = JsonLiteral{fields_.empty() ? key : ',' + key},
@@ -99,9 +99,9 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
 void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const std::string key = ",\"" + std::string{field.name} + "\":";
     const auto& values = field.names->values;
-    Names names{.offset = field.offset,
-                .when = field.names_when,
-                .bit = record::Sightings::int_bit(field.offset)};
+    NamedField names{.offset = field.offset,
+                     .when = field.names_when,
+                     .bit = record::Sightings::int_bit(field.offset)};
     if (field.names->flags) {
         names.key = JsonLiteral{key + '['};
         room_ += names.key.room();
@@ -163,7 +163,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
     return to;
 }
 
-char* ObjectWriter::put_name(char* to, const Names& names, std::int32_t value) {
+char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t value) {
     if (names.key.size() == 0) {
         if (names.values.empty()) {
             return to;
@@ -203,7 +203,7 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
     // Each name starts with a comma; the first comma is overwritten by the key.
     to = kNamesKey.put(to);
     char* const first = to;
-    for (const Names& names : names_) {
+    for (const NamedField& names : names_) {
         if (names.offset >= data.size()) {
             break;
         }
@@ -246,7 +246,7 @@ namespace {
 constexpr std::uint64_t kFullEvery = 250;
 
 /// Returns whether the position of a merged item is unknown (see record::Sightings).
-bool is_position_untold(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
+bool is_position_unknown(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
     using record::Sightings;
     return missing_ints != 0 && object.position &&
            (missing_ints &
@@ -408,7 +408,7 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
     out.append(player.text);
 }
 
-void ItemWriter::write_place(const map::Location& place, JsonBuffer& out) {
+void ItemWriter::write_location(const map::Location& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 
@@ -465,10 +465,10 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
             write_player(record, *client, out);
         }
         write_id_kind(record::id_kind(record, spec, item), out);
-        if (record.tile_map != nullptr && !is_position_untold(*spec, missing_ints)) {
+        if (record.tile_map != nullptr && !is_position_unknown(*spec, missing_ints)) {
             if (const auto place = record.tile_map->tiles_at(*spec, item.data)) {
                 out.append(record::kItemAt.key.json());
-                write_place(*place, out);
+                write_location(*place, out);
             }
         }
     }

@@ -49,7 +49,7 @@ class ObjectWriter {
     };
 
     /// A field whose values have names.
-    struct Names {
+    struct NamedField {
         std::uint8_t offset = 0;
         std::uint32_t when = 0;
         std::uint32_t bit = 0;
@@ -63,11 +63,11 @@ class ObjectWriter {
                                    std::uint32_t missing_ints) const;
     [[nodiscard]] char* put_names(char* to, std::span<const std::int32_t> data,
                                   std::uint32_t missing_ints) const;
-    [[nodiscard]] static char* put_name(char* to, const Names& names, std::int32_t value);
+    [[nodiscard]] static char* put_name(char* to, const NamedField& names, std::int32_t value);
 
     JsonLiteral front_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
-    std::vector<Names> names_;
+    std::vector<NamedField> names_;
     std::size_t room_ = 0; ///< the most bytes of the text of an item
 };
 
@@ -94,7 +94,7 @@ class ItemWriter {
     /// `whole`: list all items, except with ItemChoice::none.
     void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
     /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
-    static void write_place(const map::Location& place, JsonBuffer& out);
+    static void write_location(const map::Location& place, JsonBuffer& out);
 
   private:
     /// The cached JSON text of a player's name. It is cached because names rarely change, and are

@@ -81,14 +81,14 @@ namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-std::string_view chars(std::span<const std::byte> bytes) {
+std::string_view as_chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// The closing brackets of the open JSON arrays and objects, which are written from a flat list.
 class BracketStack {
   public:
-    void note(FieldValue::Kind kind) {
+    void push(FieldValue::Kind kind) {
         if (kind == FieldValue::Kind::array_begin) {
             open_.push_back(']');
         } else if (kind == FieldValue::Kind::object_begin) {
@@ -96,7 +96,7 @@ class BracketStack {
         }
     }
 
-    char close() {
+    char pop() {
         const char bracket = open_.back();
         open_.pop_back();
         return bracket;
@@ -312,10 +312,10 @@ void JsonLines::put(record::MessageFields fields) {
     BracketStack open;
     for (const FieldValue& value : fields.values) {
         if (value.kind == FieldValue::Kind::end) {
-            out_.append(open.close());
+            out_.append(open.pop());
             continue;
         }
-        open.note(value.kind);
+        open.push(value.kind);
         if (!value.name.empty()) {
             out_.append_key(value.name);
         } else if (out_.back() != '[') {
@@ -344,7 +344,7 @@ void JsonLines::put_field(const FieldValue& value) {
         if (value.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
             put(std::string{wire::shown_part(value)}.append(wire::kRedacted));
         } else {
-            put(chars(value.bytes));
+            put(as_chars(value.bytes));
         }
         break;
     case FieldValue::Kind::raw:
@@ -366,10 +366,10 @@ void JsonLines::put_names(std::string_view key, record::FieldNames names) {
     BracketStack open;
     for (const FieldValue& value : names.values) {
         if (value.kind == FieldValue::Kind::end) {
-            open.close();
+            open.pop();
             continue;
         }
-        open.note(value.kind);
+        open.push(value.kind);
         if (value.names == nullptr || value.kind != FieldValue::Kind::integer || open.in_array()) {
             continue;
         }

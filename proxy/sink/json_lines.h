@@ -116,7 +116,7 @@ class JsonLines final : public record::RecordSink {
     void put(record::FindingTotals findings);
     void put(record::Candidates candidates);
 
-    void put(const map::Location& place) { ItemWriter::write_place(place, out_); }
+    void put(const map::Location& place) { ItemWriter::write_location(place, out_); }
 
     void put_field(const wire::FieldValue& value);
     void put_names(std::string_view key, record::FieldNames names);

@@ -175,7 +175,7 @@ constexpr std::uint16_t kInterfaceResolution = 9;
 constexpr std::uint16_t kSectionProgram = 4;
 constexpr std::uint16_t kPacketFlags = 2;
 
-void pad(std::vector<std::byte>& out, std::size_t size) {
+void put_padding(std::vector<std::byte>& out, std::size_t size) {
     out.resize(out.size() + (4 - size % 4) % 4);
 }
 
@@ -197,7 +197,7 @@ void PcapngEncoder::put_option(std::uint16_t code, std::span<const std::byte> va
     put16(code, out);
     put16(static_cast<std::uint32_t>(value.size()), out);
     out.insert(out.end(), value.begin(), value.end());
-    pad(out, value.size());
+    put_padding(out, value.size());
 }
 
 void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes& out) const {
@@ -206,14 +206,14 @@ void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes&
     }
 }
 
-std::size_t PcapngEncoder::begin(std::uint32_t type, Bytes& out) const {
+std::size_t PcapngEncoder::begin_block(std::uint32_t type, Bytes& out) const {
     const std::size_t at = out.size();
     put32(type, out);
     put32(0, out); // the length is set at the end of the block
     return at;
 }
 
-void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
+void PcapngEncoder::end_block(std::size_t begin, Bytes& out) const {
     const auto size = static_cast<std::uint32_t>(out.size() - begin + 4);
     put32(size, out);
     std::copy(out.end() - 4, out.end(), out.begin() + static_cast<std::ptrdiff_t>(begin) + 4);
@@ -221,7 +221,7 @@ void PcapngEncoder::end(std::size_t begin, Bytes& out) const {
 
 void PcapngEncoder::append_section(std::string_view program, Bytes& out,
                                    std::string_view comment) const {
-    const std::size_t at = begin(kPcapngSection, out);
+    const std::size_t at = begin_block(kPcapngSection, out);
     put32(kPcapngByteOrder, out);
     put16(1, out);
     put16(0, out);
@@ -232,11 +232,11 @@ void PcapngEncoder::append_section(std::string_view program, Bytes& out,
     if (!program.empty() || !comment.empty()) {
         put32(0, out);
     }
-    end(at, out);
+    end_block(at, out);
 }
 
 void PcapngEncoder::append_interface(const PcapngInterface& interface, Bytes& out) const {
-    const std::size_t at = begin(kInterface, out);
+    const std::size_t at = begin_block(kInterface, out);
     put16(interface.link, out);
     put16(0, out);
     put32(kSnapLength, out);
@@ -245,18 +245,18 @@ void PcapngEncoder::append_interface(const PcapngInterface& interface, Bytes& ou
     const std::array resolution{static_cast<std::byte>(interface.resolution)};
     put_option(kInterfaceResolution, std::span<const std::byte>{resolution}, out);
     put32(0, out);
-    end(at, out);
+    end_block(at, out);
 }
 
 void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const {
-    const std::size_t at = begin(kPacketBlock, out);
+    const std::size_t at = begin_block(kPacketBlock, out);
     put32(packet.interface, out);
     put32(static_cast<std::uint32_t>(packet.time >> 32U), out);
     put32(static_cast<std::uint32_t>(packet.time), out);
     put32(static_cast<std::uint32_t>(packet.frame.size()), out);
     put32(static_cast<std::uint32_t>(packet.frame.size()), out);
     out.insert(out.end(), packet.frame.begin(), packet.frame.end());
-    pad(out, packet.frame.size());
+    put_padding(out, packet.frame.size());
     const std::size_t options = out.size();
     for (const std::string& comment : packet.comments) {
         put_option(kComment, comment, out);
@@ -269,12 +269,12 @@ void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const 
     if (out.size() != options) {
         put32(0, out);
     }
-    end(at, out);
+    end_block(at, out);
 }
 
 void PcapngEncoder::append_statistics(std::uint32_t interface, std::uint64_t time,
                                       std::span<const std::string> comments, Bytes& out) const {
-    const std::size_t at = begin(kStatistics, out);
+    const std::size_t at = begin_block(kStatistics, out);
     put32(interface, out);
     put32(static_cast<std::uint32_t>(time >> 32U), out);
     put32(static_cast<std::uint32_t>(time), out);
@@ -282,15 +282,15 @@ void PcapngEncoder::append_statistics(std::uint32_t interface, std::uint64_t tim
         put_option(kComment, comment, out);
     }
     put32(0, out);
-    end(at, out);
+    end_block(at, out);
 }
 
 void PcapngEncoder::append_block(std::uint32_t type, std::span<const std::byte> body,
                                  Bytes& out) const {
-    const std::size_t at = begin(type, out);
+    const std::size_t at = begin_block(type, out);
     out.insert(out.end(), body.begin(), body.end());
-    pad(out, body.size());
-    end(at, out);
+    put_padding(out, body.size());
+    end_block(at, out);
 }
 
 std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
@@ -388,7 +388,7 @@ constexpr std::uint32_t kServer = 1;
 
 /// Returns a substitute address, from a network for tests (RFC 2544), for a session whose address
 /// is unknown or hidden.
-FrameEndpoint stand_in(std::uint32_t session) {
+FrameEndpoint test_endpoint(std::uint32_t session) {
     constexpr std::uint16_t kPort = 49152;
     return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),
                         static_cast<std::uint8_t>(session)},
@@ -397,7 +397,7 @@ FrameEndpoint stand_in(std::uint32_t session) {
 
 } // namespace
 
-CaptureBlocks::Bytes CaptureBlocks::head(std::string_view comment) {
+CaptureBlocks::Bytes CaptureBlocks::encode_start(std::string_view comment) {
     Bytes head;
     const PcapngEncoder encoder;
     encoder.append_section("twscope", head, comment);
@@ -423,8 +423,8 @@ void CaptureBlocks::handle_record(const record::SessionRecord& record) {
     case record::SessionEvent::open:
         ends_ = nullptr;
         sessions_[session] = {
-            .client = parse_endpoint(record.client).value_or(stand_in(session)),
-            .server = parse_endpoint(record.server).value_or(stand_in(0)),
+            .client = parse_endpoint(record.client).value_or(test_endpoint(session)),
+            .server = parse_endpoint(record.server).value_or(test_endpoint(0)),
             .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
             .opened = introduction_};
         closed_.erase(session);
@@ -547,8 +547,8 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
     if (ends_ != nullptr && !state_.empty()) {
         put_state(out);
     }
-    const FrameEndpoint client = ends_ != nullptr ? ends_->client : stand_in(head_.session);
-    const FrameEndpoint server = ends_ != nullptr ? ends_->server : stand_in(0);
+    const FrameEndpoint client = ends_ != nullptr ? ends_->client : test_endpoint(head_.session);
+    const FrameEndpoint server = ends_ != nullptr ? ends_->server : test_endpoint(0);
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
     const auto comments = take_comments(ends_);
     using Direction = PcapngPacket::Direction;

@@ -99,8 +99,8 @@ class PcapngEncoder {
     void put32(std::uint32_t value, Bytes& out) const;
     void put_option(std::uint16_t code, std::span<const std::byte> value, Bytes& out) const;
     void put_option(std::uint16_t code, std::string_view text, Bytes& out) const;
-    [[nodiscard]] std::size_t begin(std::uint32_t type, Bytes& out) const;
-    void end(std::size_t begin, Bytes& out) const;
+    [[nodiscard]] std::size_t begin_block(std::uint32_t type, Bytes& out) const;
+    void end_block(std::size_t begin, Bytes& out) const;
 
     bool big_endian_;
 };
@@ -193,7 +193,7 @@ class CaptureBlocks {
     using Bytes = std::vector<std::byte>;
 
     /// Returns the start of a capture. `comment`: a comment on the capture; may be empty.
-    [[nodiscard]] static Bytes head(std::string_view comment = {});
+    [[nodiscard]] static Bytes encode_start(std::string_view comment = {});
 
     void on_record(const record::Record& record);
 

@@ -68,7 +68,7 @@ class MessageRateLimiter final : public record::RecordSink {
     void finish();
 
     /// Returns the number of omitted messages of all sessions.
-    [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
+    [[nodiscard]] std::uint64_t num_left_out() const { return left_out_; }
 
   private:
     /// The most sessions. If more occur, some are forgotten, first those that wrote little

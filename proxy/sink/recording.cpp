@@ -92,7 +92,7 @@ RepairResult cut_frame(Disk& disk, int file, const RecordingFormat& units, const
 }
 
 /// Returns the data of a file from the offset `end` on; empty if the data is longer than any unit.
-std::string behind(int file, std::uint64_t end, std::uint64_t size) {
+std::string rest_of(int file, std::uint64_t end, std::uint64_t size) {
     std::string text(size - end <= LineReader::kMaxLineBytes ? size - end : 0, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
     return read == static_cast<ssize_t>(text.size()) ? text : std::string{};
@@ -122,7 +122,8 @@ RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units, bool
     if (!end || *end >= facts->size) {
         return {};
     }
-    const std::string_view missing = units.completion_of_last_unit(behind(file, *end, facts->size));
+    const std::string_view missing =
+        units.completion_of_last_unit(rest_of(file, *end, facts->size));
     if (!missing.empty() && write_all(disk, file, missing)) {
         return {};
     }
@@ -160,7 +161,7 @@ Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
     : OutputFile{options.path, *options.units, options.segments.has_value()},
       options_{std::move(options)}, disk_{&disk}, head_{units().file_header()},
       ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
-    clock_ = disk_->utc() - seconds_of(now_);
+    clock_ = disk_->utc_seconds() - seconds_of(now_);
     if (options_.compressed) {
         frames_.emplace();
     }
@@ -260,7 +261,7 @@ bool Recording::lock_file() {
 
 bool Recording::open_segment() {
     for (int tries = 0; tries < kNamesToTry; ++tries) {
-        std::string path = options_.segments->path(disk_->utc(), number_ + 1);
+        std::string path = options_.segments->path(disk_->utc_seconds(), number_ + 1);
         const int file = disk_->open(path, Disk::OpenMode::create, options_.readers);
         if (file < 0 && errno != EEXIST) {
             return false;
@@ -271,7 +272,7 @@ bool Recording::open_segment() {
             current_ = std::move(path);
             std::ignore = lock_file();
             head_ = units().segment_header(current_.substr(current_.rfind('/') + 1), number_,
-                                           disk_->utc() * kNanoseconds);
+                                           disk_->utc_seconds() * kNanoseconds);
             opened_ = now_;
             moved_ = false;
             reopening_wanted_ = false;
@@ -522,7 +523,7 @@ void Recording::check_path() {
 }
 
 void Recording::check_clock() {
-    const std::int64_t clock = disk_->utc() - seconds_of(now_);
+    const std::int64_t clock = disk_->utc_seconds() - seconds_of(now_);
     if (std::abs(clock - clock_) >= kJumpSeconds) {
         clock_jump_ += clock - clock_;
         clock_ = clock;

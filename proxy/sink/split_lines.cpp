@@ -113,7 +113,7 @@ void append_members(const Members& members, JsonBuffer& out) {
 }
 
 /// Divides a record's elements among lines with this room for elements.
-std::vector<Members> divide(const Members& record, std::size_t room) {
+std::vector<Members> divide_members(const Members& record, std::size_t room) {
     Members empty = record; // the record without elements
     for (Member& member : empty) {
         member.elements.clear();
@@ -163,7 +163,7 @@ std::optional<Mark> mark_of(std::string_view line) {
 }
 
 /// Returns the record that was split into these lines; nullopt if they are not of one record.
-std::optional<std::string> joined(const std::vector<std::string>& lines) {
+std::optional<std::string> joined_record(const std::vector<std::string>& lines) {
     constexpr std::size_t kMarks = 2; // the members `line` and `lines` at the end
     Members record;
     for (const std::string& line : lines) {
@@ -203,7 +203,7 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
     for (const Member& member : *record) {
         fixed += member.size();
     }
-    const std::vector<Members> lines = divide(*record, limit - std::min(limit, fixed));
+    const std::vector<Members> lines = divide_members(*record, limit - std::min(limit, fixed));
     if (lines.size() == 1) {
         return false;
     }
@@ -235,7 +235,7 @@ void LineJoiner::add_line(std::string_view line, const Use& use) {
     if (held_.size() < lines_) {
         return;
     }
-    if (const auto record = joined(held_)) {
+    if (const auto record = joined_record(held_)) {
         held_.clear();
         use(*record);
     }

@@ -165,7 +165,7 @@ Rank rank_of(const record::TypeNames& types, std::uint16_t type) {
     return object->client ? Rank::player : Rank::game;
 }
 
-DemoOptions as_server(DemoOptions options) {
+DemoOptions as_server_demos(DemoOptions options) {
     options.of_server = true;
     return options;
 }
@@ -173,7 +173,7 @@ DemoOptions as_server(DemoOptions options) {
 } // namespace
 
 WorldDemo::WorldDemo(DemoOptions options, FileQueue& files)
-    : vanilla_{options.version < demo::kStepsVersion}, demos_{as_server(std::move(options)),
+    : vanilla_{options.version < demo::kStepsVersion}, demos_{as_server_demos(std::move(options)),
                                                               files} {}
 
 void WorldDemo::on_record(const record::Record& record) {

@@ -82,7 +82,7 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
     const auto begun = std::chrono::steady_clock::now();
     output.finish();
     CHECK(std::chrono::steady_clock::now() - begun < 3s); // the library's timeout
-    CHECK(output.lost() == 2);
+    CHECK(output.num_lost() == 2);
 }
 
 TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
@@ -98,7 +98,7 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
         output.write("{\"type\":\"b\"}\n");
         CHECK(output.ready());
         output.finish();
-        CHECK(output.lost() == 0);
+        CHECK(output.num_lost() == 0);
     }
     CHECK(left_in(sequence) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
@@ -113,10 +113,10 @@ TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
         output.write(line);
     }
     output.finish();
-    CHECK(output.lost() > 500);
+    CHECK(output.num_lost() > 500);
     const std::string left = left_in(sequence);
-    CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})", output.lost())) !=
-          std::string::npos);
+    CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})",
+                                output.num_lost())) != std::string::npos);
 }
 
 TEST_CASE("records after the spool was removed are lost and counted") {
@@ -127,11 +127,11 @@ TEST_CASE("records after the spool was removed are lost and counted") {
     std::filesystem::remove_all(sequence.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
     output.write(block); // is still written to the open file
-    CHECK(output.lost() == 0);
+    CHECK(output.num_lost() == 0);
     for (std::uint64_t i = 0; i < 5; ++i) {
         output.write(block);
     }
-    CHECK(output.lost() == 5);
+    CHECK(output.num_lost() == 5);
     CHECK(output.totals().dropped == 5);
     CHECK(output.ready()); // callers need not keep lines for it
     CHECK(output.error() == ENOENT);
@@ -161,8 +161,8 @@ TEST_CASE("a dropped line that reported a loss is reported again with that loss"
         reported += loss ? tw::filter::JsonLine{each}.object().find_count("lost") : 0;
     }
     CHECK(tells > 1);
-    CHECK(reported == output.lost());
-    CHECK(output.lost() > 5'000 - kept); // lines that reported losses are counted, too
+    CHECK(reported == output.num_lost());
+    CHECK(output.num_lost() > 5'000 - kept); // lines that reported losses are counted, too
 }
 
 } // namespace

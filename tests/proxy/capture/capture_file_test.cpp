@@ -529,7 +529,7 @@ using Bytes = std::vector<std::byte>;
 /// Builds a file of packets and states as twscope writes it.
 class File {
   public:
-    File() : bytes_{sink::CaptureBlocks::head()} {}
+    File() : bytes_{sink::CaptureBlocks::encode_start()} {}
 
     File& packet() {
         Bytes frame;
@@ -551,7 +551,7 @@ class File {
     }
 
     File& section() {
-        const Bytes head = sink::CaptureBlocks::head();
+        const Bytes head = sink::CaptureBlocks::encode_start();
         return raw(head);
     }
 

@@ -155,7 +155,7 @@ TEST_CASE("a capture written by several threads gives the records of the origina
     REQUIRE(std::ranges::is_sorted(traffic, earlier));
     REQUIRE_FALSE(std::ranges::is_sorted(disordered, earlier));
 
-    const Bytes ours = sink::CaptureBlocks::head();
+    const Bytes ours = sink::CaptureBlocks::encode_start();
     const std::string wanted = records_of(file_of(ours, traffic));
     CHECK((records_of(file_of(ours, disordered)) == wanted));
 
@@ -178,7 +178,7 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     const Traffic several = on_several_servers(game, server, 6);
     capture::ServerDetector asked_for;
     asked_for.add_server(server, std::nullopt);
-    for (const Bytes& head : {sink::CaptureBlocks::head(), head_of_others()}) {
+    for (const Bytes& head : {sink::CaptureBlocks::encode_start(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);
         const std::string records = records_of(file_of(head, several), asked_for);
         // The run with all servers lasts longer, so open sessions are closed later.

@@ -92,7 +92,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             read(test::test_data("golden/" + name + ".pcap"), both);
             demos.finish();
             files.finish();
-            CHECK(files.lost() == 0);
+            CHECK(files.num_lost() == 0);
             CHECK(demos.losses().num_unwritten() + demos.losses().late == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {

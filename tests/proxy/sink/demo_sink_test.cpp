@@ -304,7 +304,7 @@ TEST_CASE("a disk that was full for a while ends a demo whole, and another begin
     {
         const test::FullDisk disk;
         play_until(230);
-        while (stage.queue().lost() == 0) {
+        while (stage.queue().num_lost() == 0) {
             std::this_thread::yield();
         }
         play_until(300);

@@ -66,7 +66,7 @@ class FaultyDisk final : public sink::Disk {
 
     [[nodiscard]] std::uint64_t free_bytes(const std::string& /*path*/) override { return free; }
 
-    [[nodiscard]] std::int64_t utc() override { return time; }
+    [[nodiscard]] std::int64_t utc_seconds() override { return time; }
 };
 
 } // namespace tw::test

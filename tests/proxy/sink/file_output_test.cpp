@@ -41,7 +41,7 @@ TEST_CASE("a file holds what was written, in order, and nothing of what it held 
         file.write("two\nthree\n");
         CHECK_FALSE(file.failed());
         CHECK(file.error() == 0);
-        CHECK(file.lost() == 0);
+        CHECK(file.num_lost() == 0);
     }
     CHECK(read_text(path) == "one\ntwo\nthree\n");
 }
@@ -118,11 +118,11 @@ TEST_CASE("a full disk ends the writing for good, and the lines are counted") {
     file.write("one\ntwo\n");
     CHECK(file.failed());
     CHECK(file.error() == ENOSPC);
-    CHECK(file.lost() == 2);
+    CHECK(file.num_lost() == 2);
     file.write("three\n");
     file.write("the rest of a line");
     CHECK(file.error() == ENOSPC);
-    CHECK(file.lost() == 3);
+    CHECK(file.num_lost() == 3);
 }
 
 TEST_CASE("a block that fits in part counts as lost") {
@@ -133,11 +133,11 @@ TEST_CASE("a block that fits in part counts as lost") {
         FileOutput file{path};
         const FullDisk disk{kLimit};
         file.write(std::string(kLimit - 2, 'a') + '\n');
-        CHECK(file.lost() == 0);
+        CHECK(file.num_lost() == 0);
         file.write("b\nc\n");
         CHECK(file.error() == EFBIG);
         // Of the first line one byte fitted: it is as lost as the second.
-        CHECK(file.lost() == 2);
+        CHECK(file.num_lost() == 2);
     }
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
@@ -159,7 +159,7 @@ TEST_CASE(
     taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
     const auto whole = static_cast<std::uint64_t>(std::ranges::count(taken, '\n'));
     CHECK(whole > 0);
-    CHECK(file.lost() + whole == kLines);
+    CHECK(file.num_lost() + whole == kLines);
     ::close(ends[0]);
     ::close(ends[1]);
 }
@@ -172,7 +172,7 @@ TEST_CASE("a reader that left costs lines and no signal") {
     ::close(ends[0]);
     file.write("one\ntwo\n");
     CHECK(file.error() == EPIPE);
-    CHECK(file.lost() == 2);
+    CHECK(file.num_lost() == 2);
     ::close(ends[1]);
     std::signal(SIGPIPE, handler);
 }
@@ -222,12 +222,12 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     CHECK(file.failed());
     file.write("ee\n");
     file.write("four\nfi");
-    CHECK(file.lost() == 4);
+    CHECK(file.num_lost() == 4);
     std::filesystem::remove(path);
     file.request_reopening();
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
-    CHECK(file.lost() == 5);
+    CHECK(file.num_lost() == 5);
     CHECK(read_text(path) == "six\n");
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("what is queued is written in order, all of it, before the end") {
 TEST_CASE("a queue that nothing is written to ends") {
     Gate gate{false};
     const QueuedOutput queue{gate};
-    CHECK(queue.dropped() == 0);
+    CHECK(queue.num_dropped() == 0);
 }
 
 TEST_CASE(
@@ -361,13 +361,13 @@ TEST_CASE(
             queue.write(block);
             queued += block.size();
         }
-        CHECK(queue.dropped() == 0);
+        CHECK(queue.num_dropped() == 0);
         queue.write("a\nb\n");
-        CHECK(queue.dropped() == 2);
+        CHECK(queue.num_dropped() == 2);
         queue.write("");
-        CHECK(queue.dropped() == 2);
+        CHECK(queue.num_dropped() == 2);
         queue.write(block);
-        CHECK(queue.dropped() == 3);
+        CHECK(queue.num_dropped() == 3);
         gate.open();
     }
     // Behind all that was queued stands what is missing.
@@ -385,7 +385,7 @@ TEST_CASE("a block longer than the queue is dropped, and what follows is written
     {
         QueuedOutput queue{gate};
         queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
-        CHECK(queue.dropped() == 1);
+        CHECK(queue.num_dropped() == 1);
         queue.write("small\n");
     }
     CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
@@ -411,7 +411,7 @@ TEST_CASE("blocks of several threads stay whole") {
         for (std::thread& thread : threads) {
             thread.join();
         }
-        CHECK(queue.dropped() == 0);
+        CHECK(queue.num_dropped() == 0);
     }
     const std::string& text = gate.text();
     REQUIRE(text.size() == kThreads * kBlocks * (kLength + 1));
@@ -446,7 +446,7 @@ TEST_CASE("what a target does not take at the end is lost, and counted") {
     target.set_ready(false);
     queue.write("two\nthree\n");
     queue.finish();
-    CHECK(queue.dropped() == 2);
+    CHECK(queue.num_dropped() == 2);
     CHECK(target.text() == "one\n");
     CHECK(target.finished());
     CHECK(progress == 4);
@@ -587,12 +587,12 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                   capture_format().file_header() + first + packets({300}));
         }
         recording.write(first); // and is lost
-        CHECK(recording.lost() == 2);
+        CHECK(recording.num_lost() == 2);
         disk.room = UINT64_MAX;
         pass();
         CHECK(!recording.failed());
         recording.finish();
-        CHECK(recording.lost() == 2);
+        CHECK(recording.num_lost() == 2);
         if (!packed) {
             CHECK(test::read_text(folder.file(name)) ==
                   fmt::format("{}{}{}", capture_format().file_header(), first, second));

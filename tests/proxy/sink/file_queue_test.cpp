@@ -36,8 +36,8 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     files.finish();
     CHECK(test::file_text(folder.path() / "one") == "aBCdef");
     CHECK(test::file_text(folder.path() / "two") == "xyz");
-    CHECK(files.created() == 2);
-    CHECK(files.lost() == 0);
+    CHECK(files.num_created() == 2);
+    CHECK(files.num_lost() == 0);
     CHECK(files.take_written_path() == (folder.path() / "one").string());
     CHECK_FALSE(files.take_written_path()); // the other one was not closed
 }
@@ -64,10 +64,10 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     REQUIRE(nowhere.has_value());
     std::ignore = files.append(*nowhere, text("y"));
     files.finish();
-    CHECK(files.lost() == 2);
+    CHECK(files.num_lost() == 2);
     CHECK(files.take_error_text().value_or("").ends_with("where: No such file or directory"));
     CHECK_FALSE(files.take_error_text().has_value());
-    CHECK(files.created() == 0);
+    CHECK(files.num_created() == 0);
 }
 
 TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
@@ -80,7 +80,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
         const test::FullDisk disk{100};
         CHECK(files.append(*file, test::Bytes(60, std::byte{'y'})));
         CHECK(files.create(folder.path() / "none", test::Bytes(200)).has_value());
-        while (files.lost() < 2) {
+        while (files.num_lost() < 2) {
             std::this_thread::yield();
         }
     }
@@ -90,8 +90,8 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
     files.finish();
     CHECK(test::file_text(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
     CHECK(folder.files().size() == 1);
-    CHECK(files.lost() == 3);
-    CHECK(files.created() == 1);
+    CHECK(files.num_lost() == 3);
+    CHECK(files.num_created() == 1);
 }
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
@@ -103,7 +103,7 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
         CHECK(waiting.append(*file, test::Bytes(60)));
     }
     waiting.finish();
-    CHECK(waiting.lost() == 0);
+    CHECK(waiting.num_lost() == 0);
     CHECK(test::file_text(folder.path() / "all").size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
@@ -116,5 +116,5 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
         refused = !refusing.append(*large, test::Bytes(101));
     }
     CHECK(refused);
-    CHECK(refusing.lost() != 0);
+    CHECK(refusing.num_lost() != 0);
 }

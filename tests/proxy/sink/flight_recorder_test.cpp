@@ -276,7 +276,7 @@ TEST_CASE("a folder that cannot be written to is complained of, and costs nothin
     flight.write();
     flight.files.finish();
     CHECK(flight.files.take_error_text());
-    CHECK(flight.files.created() == 0);
+    CHECK(flight.files.num_created() == 0);
     CHECK_FALSE(flight.recorder.is_busy());
 }
 

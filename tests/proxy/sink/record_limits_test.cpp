@@ -231,7 +231,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     CHECK(flood.left_out.size() == 3); // at once, after a minute, at the end
     CHECK(flood.left_out.front() == 1);
     CHECK(flood.messages + static_cast<std::size_t>(flood.left_out.back()) == kSeconds * kEach);
-    CHECK(limited.limit.left_out() == static_cast<std::uint64_t>(flood.left_out.back()));
+    CHECK(limited.limit.num_left_out() == static_cast<std::uint64_t>(flood.left_out.back()));
     const auto other = limited.written(2);
     CHECK(other.messages == kSeconds);
     CHECK(other.left_out.empty());
@@ -255,7 +255,7 @@ TEST_CASE("what is no message is always written, and without a limit every messa
         free.say(1, 0);
     }
     CHECK(free.written(1).messages == 1000);
-    CHECK(free.limit.left_out() == 0);
+    CHECK(free.limit.num_left_out() == 0);
 }
 
 TEST_CASE("a clock that is set gives no room beyond the limit, and takes none away for good") {

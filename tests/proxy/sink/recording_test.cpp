@@ -192,7 +192,7 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     clock.pass(seconds{1});
     CHECK(recording.ready());
     CHECK(text_of(path) == many + "few\n" + many);
-    CHECK(recording.lost() == 0);
+    CHECK(recording.num_lost() == 0);
 }
 
 TEST_CASE(
@@ -253,7 +253,7 @@ TEST_CASE(
             recording.write("four\n");
             recording.finish();
             CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
-            CHECK(recording.lost() == 0);
+            CHECK(recording.num_lost() == 0);
         }
     }
 }
@@ -272,7 +272,7 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
             recording.finish();
             recording.write("four\n");
             CHECK(recording.error() == ENOSPC);
-            CHECK(recording.lost() == (zst ? 4 : 3));
+            CHECK(recording.num_lost() == (zst ? 4 : 3));
         }
         CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
     }
@@ -300,7 +300,7 @@ TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
     CHECK(kept.size() > 60'000);
     CHECK(all.starts_with(kept));
     CHECK(kept.ends_with('\n'));
-    CHECK(recording.lost() == units_in(all) - units_in(kept));
+    CHECK(recording.num_lost() == units_in(all) - units_in(kept));
 }
 
 TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
@@ -367,7 +367,7 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     CHECK(recording.ready());
     CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
     CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
-    CHECK(recording.lost() == 0);
+    CHECK(recording.num_lost() == 0);
 }
 
 TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
@@ -508,7 +508,7 @@ TEST_CASE(
         CHECK_FALSE(recording.ready());
         recording.write("one\n"); // lost at once, as the disk is known to be full
         recording.finish();
-        CHECK(recording.lost() == 1);
+        CHECK(recording.num_lost() == 1);
     }
 }
 
@@ -584,7 +584,7 @@ TEST_CASE("recording stops before the disk is full, and goes on when there is ro
     CHECK(recording.ready());
     recording.write("three\n");
     CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
-    CHECK(recording.lost() == 0);
+    CHECK(recording.num_lost() == 0);
 }
 
 TEST_CASE("a clock that is set is told once, and deletes nothing that this run has just written") {
