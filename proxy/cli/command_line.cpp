@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
     return names;
 }
 
-bool is_shown(const CLI::Option* option) {
+bool is_current_flag(const CLI::Option* option) {
     return replacement_of_flag(*option).empty();
 }
 
@@ -71,7 +71,7 @@ std::string bash_completion(const CLI::App& app) {
     for (const CLI::App* command : commands) {
         names.push_back(command->get_name());
         std::vector<std::string> all;
-        for (const CLI::Option* option : command->get_options(is_shown)) {
+        for (const CLI::Option* option : command->get_options(is_current_flag)) {
             const auto own = names_of(*option);
             all.insert(all.end(), own.begin(), own.end());
             if (!own.empty() && !is_switch(*option)) {
@@ -109,7 +109,7 @@ namespace {
 
 /// Returns what fish has to know about a flag's value: its words, files, folders, or that any value
 /// is possible.
-std::string fish_value(const CLI::Option& option) {
+std::string fish_value_options(const CLI::Option& option) {
     if (is_switch(option)) {
         return {};
     }
@@ -134,7 +134,7 @@ std::string fish_completion(const CLI::App& app) {
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
         text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
                             command->get_name(), shell_word(command->get_description()));
-        for (const CLI::Option* option : command->get_options(is_shown)) {
+        for (const CLI::Option* option : command->get_options(is_current_flag)) {
             std::string names;
             for (const std::string& name : option->get_snames()) {
                 names += " -s " + name;
@@ -145,7 +145,7 @@ std::string fish_completion(const CLI::App& app) {
             if (!names.empty()) {
                 text += fmt::format(
                     "complete -c twscope -n '__fish_seen_subcommand_from {}'{}{} -d {}\n",
-                    command->get_name(), names, fish_value(*option),
+                    command->get_name(), names, fish_value_options(*option),
                     shell_word(option->get_description()));
             }
         }
@@ -359,8 +359,8 @@ std::string flags_with_letter(const CLI::App& command, char letter) {
 
 /// Returns an error for the first flag that the command does not have, such as "tap has no
 /// --resync; proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
-std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
-                         const std::vector<std::string>& given) {
+std::string unknown_flag_error(const CLI::App& app, const CLI::App& chosen,
+                               const std::vector<std::string>& given) {
     std::string short_flag; // error that is returned last, because -x may be the value of a flag
     for (const std::string& each : given) {
         const std::string flag = each.substr(0, each.find('='));
@@ -392,7 +392,7 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& chosen,
 
 /// Returns an error for the command's first missing argument, such as "map needs file: Map file";
 /// empty if no argument is missing.
-std::string missing_argument(const CLI::App& chosen) {
+std::string missing_argument_error(const CLI::App& chosen) {
     const auto missing = chosen.get_options(
         [](const CLI::Option* option) { return option->get_required() && option->count() == 0; });
     return missing.empty()
@@ -415,9 +415,9 @@ std::string describe_error(const CLI::App& app, const std::vector<CLI::App*>& ch
                            like.empty() ? "" : fmt::format("; did you mean {}?", like));
     }
     if (!chosen.empty()) {
-        std::string text = unknown_flag(app, *chosen.front(), given);
+        std::string text = unknown_flag_error(app, *chosen.front(), given);
         if (text.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-            text = missing_argument(*chosen.front());
+            text = missing_argument_error(*chosen.front());
         }
         if (!text.empty()) {
             return text;
@@ -453,7 +453,7 @@ void check_values(const CLI::App& app, const std::vector<std::string>& given) {
     }
 }
 
-int run(Invocation invocation) {
+int parse_and_run(Invocation invocation) {
     if (const std::string said = replace_old_command(invocation.arguments); !said.empty()) {
         sink::print_error("{}", said);
     }
@@ -505,7 +505,7 @@ int run_program(int argc, char** argv) {
     occupy_closed_streams();
     std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe then fails with EPIPE
     try {
-        const int code = run(invocation_of(argc, argv));
+        const int code = parse_and_run(invocation_of(argc, argv));
         errno = 0;
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
         return exit_code_after_output(code, printed ? 0 : errno == 0 ? EIO : errno);

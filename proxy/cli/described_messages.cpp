@@ -22,7 +22,7 @@ namespace json = boost::json;
 namespace {
 
 /// True for letters, digits and '_', which records can contain without escapes.
-bool is_name(std::string_view text) {
+bool is_record_key(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                c == '_';
@@ -54,7 +54,7 @@ std::string JsonReader::text(std::string_view key) const {
 
 std::string JsonReader::name(std::string_view key) const {
     std::string name = text(key);
-    if (!is_name({object_->at(key).get_string()})) {
+    if (!is_record_key({object_->at(key).get_string()})) {
         fail(fmt::format("'{}' may hold only letters, digits and '_'", key));
     }
     return name;
@@ -337,21 +337,21 @@ MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
     return message;
 }
 
-bool is_same(const MessageSpec& spec, const MessageSpec& message) {
+bool has_same_identifier(const MessageSpec& spec, const MessageSpec& message) {
     return spec.number == message.number && spec.uuid == message.uuid &&
            (message.number == 0 ||
             (spec.system == message.system && spec.dialect == message.dialect));
 }
 
-bool is_of_one_protocol(const MessageSpec& spec, const MessageSpec& message) {
+bool shares_protocol(const MessageSpec& spec, const MessageSpec& message) {
     return spec.number == 0 || message.number == 0 || spec.dialect == message.dialect;
 }
 
 void check_name(const JsonReader& in, const MessageSpec& message, const MessageSet& messages) {
     for (const auto& list : {wire::message_table(), messages.custom()}) {
         const bool is_taken = std::ranges::any_of(list, [&](const MessageSpec& spec) {
-            return spec.name == message.name && is_of_one_protocol(spec, message) &&
-                   !is_same(spec, message);
+            return spec.name == message.name && shares_protocol(spec, message) &&
+                   !has_same_identifier(spec, message);
         });
         if (is_taken) {
             in.fail(fmt::format("the name '{}' is that of another message; give each its own",
@@ -366,7 +366,7 @@ void add_message(const JsonReader& in, wire::ModDescription& mod) {
     const MessageSpec message = parse_message(in, mod.storage);
     const auto custom = mod.messages.custom();
     const auto twin = std::ranges::find_if(
-        custom, [&](const MessageSpec& spec) { return is_same(spec, message); });
+        custom, [&](const MessageSpec& spec) { return has_same_identifier(spec, message); });
     if (twin != custom.end()) {
         in.fail(fmt::format("already exists: message {} has the same {}", twin - custom.begin(),
                             message.number == 0 ? "UUID" : "number"));

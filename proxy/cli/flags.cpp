@@ -24,7 +24,7 @@ void make_repeatable(CLI::Option& option) {
 }
 
 /// Turns the text of a time into seconds. Returns an error, or an empty text.
-std::string read_seconds(std::string& text) {
+std::string convert_to_seconds(std::string& text) {
     const CLI::AsNumberWithUnit read{
         std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}}};
     const std::string given = text;
@@ -37,7 +37,7 @@ std::string read_seconds(std::string& text) {
 
 /// Returns a validator for numbers within limits, and shows a note about them in help.
 template <typename Number>
-CLI::Validator range(Number least, Number most, const std::string& note) {
+CLI::Validator number_range(Number least, Number most, const std::string& note) {
     CLI::Validator limits = CLI::Range(least, most);
     return limits.description(note.empty() ? note : kNoteMark + note);
 }
@@ -114,7 +114,7 @@ Flag Command::add_number(const std::string& names, NumberVariable variable, std:
         }
         const bool is_limited = most < kUnlimited;
         return option->type_name(value)->check(
-            range(from, to, is_limited ? fmt::format("{} to {}", from, to) : ""));
+            number_range(from, to, is_limited ? fmt::format("{} to {}", from, to) : ""));
     };
     return Flag{*std::visit(add_to, variable)};
 }
@@ -127,8 +127,8 @@ Flag Command::add_time(const std::string& names, double& seconds, double least, 
     }
     const std::string limits = most <= kDay ? fmt::format("{} to {}; ", least, most) : "";
     return Flag{*option->type_name("TIME")
-                     ->transform(CLI::Validator{read_seconds, ""})
-                     ->check(range(least, most, limits + "or with a unit: ms, s, min, h"))};
+                     ->transform(CLI::Validator{convert_to_seconds, ""})
+                     ->check(number_range(least, most, limits + "or with a unit: ms, s, min, h"))};
 }
 
 Flag Command::add_switch(const std::string& names, bool& variable, const std::string& help,

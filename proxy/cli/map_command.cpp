@@ -111,7 +111,7 @@ std::string reason_unreadable(const std::string& file) {
                : std::string{map::error_info(map::MapErrc::file_unreadable).sentence};
 }
 
-UsageError complaint(const std::string& file, const map::MapError& error) {
+UsageError map_file_error(const std::string& file, const map::MapError& error) {
     if (error.code == map::MapErrc::file_unreadable) {
         return UsageError{fmt::format("{}: {}", file, reason_unreadable(file))};
     }
@@ -144,7 +144,7 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     RecordsFiles{{file}}.require_recordings();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
-        throw complaint(flags.file, bytes.error());
+        throw map_file_error(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::continue_crc(0, *bytes));
     analyze::PathReader reader{crc, {flags.players.begin(), flags.players.end()}};
@@ -219,14 +219,14 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
 
 /// Draws the picture. Returns false if some records could not be read, or the picture could not be
 /// written.
-bool draw(const map::Map& file, const MapFlags& flags) {
+bool draw_picture(const map::Map& file, const MapFlags& flags) {
     const DrawnRecording drawn =
         flags.recording().empty() ? DrawnRecording{} : read_paths(file, flags);
     const auto picture = map::draw_png(
         file,
         {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
     if (!picture) {
-        throw complaint(flags.png, picture.error());
+        throw map_file_error(flags.png, picture.error());
     }
     if (const std::error_code error = write_picture(flags.png, *picture)) {
         sink::print_error("--png {}: {}", flags.png, error.message());
@@ -283,11 +283,11 @@ int run_map(const MapFlags& flags) {
             fmt::print("{}\n", record::json_text(analyze::rejected_map_json(std::move(*bytes),
                                                                             file.error(), name)));
         }
-        throw complaint(flags.file, file.error());
+        throw map_file_error(flags.file, file.error());
     }
     int status = 0;
     if (!flags.png.empty()) {
-        status = draw(*file, flags) ? 0 : kExitFailed;
+        status = draw_picture(*file, flags) ? 0 : kExitFailed;
         if (!flags.json && points.empty()) {
             return status;
         }
@@ -304,7 +304,7 @@ int run_map(const MapFlags& flags) {
         }
     }
     if (!physics) {
-        throw complaint(flags.file, physics.error());
+        throw map_file_error(flags.file, physics.error());
     }
     return status;
 }

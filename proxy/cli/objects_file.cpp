@@ -33,7 +33,7 @@ constexpr std::int64_t kMaxInts = 255;
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
 /// Returns the known object's field with this name; null without such a field or object.
-const FieldSpec* find_known(const ObjectSpec* known, std::string_view name) {
+const FieldSpec* find_field_named(const ObjectSpec* known, std::string_view name) {
     if (known == nullptr) {
         return nullptr;
     }
@@ -47,7 +47,7 @@ struct CustomObject : ObjectSpec {
     bool agreed = false; ///< deltas leave out the size
 };
 
-FieldKind find_kind(std::string_view word, std::int64_t count) {
+FieldKind find_field_kind(std::string_view word, std::int64_t count) {
     return word == "string" ? FieldKind::int_string
            : word == "tick" ? FieldKind::tick
            : word == "bool" ? FieldKind::boolean
@@ -61,7 +61,7 @@ FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpe
                       SpecStorage& storage) {
     in.require_known_keys({"name", "kind", "count", "names", "flags"});
     const std::string& name = storage.keep(in.name("name"));
-    const FieldSpec* const known = find_known(known_object, name);
+    const FieldSpec* const known = find_field_named(known_object, name);
     FieldSpec field = known == nullptr ? FieldSpec{.name = name} : *known;
     if (offset >= kMaxInts) {
         in.fail(fmt::format(
@@ -77,7 +77,7 @@ FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpe
     }
     const bool is_list = field.kind == FieldKind::int_string || field.kind == FieldKind::integers;
     if (in.has("kind") || (count != field.count && !is_list)) {
-        field.kind = find_kind(in.word("kind", {"int", "bool", "string", "tick"}), count);
+        field.kind = find_field_kind(in.word("kind", {"int", "bool", "string", "tick"}), count);
         field.names = nullptr;
     }
     field.count = static_cast<std::uint8_t>(count);
@@ -99,9 +99,9 @@ FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpe
 }
 
 /// True if the known object has the field `before` directly before the field `name`.
-bool follows(const ObjectSpec& known, std::string_view before, std::string_view name) {
-    const FieldSpec* const first = find_known(&known, before);
-    const FieldSpec* const second = find_known(&known, name);
+bool is_next_field(const ObjectSpec& known, std::string_view before, std::string_view name) {
+    const FieldSpec* const first = find_field_named(&known, before);
+    const FieldSpec* const second = find_field_named(&known, name);
     return first != nullptr && second != nullptr && first->offset + 1 == second->offset;
 }
 
@@ -121,7 +121,7 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
         }
         if (field.names_when != 0 &&
             (object.read_fields.empty() ||
-             !follows(*known, object.read_fields.back().name, field.name))) {
+             !is_next_field(*known, object.read_fields.back().name, field.name))) {
             // The meaning of this field's values depends on another field, which must directly
             // precede it.
             field.kind = FieldKind::integer;
@@ -149,8 +149,8 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
 }
 
 /// Returns the new offset of a known object's int; nullopt if the entry lacks the int's field.
-std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offset,
-                                      const CustomObject& object) {
+std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t offset,
+                                          const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
     if (of_known == known.fields.end()) {
         return std::nullopt;
@@ -164,8 +164,8 @@ std::optional<std::uint8_t> moved_int(const ObjectSpec& known, std::uint8_t offs
 /// these fields.
 void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.position) {
-        const auto x = moved_int(known, known.position->x, object);
-        const auto y = moved_int(known, known.position->y, object);
+        const auto x = new_offset_of(known, known.position->x, object);
+        const auto y = new_offset_of(known, known.position->y, object);
         if (x && y) {
             object.position = snapshot::PositionSpec{*x, *y, known.position->per_unit};
         }
@@ -173,7 +173,7 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.client && !known.client->field) {
         object.client = known.client;
     } else if (known.client) {
-        const auto client = moved_int(known, *known.client->field, object);
+        const auto client = new_offset_of(known, *known.client->field, object);
         object.client = client ? std::optional{snapshot::ClientSpec{client}} : std::nullopt;
     }
 }

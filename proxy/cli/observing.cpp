@@ -154,7 +154,7 @@ ConfigReloader::servers_of(const RunFlags& flags) const {
 
 /// Returns the descriptor for text to users, which must not be mixed with records on standard
 /// output.
-int console_of(const RunFlags& flags) {
+int console_descriptor(const RunFlags& flags) {
     return flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO;
 }
 
@@ -287,7 +287,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     const auto file = flags.recording.open(lines_recording_kind(), flags.records.output, begin);
     const auto capture =
         flags.recording.open(capture_recording_kind(), flags.artifacts.capture, begin);
-    sink::BoundedWaitStream console{console_of(flags)};
+    sink::BoundedWaitStream console{console_descriptor(flags)};
     console.set_colors(log_stream().colors());
     const auto bus =
         flags.bus.open(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());

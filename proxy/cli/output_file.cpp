@@ -110,7 +110,7 @@ constexpr std::array<FileKind, 10> kFileKinds{{
 }};
 
 /// Returns the row for files that begin like this; null if the type is unknown.
-const FileKind* find_kind(std::string_view begin) {
+const FileKind* find_file_kind(std::string_view begin) {
     const auto* const kind = std::ranges::find_if(
         kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
     return kind == kFileKinds.end() ? nullptr : kind;
@@ -122,7 +122,7 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
     constexpr std::array<std::string_view, 4> kContents{"a capture", "a map", "records",
                                                         "objects' sizes"};
     const std::string begin = beginning_of(path);
-    const FileKind* const kind = find_kind(begin);
+    const FileKind* const kind = find_file_kind(begin);
     const bool expected = is_compressed(flag, path) ? begin.starts_with(kZstdMark)
                                                     : kind != nullptr && kind->type == type;
     if (!begin.empty() && !expected) {
@@ -138,7 +138,7 @@ std::string file_type_hint(const std::string& path, FileType wanted) {
         return {}; // a pipe's data may be gone by now
     }
     const sink::FileStartReader begin{path, kLongestMark};
-    const FileKind* const kind = find_kind(begin.bytes());
+    const FileKind* const kind = find_file_kind(begin.bytes());
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
@@ -165,7 +165,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// True if both names refer to the same file.
-bool same_file(const std::string& a, const std::string& b) {
+bool is_same_file(const std::string& a, const std::string& b) {
     if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
         return false;
     }
@@ -203,13 +203,13 @@ void check_distinct_files(const std::vector<std::string>& read,
                           const std::vector<NamedOutput>& written) {
     for (auto each = written.begin(); each != written.end(); ++each) {
         for (const std::string& path : read) {
-            if (same_file(each->path, path)) {
+            if (is_same_file(each->path, path)) {
                 throw UsageError{fmt::format("{} {}: is also an input; name another file",
                                              each->flag, each->path)};
             }
         }
         for (auto other = written.begin(); other != each; ++other) {
-            if (same_file(each->path, other->path)) {
+            if (is_same_file(each->path, other->path)) {
                 throw UsageError{fmt::format("{} {}: {} also writes to it; name another file",
                                              each->flag, each->path, other->flag)};
             }

@@ -385,11 +385,11 @@ void print_interfaces() {
                TWSCOPE_VERSION, kInterface);
 }
 
-void print_dlts() {
+void print_link_types() {
     fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
 }
 
-void print_config() {
+void print_options() {
     fmt::print(
         "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
         "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server to forward clients to}}\n"
@@ -401,7 +401,7 @@ void print_config() {
 }
 
 /// Combines Wireshark's capture filter and the option --filter; both have to match.
-std::string filter_of(const ExtcapFlags& flags) {
+std::string combined_filter(const ExtcapFlags& flags) {
     if (flags.filter.empty() || flags.capture_filter.empty()) {
         return flags.filter + flags.capture_filter;
     }
@@ -426,7 +426,7 @@ int capture_with_proxy(const ExtcapFlags& flags) {
                                    flags.listen, "-w",    flags.fifo, "--show-secrets", "-q"};
     // Wireshark shows everything on standard error as an error when the capture ends.
     words.insert(words.end(), {"--log-level", "error"});
-    if (const std::string filter = filter_of(flags); !filter.empty()) {
+    if (const std::string filter = combined_filter(flags); !filter.empty()) {
         words.insert(words.end(), {"--write-filter", filter});
     }
     std::vector<char*> arguments;
@@ -443,7 +443,7 @@ int capture_with_proxy(const ExtcapFlags& flags) {
 
 /// Accepts unknown arguments that begin with --extcap-, because newer versions of Wireshark may add
 /// such arguments. Errors: UsageError for other unknown arguments.
-void check_unknown(const std::vector<std::string>& rest) {
+void check_unknown_arguments(const std::vector<std::string>& rest) {
     bool may_be_value = false;
     for (const std::string& word : rest) {
         const bool flag = word.starts_with("--extcap-");
@@ -464,9 +464,9 @@ int run_extcap(const ExtcapFlags& flags) {
             fmt::format("extcap: the only interface is {}; see --extcap-interfaces", kInterface)};
     }
     if (flags.dlts) {
-        print_dlts();
+        print_link_types();
     } else if (flags.config) {
-        print_config();
+        print_options();
     } else if (flags.capture) {
         return capture_with_proxy(flags);
     } else if (!flags.cleanup) {
@@ -503,7 +503,7 @@ Action add_extcap_command(Command& program) {
     command.add_switch("--debug", flags->debug, "For other extcaps; nothing is written");
     command.add("--debug-file", &flags->unused, "FILE", "The same");
     return [flags, command] {
-        check_unknown(command.unknown_arguments());
+        check_unknown_arguments(command.unknown_arguments());
         return run_extcap(*flags);
     };
 }

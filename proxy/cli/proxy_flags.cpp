@@ -231,7 +231,7 @@ process::ConfiguredServer named_server(const std::string& text) {
 
 /// Returns an address as the system compares it: an IPv4 address within IPv6 becomes the IPv4
 /// address.
-asio::ip::address plain(const asio::ip::address& address) {
+asio::ip::address unmapped_address(const asio::ip::address& address) {
     return address.is_v6() && address.to_v6().is_v4_mapped()
                ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6())
                : address;
@@ -239,10 +239,10 @@ asio::ip::address plain(const asio::ip::address& address) {
 
 /// True if both addresses cannot be bound because they overlap. `both_families`: [::] includes
 /// IPv4.
-bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint& right,
-             bool both_families) {
-    const asio::ip::address a = plain(left.address());
-    const asio::ip::address b = plain(right.address());
+bool addresses_overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint& right,
+                       bool both_families) {
+    const asio::ip::address a = unmapped_address(left.address());
+    const asio::ip::address b = unmapped_address(right.address());
     const auto includes = [both_families](const auto& all, const auto& each) {
         return all.is_unspecified() &&
                (all.is_v6() == each.is_v6() || (both_families && all.is_v6()));
@@ -255,7 +255,7 @@ bool overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint&
 void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) {
     for (auto each = listen.begin(); each != listen.end(); ++each) {
         const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
-            return overlap(before, *each, false);
+            return addresses_overlap(before, *each, false);
         });
         if (other != each) {
             throw UsageError{
@@ -276,7 +276,7 @@ void check_last_server(std::span<const process::ConfiguredServer> servers) {
                                          "own",
                                          each.name)};
         }
-        if (overlap(other, own, true)) {
+        if (addresses_overlap(other, own, true)) {
             throw UsageError{fmt::format("--listen {} for {} and {} for {}: the addresses overlap; "
                                          "give each server its own port",
                                          base::to_string(other), each.name, base::to_string(own),
@@ -337,7 +337,7 @@ void check_no_loop(const relay::ServerOptions& server,
 }
 
 /// Returns whether a run can create files in this folder, which it creates if it is missing.
-bool can_hold_files(std::filesystem::path folder) {
+bool can_create_files(std::filesystem::path folder) {
     std::error_code ignored;
     if (std::filesystem::exists(folder, ignored)) {
         return ::access(folder.c_str(), W_OK | X_OK) == 0;
@@ -394,7 +394,7 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
             : fmt::format("{} per address, {}", record::count_with_noun(per_address, "session[s]"),
                           max_sessions),
         named.size() > 1 ? "per server" : "in all"));
-    if (!can_hold_files(state_folder())) {
+    if (!can_create_files(state_folder())) {
         lines.push_back(fmt::format("cannot write to {}: bans do not outlast the run, and no other "
                                     "twscope can take over from it (see --state)",
                                     state_folder().string()));

@@ -66,7 +66,7 @@ BusUrl parse_bus_url(const std::string& url) {
     return parsed;
 }
 
-void check_file(const char* flag, const std::string& path) {
+void check_readable(const char* flag, const std::string& path) {
     if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
         throw UsageError{fmt::format("{} {}: {}; name a readable file", flag, path,
                                      std::generic_category().message(errno))};
@@ -78,7 +78,7 @@ constexpr std::array<std::string_view, 14> kProtectedFolders{
     "/",     "/boot", "/dev", "/etc", "/home", "/opt", "/proc",
     "/root", "/run",  "/srv", "/sys", "/tmp",  "/usr", "/var"};
 
-bool is_protected(const std::filesystem::path& folder) {
+bool is_protected_folder(const std::filesystem::path& folder) {
     return folder.empty() || folder.parent_path() == "/home" ||
            std::find(kProtectedFolders.begin(), kProtectedFolders.end(), folder.string()) !=
                kProtectedFolders.end();
@@ -86,15 +86,15 @@ bool is_protected(const std::filesystem::path& folder) {
 
 /// Adds a file and its folder. A file that is renewed by renaming or by a symbolic link becomes
 /// another file, so its folder has to be readable.
-void add_with_folders(const std::filesystem::path& file,
-                      std::vector<std::filesystem::path>& readable) {
+void add_file_and_folder(const std::filesystem::path& file,
+                         std::vector<std::filesystem::path>& readable) {
     readable.push_back(file);
     std::error_code ignored;
     const auto named = std::filesystem::weakly_canonical(
         std::filesystem::absolute(file, ignored).parent_path(), ignored);
     const auto real = std::filesystem::weakly_canonical(file, ignored).parent_path();
     for (const auto& folder : {named, real}) {
-        if (!is_protected(folder)) {
+        if (!is_protected_folder(folder)) {
             readable.push_back(folder);
         }
     }
@@ -150,10 +150,10 @@ bus::BusAccess BusAccessFlags::access() const {
                              "it alone"};
         }
     }
-    check_file("--nats-creds", credentials);
-    check_file("--nats-tls-ca", authorities);
-    check_file("--nats-tls-cert", certificate);
-    check_file("--nats-tls-key", key);
+    check_readable("--nats-creds", credentials);
+    check_readable("--nats-tls-ca", authorities);
+    check_readable("--nats-tls-cert", certificate);
+    check_readable("--nats-tls-key", key);
     return {.urls = std::move(servers),
             .secrets = file,
             .credentials = credentials,
@@ -173,7 +173,7 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
                   "/etc/gai.conf", "/run/systemd/resolve"});
     for (const std::string& path : given_files()) {
         if (!path.empty()) {
-            add_with_folders(path, files);
+            add_file_and_folder(path, files);
         }
     }
     return files;
@@ -264,7 +264,7 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 
-std::uint16_t read_port(const std::string& text) {
+std::uint16_t parse_port(const std::string& text) {
     const auto port = base::parse_number<std::uint16_t>(text);
     if (!port) {
         throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
@@ -274,7 +274,7 @@ std::uint16_t read_port(const std::string& text) {
     return *port;
 }
 
-web::HttpAddress read_address(const std::string& text) {
+web::HttpAddress parse_http_address(const std::string& text) {
     if (text.starts_with(kUnix)) {
         if (text.size() == kUnix.size()) {
             throw UsageError{fmt::format("--http {}: expected unix:PATH", text)};
@@ -283,7 +283,7 @@ web::HttpAddress read_address(const std::string& text) {
     }
     const bool is_port = text.find(':') == std::string::npos;
     const HostPort where =
-        is_port ? HostPort{.host = {}, .port = read_port(text)} : parse_host_port(text, "--http");
+        is_port ? HostPort{.host = {}, .port = parse_port(text)} : parse_host_port(text, "--http");
     const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
     boost::system::error_code error;
     std::ignore = boost::asio::ip::make_address(host, error);
@@ -338,7 +338,7 @@ HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
 
 std::vector<web::HttpAddress> HttpFlags::page_addresses() const {
     std::vector<web::HttpAddress> all;
-    std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), read_address);
+    std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), parse_http_address);
     return all;
 }
 

@@ -62,8 +62,8 @@ std::string size_unit_like(std::string_view name) {
 }
 
 /// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
-UsageError complaint(const std::string& flag, const std::string& text, std::uint64_t number,
-                     std::string_view name) {
+UsageError limit_error(const std::string& flag, const std::string& text, std::uint64_t number,
+                       std::string_view name) {
     const std::string like = number == 0 ? std::string{} : size_unit_like(name);
     return UsageError{
         like.empty() || like == name
@@ -147,7 +147,7 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
                                               [&](const Unit& each) { return each.name == name; });
         if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMaxNumber ||
             (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
-            throw complaint(flag, text, count, name);
+            throw limit_error(flag, text, count, name);
         }
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};
@@ -304,7 +304,7 @@ constexpr std::chrono::nanoseconds kMinTime{sink::FlightRecorder::kLeastPause};
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
 /// Returns limits and folder of --flight. An environment variable has both, with a blank between.
-std::pair<std::string, std::string> parts_of(const std::vector<std::string>& what) {
+std::pair<std::string, std::string> flight_values(const std::vector<std::string>& what) {
     if (what.size() > 1) {
         return {what[0], what[1]};
     }
@@ -334,7 +334,7 @@ void FlightRecorderFlags::add_to(Command& command) {
 }
 
 std::filesystem::path FlightRecorderFlags::folder() const {
-    return writable_folder("--flight", parts_of(what).second);
+    return writable_folder("--flight", flight_values(what).second);
 }
 
 std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secrets) const {
@@ -349,7 +349,7 @@ std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secret
         throw UsageError{"--flight: a capture contains every byte, passwords and whispers "
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
-    const auto kept = parse_time_and_size("--flight", parts_of(what).first);
+    const auto kept = parse_time_and_size("--flight", flight_values(what).first);
     const auto parsed = analyze::FindingsToFailOn::parse(triggers);
     if (!parsed) {
         throw UsageError{fmt::format(
@@ -359,7 +359,7 @@ std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secret
     if (kept.time.count() != 0 && kept.time < kMinTime) {
         throw UsageError{
             fmt::format("--flight {}: keep at least 5 s, the shortest time between files",
-                        parts_of(what).first)};
+                        flight_values(what).first)};
     }
     return sink::FlightOptions{
         .folder = folder(),

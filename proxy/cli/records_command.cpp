@@ -66,18 +66,18 @@ std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
 }
 
 /// Selects lines of a recording.
-class Selection {
+class LineSelection {
   public:
-    explicit Selection(const RecordsFlags& flags)
+    explicit LineSelection(const RecordsFlags& flags)
         : sessions_{flags.sessions.begin(), flags.sessions.end()}, from_{flags.from}, to_{flags.to},
           filter_{parse_filter(flags)} {}
 
     /// True if every line is selected.
-    [[nodiscard]] bool all() const {
+    [[nodiscard]] bool selects_all() const {
         return sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
 
-    [[nodiscard]] bool wants(std::string_view line) {
+    [[nodiscard]] bool is_selected(std::string_view line) {
         const auto head = filter::read_line_head(line);
         if (!head || (!sessions_.empty() && !sessions_.contains(head->session))) {
             return false;
@@ -162,7 +162,7 @@ class RepeatedLines {
         known_.insert(begun_.begin(), begun_.end());
     }
 
-    [[nodiscard]] bool is_one(std::string_view line) {
+    [[nodiscard]] bool is_repeated(std::string_view line) {
         if (line.substr(0, kHeadBytes).find(R"("type":"segment")") != std::string_view::npos) {
             return true; // the line names a segment's file, but segments are joined here
         }
@@ -262,9 +262,9 @@ std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_t
 }
 
 /// Writes the selected lines as records, or as rows of a table.
-class Writer {
+class SelectionWriter {
   public:
-    Writer(const std::string& output, std::optional<analyze::RecordsCsv> table)
+    SelectionWriter(const std::string& output, std::optional<analyze::RecordsCsv> table)
         : file_{open_output(output, table.has_value())}, table_{std::move(table)},
           block_{table_ ? table_->header_row() : std::string{}} {}
 
@@ -335,7 +335,7 @@ class Writer {
     std::string block_;
 };
 
-int verify(RecordsFiles& files) {
+int check_records(RecordsFiles& files) {
     analyze::RecordsCheck check;
     files.read(
         {.begin = [&](const std::string& path) { check.begin_file(path); },
@@ -345,14 +345,14 @@ int verify(RecordsFiles& files) {
     return check.is_complete() ? 0 : kExitFailed;
 }
 
-int convert(const RecordsFlags& flags, RecordsFiles& files) {
-    Selection selection{flags};
+int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
+    LineSelection selection{flags};
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
     auto table = table_of(flags);
     files.require_recordings();
-    Writer writer{flags.output, std::move(table)};
+    SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
     std::string current;
     std::uint64_t broken = 0;
@@ -368,8 +368,8 @@ int convert(const RecordsFlags& flags, RecordsFiles& files) {
             [&](std::string_view line) {
                 if (!filter::is_record_line(line)) {
                     ++broken;
-                } else if (!repetitions.is_one(line) &&
-                           (selection.all() || selection.wants(line))) {
+                } else if (!repetitions.is_repeated(line) &&
+                           (selection.selects_all() || selection.is_selected(line))) {
                     for (const auto& each : selection.take_earlier(line)) {
                         writer.write_earlier(each);
                     }
@@ -422,9 +422,9 @@ int run_records(RecordsFlags flags) {
         throw UsageError{"a table needs --columns, for example --columns t,tick,items.player"};
     }
     if (flags.verify) {
-        return verify(files);
+        return check_records(files);
     }
-    return convert(flags, files);
+    return write_selection(flags, files);
 }
 
 void add_table_flags(Command& command, RecordsFlags& flags) {

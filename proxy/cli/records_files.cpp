@@ -157,7 +157,7 @@ std::vector<std::string> files_of(const std::string& folder, std::string_view fr
 }
 
 /// Returns "1 line was read", "2 lines were read".
-std::string lines_read(std::uint64_t lines) {
+std::string lines_read_text(std::uint64_t lines) {
     return record::count_with_noun(lines, "line[s] [was|were] read");
 }
 
@@ -170,7 +170,7 @@ void report(const std::string& path, const std::string& what) {
 void report_truncated_line(const std::string& path, std::uint64_t lines) {
     report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
                              "{}",
-                             lines_read(lines)));
+                             lines_read_text(lines)));
 }
 
 bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
@@ -191,20 +191,21 @@ bool report_unread_data(const std::string& path, const sink::LineReader& reader)
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
         report(path,
-               fmt::format(
-                   "damaged: skipped {} of compressed data; {}{}",
-                   record::count_with_noun(left_out, "byte[s]"), lines_read(reader.num_lines()),
-                   reader.source().has_returned_damaged_text() ? ", and some may be wrong" : ""));
+               fmt::format("damaged: skipped {} of compressed data; {}{}",
+                           record::count_with_noun(left_out, "byte[s]"),
+                           lines_read_text(reader.num_lines()),
+                           reader.source().has_returned_damaged_text() ? ", and some may be wrong"
+                                                                       : ""));
     } else if (end == sink::FileEnd::damaged) {
         report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
                                  "one may be wrong",
-                                 lines_read(reader.num_lines())));
+                                 lines_read_text(reader.num_lines())));
     } else if (end == sink::FileEnd::unreadable) {
-        report(path, "cannot be read any further; " + lines_read(reader.num_lines()));
+        report(path, "cannot be read any further; " + lines_read_text(reader.num_lines()));
     } else if (end == sink::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
                                  "written; {}",
-                                 lines_read(reader.num_lines())));
+                                 lines_read_text(reader.num_lines())));
     } else if (!reader.unfinished_line().empty()) {
         report_truncated_line(path, reader.num_lines());
     }

@@ -287,7 +287,7 @@ std::string find_problem_of_password(const std::string& text) {
                                       : std::string{};
 }
 
-void add_flags(ReplayFlags& flags, Command& command) {
+void add_replay_flags(ReplayFlags& flags, Command& command) {
     command
         .add("capture", &flags.capture, "CAPTURE",
              "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
@@ -324,7 +324,7 @@ Action add_replay_command(Command& program) {
         "replay", "Replay the clients of a capture against a real server, and check its answers");
     auto flags = std::make_shared<ReplayFlags>();
     auto settings = std::make_shared<Settings>(command);
-    add_flags(*flags, command);
+    add_replay_flags(*flags, command);
     return complete_and_run(settings, [flags] {
         if (flags->server.empty()) {
             throw UsageError{

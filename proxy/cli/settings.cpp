@@ -98,13 +98,14 @@ void check_variables(const CLI::App& command) {
 }
 
 /// Returns an example for a missing value.
-const char* example_of(const CLI::Option* option) {
+const char* example_value(const CLI::Option* option) {
     return option != nullptr && is_switch(*option) ? "true" : "...";
 }
 
 /// Sets an option. Returns false if there is no value or an empty one, which the parser would read
 /// as "true".
-bool take(CLI::Option& option, const std::vector<std::string>& values, const std::string& source) {
+bool set_option(CLI::Option& option, const std::vector<std::string>& values,
+                const std::string& source) {
     constexpr std::string_view kAlsoEmpty = "{}"; // the parser's notation for an empty value
     const bool flag = is_switch(option);
     try {
@@ -213,7 +214,7 @@ std::vector<KeyWithoutValue> find_keys_without_value(const std::string& text) {
     return keys;
 }
 
-std::vector<CLI::ConfigItem> items_of(const std::string& text, const std::string& path) {
+std::vector<CLI::ConfigItem> parse_settings(const std::string& text, const std::string& path) {
     try {
         std::istringstream in{text};
         CLI::ConfigTOML reader;
@@ -408,7 +409,7 @@ void Settings::complete_from_variables() {
             continue;
         }
         add_problem_of_check(problems_, [&] {
-            if (!take(*option, {value}, variable)) {
+            if (!set_option(*option, {value}, variable)) {
                 throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
                                              is_switch(*option) ? "true or false" : "a value")};
             }
@@ -424,7 +425,7 @@ void Settings::complete_from_file() {
     const bool marked = text.starts_with(kByteOrderMark);
     const std::string plain =
         without_comments(marked ? text.substr(kByteOrderMark.size()) : text, file_);
-    auto items = items_of(plain, file_);
+    auto items = parse_settings(plain, file_);
     for (const auto& [key, line] : find_keys_without_value(plain)) {
         const CLI::Option* const option = command_->get_option_no_throw("--" + key);
         problems_.push_back(
@@ -432,7 +433,7 @@ void Settings::complete_from_file() {
                 ? fmt::format("--config {}, line {}: expected 'flag-name = value', not '{}'", file_,
                               line, key)
                 : fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_, line, key,
-                              key, example_of(option)));
+                              key, example_value(option)));
         std::erase_if(items, [&key = key](const auto& each) { return each.name == key; });
     }
     complete_from_items(items);
@@ -495,10 +496,10 @@ void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
     }
     for (const auto& [option, values] : filled) {
         add_problem_of_check(problems_, [&, option = option, &values = values] {
-            if (!take(*option, values, "--config " + file_)) {
+            if (!set_option(*option, values, "--config " + file_)) {
                 const std::string& key = option->get_lnames().front();
                 throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
-                                             key, example_of(option))};
+                                             key, example_value(option))};
             }
         });
         sources_.emplace_back(option->get_lnames().front(), file_);
