@@ -228,7 +228,7 @@ using record::terminal_text;
 
 namespace {
 
-/// The most pairs, and the most visits without a pair, that the report lists.
+/// The report lists at most this many pairs of map visits, and as many unpaired map visits.
 constexpr std::size_t kListed = 32;
 constexpr std::string_view kViews = "AB";
 

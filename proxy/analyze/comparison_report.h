@@ -44,20 +44,20 @@ struct GameDifference {
 struct VisitPairTotals {
     std::uint64_t common = 0;               ///< number of ticks with a snapshot in both A and B
     std::uint64_t different = 0;            ///< number of common ticks whose items differ
-    std::array<std::uint64_t, 2> only_in{}; ///< number of ticks only in A, and only in B
+    std::array<std::uint64_t, 2> only_in{}; ///< number of ticks with a snapshot only in A or B
     std::uint64_t left_out = 0;             ///< number of snapshots dropped because of kMaxWaiting
 };
 
-/// Compares two recordings of games, called views A and B, tick by tick. The snapshots of each pair
-/// and view must be passed in the order of their ticks. If neither view gets far ahead of the
-/// other, few snapshots have to be stored. Otherwise, A and B may alternate in any way.
+/// Compares the snapshots of two recordings, called views A and B, tick by tick. For each pair of
+/// map visits, the snapshots of A and those of B must be passed in the order of their ticks. A and
+/// B may alternate in any way, but fewer snapshots are stored if A and B advance together.
 class GameComparison {
   public:
-    /// The most snapshots that are stored until the other view's snapshot of the same tick arrives.
-    /// If there are more, the oldest stored snapshots of the current pair are dropped. With 64
-    /// players, a thousand snapshots take 20 MB.
+    /// The most snapshots that wait for the other recording's snapshot of the same tick. If there
+    /// are more, the oldest waiting snapshot of the map visit is dropped. With 64 players, a
+    /// thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaiting = 8192;
-    static constexpr std::size_t kMaxLead = 256; ///< see is_ahead()
+    static constexpr std::size_t kMaxLead = 256; ///< in snapshots; is_ahead() is true beyond it
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCounted = 4096;
 
@@ -83,7 +83,8 @@ class GameComparison {
         return waiting_[view] > waiting_[1 - view] + kMaxLead;
     }
 
-    /// True if both views have snapshots of the same ticks, and all of these are equal.
+    /// True if A and B have snapshots of at least one common tick, and the items of all common
+    /// ticks are equal.
     [[nodiscard]] bool are_games_equal() const;
 
     [[nodiscard]] const VisitPairTotals& pair_totals(std::size_t index) const {
@@ -116,7 +117,7 @@ class GameComparison {
     struct ComparedPair {
         VisitPairTotals totals;
         std::deque<WaitingSnapshot> waiting; ///< stored snapshots, all of the same view
-        std::size_t waits = 0;               ///< the view of the snapshots in `waiting`
+        std::size_t waits = 0;               ///< view of the snapshots in `waiting`: 0 for A
     };
 
     void drop_oldest_snapshots(ComparedPair& pair);

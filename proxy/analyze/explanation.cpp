@@ -28,7 +28,7 @@ constexpr std::size_t kMaxRejected = 256; ///< the most rejected snapshots that 
 /// The most tracked sessions, because an attacker can open any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
-/// True if the line must be parsed. Most lines are messages, of which only inputs are needed.
+/// True if the line may be a record that ExplanationReader uses. Skips messages other than inputs.
 bool is_of_use(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_line_head(line);
@@ -61,8 +61,7 @@ int rank_of(const json::object& finding) {
     return id == "snapshot.size_change" || has_duplicates ? kCause : severity_of(finding);
 }
 
-/// Returns the item's type in a snapshot.size_differs finding, because each type counts as a
-/// separate kind of findings; empty for other findings.
+/// Returns the item type that a snapshot.size_differs finding names; empty for other findings.
 std::string resized_type(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     if (item == nullptr || text_of(finding, "id") != "snapshot.size_differs") {
@@ -122,7 +121,7 @@ void ExplanationReader::on_lines(std::string_view lines) {
     }
 }
 
-/// Forgets the previous session with this number, because each run numbers its sessions from 1.
+/// Forgets the earlier session with this number. Each start of twscope numbers sessions from 1.
 void ExplanationReader::forget_session(std::int64_t number, Session& session) {
     session = {};
     if (number == story_.session) {
@@ -144,7 +143,7 @@ void ExplanationReader::on_session(const json::object& record, Session& session)
 
 void ExplanationReader::add_event(const json::object& record, std::int64_t number, Session& session,
                                   const std::string& what) {
-    // Of a time such as "2026-11-20T15:24:45.564237Z", only the part after the date is listed.
+    // Lists the time of day only: "15:24:45.564" of "2026-11-20T15:24:45.564237Z".
     const std::string_view time = text_of(record, "t");
     constexpr std::size_t kDate = 11;
     constexpr std::size_t kTime = 12;
@@ -331,7 +330,8 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     if (!acked || *acked == session.acked) {
         return;
     }
-    // A client acknowledges every snapshot. Only the acknowledgements after the finding are listed.
+    // Of the acknowledgements, which are many, only the first after the finding are listed. A
+    // client that requests a full snapshot acknowledges −1.
     const bool gave_up = *acked < 0;
     const bool again = session.acked < 0;
     session.acked = *acked;
@@ -359,7 +359,6 @@ std::int64_t Explanation::tick() const {
     return number_of(finding, "tick").value_or(-1);
 }
 
-// The explaining finding has more details than the finding, but may be less certain.
 const json::object* Explanation::suspect() const {
     if (!is_uncertain_suspect()) {
         return explaining_finding.empty() ? &finding : &explaining_finding;

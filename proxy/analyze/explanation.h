@@ -77,7 +77,7 @@ struct Explanation {
     std::uint64_t num_other_findings = 0; ///< number of findings that are not about snapshots
 
     boost::json::object finding{}; ///< the finding's record; empty if no finding was selected
-    std::int64_t session = 0;      ///< number of the finding's session; 0 if a later run reused it
+    std::int64_t session = 0;      ///< the finding's session; 0 if its number was reused
     /// A description of the session, for example
     /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     std::string title{};
@@ -102,9 +102,9 @@ struct Explanation {
     /// Returns the finding's tick; −1 if the finding has none.
     [[nodiscard]] std::int64_t tick() const;
 
-    /// Returns the JSON object that names the finding's item, and the item's wrong value if it is
-    /// known: `finding`, `explaining_finding`, or the most likely candidate in one of them. Null if
-    /// none of them names an item.
+    /// Returns the JSON object that names the wrong item and, if known, its wrong value. The object
+    /// is `explaining_finding` (`finding` if there is none), or its most likely candidate if it
+    /// names no item itself; null if there are no candidates either.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.
@@ -116,10 +116,9 @@ struct Explanation {
     [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
 };
 
-/// Collects an explanation from a run's records: of the first finding that explains others, or else
-/// the first error, or else the first warning. Records are passed as JSON lines, so captures and
-/// recordings give the same result. Stores the current items of each session, and some lines of
-/// text.
+/// Collects what records say about one finding. Explains the selected finding; without a selection,
+/// the first finding that explains others, or else the first error, or else the first warning.
+/// Records are passed as JSON lines, so captures and recordings give the same result.
 class ExplanationReader {
   public:
     explicit ExplanationReader(const FindingSelection& selection) { story_.selection = selection; }
@@ -169,7 +168,7 @@ class ExplanationReader {
     Explanation story_;
     std::map<std::int64_t, Session> sessions_;
     int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
-    /// Index of the last acknowledgement that is listed, until a later one is not listed.
+    /// The event to which on_input() may add "(later ones are not listed)"; nullopt: no event.
     std::optional<std::size_t> last_listed_ack_;
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };

@@ -181,7 +181,7 @@ std::string candidates_of(const json::object& finding) {
     }
     const auto count = number_of(*candidates, "count").value_or(0);
     if (count == 1 && lines.size() == 1) {
-        // The explaining finding leaves out unlikely candidates.
+        // snapshot.explained contains likely candidates only, so others may exist.
         return fmt::format("  the only {}: {}\n",
                            text_of(finding, "id") == "snapshot.explained" ? "likely value"
                            : list->front().get_object().contains("field") ? "value that fits"
@@ -197,7 +197,7 @@ std::string candidates_of(const json::object& finding) {
     return text;
 }
 
-/// Returns the verb between the received value and the expected value in a sentence.
+/// Returns the verb for "5004 VERB 1004": a received value, and the value that was expected.
 std::string_view verb_of(const Explanation& story) {
     return text_of(story.explaining_finding, "name") == "exact" ? "must have been"
            : story.is_uncertain_suspect()                       ? "a guess:"
@@ -232,7 +232,7 @@ std::string acceptance_of(const Explanation& story) {
         reason));
 }
 
-/// Returns the line that names the finding's item; empty if the finding's sentence names it.
+/// Returns a line with the finding's item; empty if none, or for snapshot.crc_mismatch.
 std::string subject_of(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     const std::string_view id = text_of(finding, "id");
@@ -251,7 +251,7 @@ std::string why(const Explanation& story) {
     const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
     std::string text = folded(record::terminal_text(text_of(finding, "what")));
-    // If the finding's name repeats its id, its detail repeats the sentence and is left out.
+    // A finding whose name repeats its id has a detail that repeats `what`.
     const bool repeats =
         !name.empty() && record::finding_display_name(text_of(finding, "id"), name).empty();
     if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
@@ -275,8 +275,8 @@ std::string why(const Explanation& story) {
         compared += (item == nullptr ? "" : "; ") + record::terminal_text(detail);
     }
     const json::object* const candidates = object_of(explained, "candidates");
-    const bool is_named = item != nullptr && candidates != nullptr &&
-                          number_of(*candidates, "count") == 1; // the item would be named twice
+    const bool is_named =
+        item != nullptr && candidates != nullptr && number_of(*candidates, "count") == 1;
     return text + folded(compared) + (is_named ? "" : candidates_of(explained));
 }
 
@@ -402,11 +402,11 @@ Bytes find_bytes(const Explanation& story) {
     Bytes bytes{.record = is_explained ? &explained : &story.finding, .hex = {}};
     bytes.hex = text_of(*bytes.record, "hex");
     if (bytes.hex.starts_with('[')) {
-        bytes.hex = {}; // redacted
+        bytes.hex = {}; // a redacted recording has a text in brackets instead of the bytes
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // An explaining finding knows the byte better, so the byte of `finding` is not marked then.
+    // The explaining finding is more exact: if it has no offset, that of `finding` is not used.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);

@@ -188,7 +188,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
 
 void MapVisitReader::on_session(const json::object& record, Session& session) {
     if (text_of(record, "event") == "open" && !flag_of(record, "again")) {
-        session = {}; // a session of another run, because a file may contain several runs
+        session = {}; // twscope was started again, which numbers sessions from 1
     }
     if (const auto client = text_of(record, "client"); !client.empty()) {
         session.client = client;
@@ -365,7 +365,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
         return std::nullopt;
     }
     MapVisitPairs found;
-    // The number of equally good partners of each visit.
+    // The value in `partners` of a visit that is already paired.
     constexpr auto kPaired = std::numeric_limits<std::uint32_t>::max();
     std::array partners{std::vector<std::uint32_t>(a.size()), std::vector<std::uint32_t>(b.size())};
     for (auto at = candidates->begin(); at != candidates->end();) {

@@ -27,7 +27,7 @@ struct RecordedItem {
     /// The raw ints; nullopt if the record does not have them.
     std::optional<std::vector<std::int64_t>> data{};
 
-    /// True if only 0.7 demos contain such items. They replace messages.
+    /// True if only 0.7 demos contain items of this type, in place of messages.
     [[nodiscard]] bool is_demo_only() const { return type.starts_with("de_"); }
 };
 
@@ -67,7 +67,7 @@ struct MapVisitSnapshot {
 };
 
 /// Rebuilds the snapshots of sessions, and the merged snapshots of servers, from the lines of a
-/// recording. A new map visit begins with another connection, map or run of the server, with a
+/// recording. A new map visit begins with another connection, map or start of the server, with a
 /// lower tick after the map was announced again, or with a much lower tick. Snapshots before a
 /// record that lists all items are ignored, and at most one snapshot is used for each tick.
 class MapVisitReader {
@@ -101,7 +101,7 @@ class MapVisitReader {
         std::string client;
         std::string map;
         std::string crc;
-        std::int64_t run = 0; ///< run number, for merged snapshots
+        std::int64_t run = 0; ///< number of the server's starts and map changes; 0 for sessions
         /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
         std::optional<std::size_t> visit;

@@ -18,7 +18,7 @@
 
 namespace tw::analyze {
 
-/// Prints warnings and errors as a live run does: with time and player, one line for repeated
+/// Prints warnings and errors as the live proxy does: with time and player, one line for repeated
 /// findings, and a table at the end. Does not print findings about damaged demos, because
 /// capture::CaptureRun reports these with the name of the file.
 class FindingPrinter final : public record::RecordSink {
@@ -53,7 +53,7 @@ struct OutcomeCheck {
 
 struct Outcome {
     std::vector<OutcomeCheck> checks;
-    std::string totals; ///< the totals in one line
+    std::string totals; ///< numbers of sessions, snapshots and findings, in one line
     double seconds = 0;
 
     [[nodiscard]] bool passed() const;

@@ -121,8 +121,8 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
     return overlay;
 }
 
-/// Returns the time that is this long after RecordedPaths::begin, with the date if the recording
-/// has more than one day.
+/// Returns the time `ms` milliseconds after RecordedPaths::begin as text, with the date if the
+/// recording has more than one day.
 std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
     const auto at = fmt::gmtime(static_cast<std::time_t>(
         (filter::unix_ms(paths.begin) + static_cast<std::int64_t>(ms)) / 1000));
@@ -187,7 +187,7 @@ std::array<double, kRamp.size()> heat_steps(double longest) {
     for (std::size_t i = seconds.size(); i-- > 1;) {
         seconds.at(i) = step(last--);
     }
-    return seconds; // the first colour is used from 0 on
+    return seconds; // the first colour's time is 0
 }
 
 /// Returns a duration as "30 ms", "10 s", "5 min" or "3 h".

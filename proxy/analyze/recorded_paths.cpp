@@ -76,7 +76,7 @@ bool is_stopped(const json::object& game_info) {
            });
 }
 
-/// The highest velocities and distances that are used, because records may contain any numbers.
+/// Higher velocities and distances in records are reduced to this, to prevent overflows.
 constexpr std::int64_t kMostDistance = std::int64_t{1} << 32U;
 
 std::int64_t speed_in(const json::object& fields) {
@@ -134,7 +134,7 @@ class PathReader::Collector {
     }
 
     [[nodiscard]] RecordedPaths finish() {
-        // Without session records, nothing links kill messages to worlds.
+        // Only session records link kill messages to the server's merged snapshots (type world).
         all_.knows_deaths =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
@@ -170,7 +170,7 @@ class PathReader::Collector {
         std::string server{};
         std::string map_crc{}; ///< empty if unknown
         std::string map_name{};
-        std::uint64_t game = 0; ///< number of maps of the session so far, or the server's run
+        std::uint64_t game = 0; ///< counts maps; for merged snapshots, the record's `run`
         bool new_game = true;   ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
         std::int64_t tick = 0;                ///< tick of the latest snapshot
@@ -224,8 +224,8 @@ class PathReader::Collector {
         const bool open = text_of(record, "event") == "open" && !record.contains("again");
         if (open || text_of(record, "event") == "close") {
             forget_tees(view);
-            // Merged snapshots of a session's last ticks follow the record of the session's end, so
-            // its map is still needed.
+            // The map is kept: merged snapshots of the session's last ticks follow the record of
+            // its end, and find_map() takes their map from the session.
             std::string map_crc = open ? std::string{} : std::move(view.map_crc);
             std::string map_name = open ? std::string{} : std::move(view.map_name);
             view = {.session = view.session,
@@ -252,7 +252,7 @@ class PathReader::Collector {
                 on_death(*tee->second.player_path, died);
             } else if (tee == each->tees.end() && dead != each->dead.end() &&
                        is_soon_after(each->tick, dead->second->event_tick)) {
-                // The last snapshot before the kill message had no tee.
+                // The killed tee was already missing in the snapshot before the kill message.
                 on_death(*dead->second, died);
             }
         }
@@ -356,8 +356,8 @@ class PathReader::Collector {
         }
     }
 
-    /// Returns whether the game is paused or over. While it is, adds the time to
-    /// RecordedPaths::stopped_ms.
+    /// Returns whether the game is paused or over. If so, adds the time since the previous snapshot
+    /// to RecordedPaths::stopped_ms.
     bool find_stop(const json::object& record, const json::array& items, View& view) {
         const bool was_stopped = view.stopped;
         for (const json::value& item : items) {
@@ -368,7 +368,7 @@ class PathReader::Collector {
         }
         if (view.stopped && !is_on_other_map(view)) {
             const std::int64_t now = filter::unix_ms(text_of(record, "t"));
-            if (was_stopped && now > stopped_until_) { // other sessions may show the same time
+            if (was_stopped && now > stopped_until_) { // not yet counted for another session
                 all_.stopped_ms += static_cast<std::uint64_t>(now - stopped_until_);
             }
             stopped_until_ = std::max(stopped_until_, now);
@@ -380,8 +380,8 @@ class PathReader::Collector {
         return !view.map_crc.empty() && view.map_crc != map_crc_;
     }
 
-    /// Finds the map of a world: its name, and the checksum from a session that received the world.
-    /// That session may already be on the next map, so its map must have the same name.
+    /// Sets the map of a server's merged snapshots (`world`). Takes the checksum from a session
+    /// that received one of their items, unless that session is already on a map with another name.
     void find_map(View& world, const json::object& record) const {
         const std::string_view name = text_of(record, "map");
         if (world.new_game || world.map_name != name) {
@@ -503,8 +503,8 @@ class PathReader::Collector {
             speed_in(fields));
     }
 
-    /// Takes the player's path from `view` from now on, if `view` is better than the current view
-    /// of the path. Returns whether the path is taken from `view`.
+    /// Takes the player's path from `view` from now on, if no other view shows the tee, or if
+    /// `view` is the player's own session (`own`) and the other is not. Returns whether it does.
     static bool take_over(PlayerPath& player_path, Tee& tee, View& view, bool own) {
         const std::int64_t later = view.tick - player_path.shown;
         const bool same_time = later >= -kOtherGame && later <= kSilent;
@@ -515,7 +515,7 @@ class PathReader::Collector {
         player_path.ended = player_path.ended || later < -kOtherGame;
         if (player_path.view != nullptr && same_time) {
             tee.since =
-                std::min(tee.since, player_path.shown); // the previous view had the tee until now
+                std::min(tee.since, player_path.shown); // no gap, as the other view had the tee
         }
         player_path.view = &view;
         return true;

@@ -63,7 +63,7 @@ void RecordsCheck::on_line(std::string_view line,
         return; // another segment contains the same record
     }
     if (head->type == "segment") {
-        return; // the time of a segment record is not a time of the game
+        return; // a segment record describes the file, not the traffic
     }
     if (first_time_.empty() || head->time < first_time_) {
         first_time_ = head->time;
@@ -84,7 +84,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     if (event && has(line, "event", R"("open")")) {
         ++sessions_;
         const auto before = open_.find(head.session);
-        // This is a session of another run, so the previous session has no closing record.
+        // The number is reused after a restart: an earlier session that is not closed was cut off.
         cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
@@ -164,7 +164,7 @@ std::string RecordsCheck::report_text() const {
                             record::count_with_noun(absent_snapshots_, "snapshot[s]"),
                             record::count_with_noun(absent_messages_, "message[s]"));
     }
-    // Without its session records, it is unknown whether a session is still open.
+    // Sessions without session records are left out, because they may be closed.
     const auto going_on = std::ranges::count_if(
         open_, [](const auto& open) { return open.second.has_events && !open.second.closed; });
     if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {

@@ -68,9 +68,9 @@ class RecordsCheck {
     std::string last_time_;
     std::map<std::int64_t, Session> open_;
     std::uint64_t cut_off_ = 0; ///< number of sessions without a closing record
-    /// Number of snapshots that the summaries count but the recordings lack.
+    /// Numbers of snapshots and messages that the summaries count but the recordings lack.
     std::uint64_t absent_snapshots_ = 0;
-    std::uint64_t absent_messages_ = 0;            ///< as absent_snapshots_, for messages
+    std::uint64_t absent_messages_ = 0;
     std::map<std::string, std::uint64_t> numbers_; ///< each recording's latest segment number
 };
 
@@ -117,15 +117,15 @@ class RecordsCsv {
         std::string name;
         /// For a column of items, the key within the item; otherwise the same as `name`.
         std::string key;
-        bool item = false;   ///< the key is one of items
+        bool item = false;   ///< the column's name is `items.KEY`
         bool common = false; ///< every record has this key
         bool text = false;   ///< the current cell starts with text, not with a number
         bool seen = false;   ///< at least one row has a value
         std::string cell{};  ///< the cell of the current row
     };
 
-    /// Fills the cells of the columns of records, or of items if `item`, from `json`. Returns true
-    /// if these cells are a reason for a row.
+    /// Fills cells from `json`: those of the columns `items.KEY` if `item`, else the others.
+    /// Returns true if a cell has a value and its key is not one that every record has.
     [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool item);
     void append_item_row(filter::JsonObject& item, std::string& out);
     /// Appends rows for the items that the line lists as removed.

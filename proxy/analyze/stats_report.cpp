@@ -133,7 +133,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
 }
 
-/// A row with the sum of several ledger rows.
+/// The sum of the ledger's rows with the same name.
 struct Merged {
     std::string what;
     ByteCount total;

@@ -14,7 +14,7 @@ namespace tw::analyze {
 
 /// Collects the sizes of numbered item types in verified snapshots, and finds the sizes that differ
 /// from the agreed sizes: the sizes that the protocol sets, which deltas leave out. The records
-/// must come from an inspector that learns sizes.
+/// must come from an inspector with inspect::Options::learn_sizes.
 class TypeSizes final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override;
@@ -44,7 +44,7 @@ class TypeSizes final : public record::RecordSink {
     struct SeenSizes {
         /// Number of snapshots with an item of the type, by the item's size.
         std::map<std::size_t, std::uint64_t> snapshots;
-        std::uint64_t counted = 0; ///< value of `snapshots_` at the latest counted snapshot
+        std::uint64_t counted = 0; ///< `snapshots_` at the latest snapshot counted here
     };
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
