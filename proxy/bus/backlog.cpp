@@ -110,7 +110,7 @@ void Backlog::find_segments() {
             last_ = std::max(state_.settled, found.file.first + folder_->count_lines(found) - 1);
         }
     }
-    // a process that dropped the oldest files has counted their lines
+    // Lines before the first file are not counted as lost here: the process that dropped them did.
     counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
 }
 
@@ -190,7 +190,7 @@ void Backlog::write_unwritten_lines() {
         error_ = write_state();
     }
     if (!has_state_file_ || !begin_segment(unwritten_.size())) {
-        if (error_ == ENOENT) { // the confined process must not create the folder again
+        if (error_ == ENOENT) { // this confined process is not permitted to create folders
             if (!std::exchange(is_folder_removed_, true)) {
                 spdlog::error(
                     "the spool {} was removed: nothing is published until twscope is restarted",
@@ -211,7 +211,7 @@ void Backlog::write_unwritten_lines() {
     }
     error_ = errno;
     if (!folder_->disk().truncate(file_.get(), segment.bytes)) {
-        // the next line starts a new file; this file is read only up to segment.bytes
+        // The file ends with a damaged line. The next line starts a new file.
         file_ = base::UniqueFd{};
     }
     if (segment.bytes == 0) {
@@ -296,7 +296,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     std::size_t end = 0;
     while (true) {
         end = buffer_.find('\n', buffer_at_);
-        // If a write failed and could not be undone, lines that do not count follow in the file.
+        // Ignores what follows segment_last_ in the file: the remains of a failed write.
         if (end == std::string::npos || number_ > segment_last_) {
             if (!read_more_lines(from)) {
                 return false;
@@ -394,10 +394,10 @@ void Backlog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     state_.settled = line;
     state_.sequence = sequence;
     if (folder_ != nullptr) {
-        // after a failure, the next run starts from an older state and looks up the later lines
+        // If this fails, a process that takes over the spool looks up more lines in the stream.
         std::ignore = write_state();
     }
-    // the last file stays open for the next lines
+    // Keeps the last file, which stays open for the next lines.
     const std::size_t kept = folder_ == nullptr ? 0 : 1;
     while (segments_.size() > kept && last_line_of(segments_.begin()) <= line) {
         remove_first_segment();

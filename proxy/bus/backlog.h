@@ -15,7 +15,7 @@
 
 namespace tw::bus {
 
-/// A JSON line of a record. Lines of a run are numbered from 1.
+/// A JSON line of a record. Each run of twscope numbers its lines from 1.
 struct NumberedLine {
     std::uint64_t number = 0;
     std::string_view text; ///< without the newline

@@ -90,12 +90,12 @@ void BusOutput::on_time(Clock::time_point now) {
     update_shared_counters();
 }
 
-/// Appends a record about dropped lines.
+/// Appends a record with the number of dropped lines that no earlier record reports.
 void BusOutput::append_loss_record() {
     if (!work_->folder || !backlog_->has_room()) {
         return;
     }
-    // A report does not count if its own line was dropped.
+    // A report that was dropped itself does not count: its lines are reported again.
     const std::uint64_t settled = backlog_->last_settled_line();
     std::uint64_t reported = 0;
     std::erase_if(reports_, [&](const LossReport& report) {
@@ -107,7 +107,7 @@ void BusOutput::append_loss_record() {
     const std::uint64_t dropped = work_->folder->dropped_lines();
     const std::uint64_t lost = dropped - reported;
     if (lost == 0) {
-        // As long as the line with the previous report is not published, it may be dropped, too.
+        // An unpublished report may be dropped; the next report then covers its time, too.
         lossless_until_ =
             !reports_.empty() && settled < reports_.back().line ? lossless_until_ : base::now_utc();
         return;
@@ -132,7 +132,7 @@ void BusOutput::finish() {
         return;
     }
     backlog_->retry_writing();
-    append_loss_record(); // on_time() is not called when a file of records is published
+    append_loss_record(); // on_time(), which also does so, is not called when a file is published
     publisher_->finish(timeouts_.finish);
     const std::uint64_t unsaved = backlog_->unsaved_lines();
     const std::uint64_t waiting = backlog_->waiting_lines();
@@ -148,7 +148,7 @@ std::uint64_t BusOutput::total_lost_lines() const {
     return refused_ + backlog_->lost_lines() + publisher_->totals().refused;
 }
 
-/// Updates the state that other threads read. Lines that wait to be published are no error.
+/// Updates the error and the number of lost lines, which other threads read.
 void BusOutput::update_shared_counters() {
     error_ = backlog_->error();
     lost_ = total_lost_lines();

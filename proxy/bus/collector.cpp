@@ -136,8 +136,8 @@ BusResult<bool> PositionStore::is_batch_committed(const std::string& batch) {
         if (!read || found) {
             return read ? BusResult<bool>{true} : tl::unexpected{read.error()};
         }
-        // Sets the same position again, so that the server rejects later messages of the batch's
-        // writer.
+        // Sets the same position again: the writer of `batch` does not know this message, so the
+        // server rejects positions that the writer sets later.
         const auto fenced = set_position(
             {.created = current_.created, .last = current_.last, .batch = make_run_id()});
         if (!fenced || *fenced) {
@@ -349,7 +349,7 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
         if (!info) {
             return tl::unexpected{info.error()};
         }
-        if (!*info || (*info)->Created == consumer_made_) { // not in use
+        if (!*info || (*info)->Created == consumer_made_) { // no other collector uses the consumer
             return true;
         }
         const bool busy = (*info)->NumWaiting != 0;
@@ -385,8 +385,7 @@ BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& l
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
     if (store.current_position().created == stream_.created) {
         position_ = store.current_position().last;
-        // the position is missing: an earlier version created the consumer, or the position was
-        // deleted
+        // The position is not stored, so collecting continues after the last acknowledged record.
     } else if (*former) {
         position_ = (*former)->AckFloor.Stream;
         // Earlier versions did not store a position, but acknowledged each record.
@@ -528,7 +527,7 @@ BusResult<void> Collector::add_message(MessageBatch& batch, NatsMessage message)
     if (number <= batch.last) {
         return {}; // the message was already delivered
     }
-    if (!stream_.mixed) { // otherwise, sequence numbers also count messages on other subjects
+    if (!stream_.mixed) { // in a mixed stream, a gap may be messages on other subjects
         batch.missed += number - batch.last - 1;
     }
     batch.last = number;

@@ -95,7 +95,7 @@ class AdaptiveFetchSize {
         return bytes_ == kSingleMessageBytes;
     }
 
-    /// Returns the number of messages to request: 1, or `most`.
+    /// Returns the number of messages to request: 1 after limit_to_single_message(), else `most`.
     [[nodiscard]] int message_count(int most) const {
         return is_limited_to_single_message() ? 1 : most;
     }

@@ -240,7 +240,7 @@ BusResult<std::optional<StreamStatus>> BusConnection::find_stream(const std::str
         return tl::unexpected{fmt::format("the stream {}: {}", stream, error_text(status))};
     }
     const jsStreamConfig& config = *info->Config;
-    bool mixed = config.SubjectsLen == 0; // a stream without subjects copies other streams
+    bool mixed = config.SubjectsLen == 0; // no subjects: mirrors streams with any subjects
     for (int i = 0; i < config.SubjectsLen; ++i) {
         mixed = mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
     }

@@ -185,7 +185,7 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 /// Returns the line number in a message id; 0 if the id belongs to another run.
 [[nodiscard]] std::uint64_t line_of_message_id(std::string_view id, std::string_view run);
 
-/// Returns the run in a message id; empty if the id is not twscope's.
+/// Returns the UUID of the twscope run in a message id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_message_id(std::string_view id);
 
 /// Finds the lines of a run among the messages with sequence numbers above `behind` and up to

@@ -135,7 +135,7 @@ BusResult<void> BacklogSender::look_up_stored_lines(std::uint64_t until) {
         stored_ = *std::move(stored);
     } else {
         backlog_->settle_lines(backlog_->last_settled_line(),
-                               until); // stored before any line is sent
+                               until); // lines sent from now on get sequence numbers above `until`
     }
     window_.reset(backlog_->last_settled_line(), backlog_->settled_sequence().value_or(until));
     answered_ = Clock::now();
@@ -160,7 +160,7 @@ bool BacklogSender::find_next_line(std::string_view& line) {
     if (!backlog_->find_line(window_.next_line(), found)) {
         return false;
     }
-    if (found.number > window_.next_line()) { // the lines up to that number are lost
+    if (found.number > window_.next_line()) { // the lines between these numbers are lost
         if (window_.lines_in_flight() != 0) {
             return false;
         }
@@ -420,7 +420,7 @@ void Publisher::run() {
         const auto begun = Clock::now();
         const auto served = publish_over_connection();
         totals_.connected = false;
-        leftover_.reset(); // without the bus, its files may be dropped to make room
+        leftover_.reset(); // gives back the earlier run's files, which may be dropped now
         if (served) {
             return;
         }
@@ -508,7 +508,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
         return tl::unexpected{begun.error()};
     }
     while (!is_past_deadline()) {
-        // Read before sending, so that all lines appended before the stop are sent.
+        // Stop is checked before sending: all lines appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
         if (auto stepped = sending.send_and_receive(kAnswers); !stepped) {
             return tl::unexpected{stepped.error()};
@@ -526,7 +526,7 @@ BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& b
         }
     }
     if (!backlog.is_persistent()) {
-        sending.settle_acknowledged_lines(); // else they would count as lost
+        sending.settle_acknowledged_lines(); // in memory, unsettled lines would count as lost
     }
     return true;
 }

@@ -30,8 +30,8 @@ struct PublishAnswer {
 /// {"error":{"err_code":10054,"description":"…"}}.
 [[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
 
-/// Tracks which lines of a run are in flight (sent and not acknowledged). Lines are numbered from
-/// 1; `sequence` is a line's sequence number in the stream. A line is settled if it is in the
+/// Tracks which lines of a backlog are in flight (sent and not acknowledged). Lines are numbered
+/// from 1; `sequence` is a line's sequence number in the stream. A line is settled if it is in the
 /// stream or lost. At most kSize lines after the last settled line are tracked.
 class SendWindow {
   public:

@@ -180,7 +180,7 @@ std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std
     for (const bool own : {false, true}) {
         for (std::size_t i = 0; i < files.size() && total > max_bytes_; ++i) {
             const auto& [run, first] = files[i].file;
-            // the publisher empties the files of a run that this process has taken over
+            // Skips runs that this process has taken over: the publisher removes their files.
             if ((run == own_run) != own || (!own && is_run_owned(run))) {
                 continue;
             }

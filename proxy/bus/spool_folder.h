@@ -20,7 +20,7 @@ namespace tw::bus {
 /// The content of a run's state file.
 struct SpoolState {
     std::uint64_t settled = 0;               ///< lines up to this number are in the stream or lost
-    std::optional<std::uint64_t> sequence{}; ///< see Backlog::settled_sequence()
+    std::optional<std::uint64_t> sequence{}; ///< later lines have greater sequence numbers
     std::string server{};                    ///< server name as it is written in subjects
     /// Name of the stream for the lines; empty if an older version wrote the state.
     std::string stream{};
@@ -54,7 +54,7 @@ struct SpoolFile {
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
 [[nodiscard]] std::string spool_state_name(std::string_view run);
-/// Returns the run in the name of a state file; nullopt if `name` is no such name.
+/// Returns the run's UUID in the name of a state file; nullopt for any other name.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
 /// The folder in which runs store unpublished lines. Does not touch the files of runs that other
@@ -108,8 +108,8 @@ class SpoolFolder {
         std::uint64_t bytes = 0;
     };
 
-    /// Returns how much earlier runs have left to be published to `stream`. The result may be one
-    /// second old.
+    /// Returns the totals of the lines that runs other than `own_run` still have to publish to
+    /// `stream`. The result may be one second old.
     [[nodiscard]] UnpublishedTotals count_unpublished(const std::string& own_run,
                                                       const std::string& stream);
 

@@ -32,8 +32,8 @@ std::string make_run_id() {
 
 namespace {
 
-/// The prefix of a result of multi_server_name(). Subjects do not contain the prefix, because it is
-/// a wildcard there.
+/// The first character of a multi_server_name(). Never part of a published subject, where it would
+/// be a wildcard.
 constexpr std::string_view kMany = "*";
 
 bool may_stay(char character) {
