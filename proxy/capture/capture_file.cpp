@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kPcapMicroseconds = 0xa1b2c3d4;
 constexpr std::uint32_t kPcapNanoseconds = 0xa1b23c4d;
-constexpr std::uint32_t kPcapModified = 0xa1b2cd34; ///< with eight more bytes before each frame
+constexpr std::uint32_t kPcapModified = 0xa1b2cd34; ///< a variant: 8 more bytes before each frame
 constexpr std::size_t kPcapHeader = 24;
 constexpr std::size_t kPcapLink = 20; ///< offset of the link type in the file's header
 constexpr std::size_t kRecordHeader = 16;
@@ -51,8 +51,8 @@ bool is_pcap(std::uint32_t magic) {
     return magic == kPcapMicroseconds || magic == kPcapNanoseconds || magic == kPcapModified;
 }
 
-/// Returns libpcap's number of a link type. Files number raw IP differently, and may have the
-/// length of a checksum in the high bits.
+/// Returns libpcap's number for the link type in a file. Files have another number for raw IP. The
+/// high bits may contain the length of the frame check sequence.
 int link_of(std::uint32_t link) {
     constexpr std::uint32_t kTypeBits = 0x03ffffff;
     constexpr std::uint32_t kRaw = 101;
@@ -318,7 +318,7 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
     const std::size_t sent = number_at<std::uint32_t>(body, header - 4);
     std::size_t size = sent;
     std::int64_t time = 0;
-    if (is_simple) { // the captured size is not stored
+    if (is_simple) { // simple packet blocks store only the size on the wire
         size = std::min({sent, body.size() - header,
                          interface.snap_length == 0 ? sent : std::size_t{interface.snap_length}});
     } else {

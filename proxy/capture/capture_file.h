@@ -32,9 +32,9 @@ class CaptureFile {
     /// the next call. Returns false at the end of the file.
     [[nodiscard]] bool read_datagram(CapturedDatagram& datagram);
 
-    /// Returns true if twscope wrote the file, according to the description of the first interface,
-    /// which other programs keep when they rewrite a file. Datagrams in files that twscope wrote
-    /// may be slightly out of order.
+    /// Returns true if the description of the first interface says that twscope wrote the file.
+    /// Other programs keep the description when they rewrite a file. Datagrams in such files may be
+    /// slightly out of order.
     [[nodiscard]] bool is_written_by_twscope() const { return is_by_twscope_; }
 
     /// Returns why the rest of the file cannot be read; empty if the file was read to the end or is

@@ -79,7 +79,7 @@ const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
     waiting_.pop_front();
     num_before_jump_ -= num_before_jump_ == 0 ? 0 : 1;
     bytes_ -= size_of(*taken_);
-    // Set again, because another datagram may have been inserted after this one.
+    // The next datagram is known only now, because datagrams can be inserted until now.
     taken_->datagram.next = waiting_.empty()
                                 ? std::span<const std::byte>{}
                                 : std::span<const std::byte>{waiting_.front().item->payload};
@@ -179,7 +179,7 @@ CaptureRun::DatagramPosition CaptureRun::datagram_position_at(record::Timestamp 
             return each; // the datagram that is being inspected
         }
         if (found.frame != 0) {
-            return {}; // two datagrams have this time
+            return {}; // two datagrams have this time, so the position is uncertain
         }
         found = each;
     }
@@ -209,7 +209,7 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
 void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
     const CaptureSource& source = sources_[index];
     const bool sorts = source.capture->is_written_by_twscope();
-    // Inspection is told which datagram follows, but does not wait for one from a pipe.
+    // One datagram waits, so that inspection knows the next one. None waits if the file is a pipe.
     std::error_code ignored;
     const std::size_t most = sorts ? TimeSorter::kMaxDatagrams
                              : std::filesystem::is_regular_file(source.path, ignored) ? 1
@@ -220,7 +220,7 @@ void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
         pass_on_waiting_datagrams(sessions, most);
         datagram = {};
     }
-    if (!sorts) { // datagrams of the next file are not sorted into those of this one
+    if (!sorts) { // only files that twscope wrote are sorted together
         pass_on_waiting_datagrams(sessions, 0);
     }
 }

@@ -70,7 +70,7 @@ class TimeSorter {
     /// clock was set back.
     std::size_t num_before_jump_ = 0;
     std::size_t bytes_ = 0; ///< size of the waiting datagrams in bytes
-    /// True if several threads wrote the capture: datagrams of known clients were out of order.
+    /// Several threads wrote the capture, because a client's later datagrams were out of order.
     bool has_several_threads_ = false;
     std::unique_ptr<OrderedDatagram> taken_;
 };
@@ -137,8 +137,8 @@ class CaptureRun {
 
     [[nodiscard]] static CaptureSource open_source(std::string path);
     void read_capture(std::size_t index, CaptureSessions& sessions);
-    /// Passes on the waiting datagrams that no earlier datagram can follow. Of the others, passes
-    /// on all but `most`.
+    /// Passes on the waiting datagrams that no earlier datagram can follow, and then the earliest
+    /// ones until at most `most` are waiting.
     void pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most);
     void pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
                           CaptureSessions& sessions);

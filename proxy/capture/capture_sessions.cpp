@@ -23,8 +23,8 @@ constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
 
-/// Determines which side sent these chunks, by the first chunk that only one side sends. `sure`: if
-/// true, returns a side only if all chunks are complete messages of this side, because other
+/// Determines which side sent these chunks, by the first message that only one side sends. If
+/// `sure` is true, requires that all chunks are complete messages of this side, because other
 /// traffic could look similar.
 std::optional<wire::Direction> direction_of_chunks(const wire::Packet& packet, bool sure) {
     std::optional<wire::Direction> direction;
@@ -65,7 +65,7 @@ std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, 
         return wire::Direction::c2s;
     case wire::ControlKind::accept:
         return seven ? wire::Direction::s2c : wire::Direction::c2s;
-    case wire::ControlKind::token: // the requesting side does not have the other side's token yet
+    case wire::ControlKind::token: // a client that requests a token does not know the server's
         return packet.header_token == wire::kTokenUnknown ? wire::Direction::c2s
                                                           : wire::Direction::s2c;
     case wire::ControlKind::connectaccept:
@@ -184,7 +184,7 @@ ServerDetector::Side ServerDetector::recognise_server_side(const CapturedDatagra
                       (selection_ == TrafficSelection::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
-        // The sender of a connectionless answer, such as a server list, need not be a game server.
+        // Hosts other than game servers also send connectionless answers, such as server lists.
         if (to_server || !is_connless(datagram.payload)) {
             remember_server(to_server ? destination : source);
         }

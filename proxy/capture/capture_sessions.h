@@ -73,7 +73,7 @@ class SessionReceiver : public record::Interface {
     /// Called when a session begins. `key`: the session's number, from 1.
     virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
                          const CaptureEndpoint& server) = 0;
-    /// Called for each datagram of a session. `next`: see inspect::Inspector.
+    /// Called for each datagram of a session. `next`: the next datagram of any session, or empty.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 

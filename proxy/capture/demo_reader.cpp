@@ -81,7 +81,7 @@ std::size_t header_bytes(int version) {
 }
 
 void read_markers(Bytes file, demo::Header& header) {
-    // DDNet's player accepts any count and limits it.
+    // DDNet's player does not reject a count out of range, but limits the number of markers.
     const auto count = static_cast<std::int32_t>(big_endian_at(file, demo::kNumMarkersAt));
     const auto kept = std::clamp<std::int32_t>(count, 0, demo::kMaxMarkers);
     for (std::int32_t i = 0; i < kept; ++i) {
@@ -92,7 +92,7 @@ void read_markers(Bytes file, demo::Header& header) {
 
 enum class Extension : std::uint8_t { absent, cut, whole };
 
-/// Looks for the extension, which versions from late 2019 did not write.
+/// Looks for the map's SHA-256 after the header. DDNet versions of late 2019 did not write it.
 Extension find_extension(Bytes file) {
     const Bytes rest = file.subspan(demo::kMarkersEnd);
     const std::size_t compared = std::min(rest.size(), demo::kSha256Uuid.size());

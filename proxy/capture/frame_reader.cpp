@@ -274,7 +274,7 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
         return {end, end + wire::kTokenSize};
     }
     const std::size_t end = header + wire::huffman_compressed_size(packet->payload);
-    return {end, end + 1}; // a zero byte may follow
+    return {end, end + 1}; // older senders add a zero byte to compressed data
 }
 
 /// Returns true if the payload consists of packets of one flow, all of this size except the last
@@ -373,7 +373,7 @@ std::uint32_t sum_of(const boost::asio::ip::address& address) {
     return sum_of(std::as_bytes(std::span{six}));
 }
 
-/// Returns true if the checksum of a UDP segment is correct for all its bytes.
+/// Returns true if the UDP checksum of a segment, from its UDP header on, is correct.
 bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
     std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
                         kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);

@@ -213,7 +213,7 @@ class FrameReader {
     wire::PacketScratch scratch_;
     CapturedDatagram merged_; ///< the remaining datagrams of the current frame, not yet separated
     std::size_t merged_size_ = 0; ///< size of each datagram in merged_
-    /// A datagram with a checksum was read; therefore, merged datagrams have checksums, too.
+    /// A UDP checksum other than 0 was read. Segments without a checksum are then never merged.
     bool sees_checksums_ = false;
     bool short_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;
