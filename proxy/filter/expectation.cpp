@@ -206,8 +206,8 @@ std::string Expectation::describe_values() const {
         if (!told.insert(key).second) {
             continue;
         }
-        // If a key is compared several times, a comparison has only the values for which the
-        // previous comparisons were true.
+        // A comparison observes only values for which the comparisons before it were true, so the
+        // values of all comparisons of a key are joined.
         ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {

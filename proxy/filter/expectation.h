@@ -45,7 +45,7 @@ class ObservedValues {
     bool more_texts_ = false;
 };
 
-/// A condition that the records of a run are expected to fulfil. `EXPRESSION`: at least one record
+/// A condition that all inspected records together should fulfil. `EXPRESSION`: at least one record
 /// matches the expression. `never EXPRESSION`: no record matches. `always EXPRESSION`: at least one
 /// record has a key of the expression, and all records with such a key match.
 class Expectation {

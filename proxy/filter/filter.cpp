@@ -95,7 +95,7 @@ bool requires_message(const Comparison& comparison) {
         return false;
     }
     if (key.way != Key::Location::row) {
-        return true; // fields or names
+        return true; // only messages have the objects `fields` and `names`
     }
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
         const bool may_match =
@@ -214,7 +214,7 @@ class Parser {
     Parsed fail(std::size_t offset, std::string_view message) {
         if (!error_) {
             error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
-            // The suggestion ends with a question mark, so it is moved to the message's end.
+            // Writes the column before the suggestion, which ends with a question mark.
             if (const std::size_t hint = message.find("; did you mean");
                 hint != std::string_view::npos) {
                 error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),

@@ -14,8 +14,8 @@
 
 #include <tl/expected.hpp>
 
-/// Filters on records. Their parsed form, from Comparison to FilterProgram, is used by the parser
-/// and the evaluation only.
+/// Filters on records. Only the parser and the evaluation of filters use the types from Comparison
+/// to FilterProgram: a filter's parsed form.
 namespace tw::filter {
 
 struct Comparison {
@@ -137,7 +137,7 @@ class FilteredSink final : public record::RecordSink {
     record::RecordSink* target_;
 };
 
-// Only the readers of records and lines use the evaluation below.
+// The classes below are for the code that evaluates filters. Users of filters do not need them.
 
 /// Compares each value of a key with a literal. Stops at the first match, unless an observer
 /// receives all values.

@@ -72,7 +72,7 @@ struct JsonReading {
             return true;
         }
         auto error = parse();
-        if (error == simdjson::UTF8_ERROR) { // harmless, because only strings can contain it
+        if (error == simdjson::UTF8_ERROR) { // invalid UTF-8: reads non-ASCII bytes as '?'
             const auto end = text->begin() + static_cast<std::ptrdiff_t>(line.size());
             std::replace_if(
                 text->begin(), end, [](char each) { return (each & 0x80) != 0; }, '?');

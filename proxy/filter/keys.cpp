@@ -544,7 +544,7 @@ bool visit_fields(std::string_view path, const MessageRecord& record, bool show_
 }
 
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
-    // As in the JSON, a field's name is found at any depth, but not inside arrays.
+    // Searches the fields of nested objects, too, but no arrays, whose names the JSON leaves out.
     std::size_t depth = 0;
     std::optional<std::size_t> array;
     for (const FieldValue& value : record.values) {

@@ -42,7 +42,7 @@ struct ReadContext {
     bool show_secrets;
 };
 
-/// A key of a record type, an item or a place, with the function that reads its value.
+/// A key of a record type, an item or a place on the map, with the function that reads its value.
 template <typename Source>
 struct SchemaKey {
     std::string name;
@@ -59,10 +59,10 @@ using SchemaKeys = std::vector<SchemaKey<Source>>;
 struct Key {
     /// Where the key's values are found.
     enum class Location : std::uint8_t {
-        row,     ///< read by `of_records` or `of_item`
-        place,   ///< read by `of_place`, below `at`
-        fields,  ///< at `path` below `fields`
-        names,   ///< at `path` below `names`
+        row,     ///< in the record or item itself; read by `of_records` or `of_item`
+        place,   ///< in the object `at`, a place on the map; read by `of_place`
+        fields,  ///< in the object `fields` of a message or item, at `path`
+        names,   ///< in the object `names` of a message or item, at `path`
         data,    ///< the values are the ints of an item
         seen_by, ///< the values are the sessions that received an item of a merged snapshot
         removed, ///< for rows only: whether the record lists the item as removed
@@ -148,10 +148,10 @@ class FilteredItem {
 /// are; if false, they are passed as "[redacted]".
 bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
                   FormatBuffer& buffer, ValueVisitor& visitor);
-/// Like visit_record(), for a key of an item.
+/// Passes the values of an item's key to the visitor, as visit_record() does.
 bool visit_item(const Key& key, FilteredItem& item, FormatBuffer& buffer, ValueVisitor& visitor);
 
-// Only the key tables use the declarations below.
+// The declarations below are for the code that builds the tables of keys.
 
 // These functions return a value as text, formatted in `buffer`.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer);

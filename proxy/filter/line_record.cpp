@@ -45,8 +45,8 @@ Wanted wanted_by(const Comparison& comparison) {
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        // If the finding's key is missing in the line, its value is zero. So only the object is
-        // required.
+        // Only the object `findings` is required: a finding that it does not contain counts as
+        // zero.
         wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
         return wanted;
     }
@@ -176,7 +176,7 @@ std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
 }
 
-/// Passes the names of severities to another visitor, each with its rank as a number.
+/// Passes values on to `target`. Adds to the name of a severity its rank as a number.
 class SeverityRanks final : public ValueVisitor {
   public:
     explicit SeverityRanks(ValueVisitor& target) : target_{&target} {}

@@ -16,7 +16,7 @@ char lower(char character) {
 bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(),
                        [](char a, char b) { return lower(a) == lower(b); }) != text.end() ||
-           part.empty(); // true also for an empty part
+           part.empty(); // an empty part is also in an empty text
 }
 
 double real(const Number& number) {

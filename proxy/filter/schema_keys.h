@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// Builds the filter keys of a record type, an item or a place from its schema. Keys in nested
-/// objects and in spreads (count, min, mean, max) become dotted names.
+/// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
+/// nested objects and in record::Spread (count, min, mean, max) get dotted names.
 namespace tw::filter {
 
 template <typename Type, typename... Types>
@@ -105,7 +105,7 @@ OptionalValue read_value(const std::optional<Inner>& value, ReadContext reading)
     return value ? read_value(*value, reading) : std::nullopt;
 }
 
-/// The keys of a spread, and the functions that read them. A spread without values has only its
+/// The keys of a record::Spread, and functions that read them. A spread of no numbers has only its
 /// count.
 inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const record::Spread&)>,
                             4>
@@ -121,8 +121,8 @@ inline constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const 
          [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
     }};
 
-/// Collects the keys of the source type `From`. A `reach` is a function that takes a `From` and
-/// returns the object that a nested schema describes; null or nullopt if the object is absent.
+/// Collects the keys of the source type `From`. `reach`: a function that takes a `From` and returns
+/// the object in it that a nested schema describes; null or nullopt if the object is absent.
 template <typename From>
 class KeyCollector {
   public:
