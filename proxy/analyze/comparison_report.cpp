@@ -325,7 +325,7 @@ std::string left_out_text(const ComparisonReport& report) {
     return text;
 }
 
-std::string_view outcome_text(const ComparisonReport& report) {
+std::string_view comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
         return "not compared: no session of A could be aligned with one of B";
     }
@@ -356,7 +356,7 @@ json::value value_json(const std::string& text) {
     return error ? json::value{text} : value;
 }
 
-json::value first_json(const ComparisonReport& report) {
+json::value first_difference_json(const ComparisonReport& report) {
     const auto& first = report.comparison->first_difference();
     if (!first) {
         return nullptr;
@@ -396,7 +396,7 @@ std::string comparison_text(const ComparisonReport& report) {
             terminal_text(first->field.b), visit_of(report, 0, first->pair).session,
             visit_of(report, 1, first->pair).session, counts_text(comparison));
     }
-    return text + fmt::format("{}: {}\n", outcome_text(report), describe(comparison.totals()));
+    return text + fmt::format("{}: {}\n", comparison_result(report), describe(comparison.totals()));
 }
 
 std::string comparison_json(const ComparisonReport& report) {
@@ -420,7 +420,7 @@ std::string comparison_json(const ComparisonReport& report) {
         {"a", report.files[0]},
         {"b", report.files[1]},
         {"ticks", ticks_json(comparison.totals())},
-        {"first", first_json(report)},
+        {"first", first_difference_json(report)},
         {"differences", std::move(differences)},
         {"uncounted", comparison.uncounted_differences()},
         {"not_compared", comparison.incomparable_items() + comparison.demo_only_items()},

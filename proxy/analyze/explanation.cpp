@@ -29,7 +29,7 @@ constexpr std::size_t kMaxRejected = 256; ///< the most rejected snapshots that 
 constexpr std::size_t kMaxSessions = 4096;
 
 /// True if the line may be a record that ExplanationReader uses. Skips messages other than inputs.
-bool is_of_use(std::string_view line) {
+bool is_needed_line(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_line_head(line);
     if (!head) {
@@ -72,14 +72,14 @@ std::string resized_type(const json::object& finding) {
                         : std::string{type};
 }
 
-bool can_be_told(const json::object& finding) {
+bool is_explainable_finding(const json::object& finding) {
     return sink::is_explainable(text_of(finding, "id"));
 }
 
 } // namespace
 
 void ExplanationReader::on_line(std::string_view line) {
-    if (!is_of_use(line)) {
+    if (!is_needed_line(line)) {
         return;
     }
     json::error_code error;
@@ -216,7 +216,7 @@ void ExplanationReader::store_verification(std::int64_t tick, bool ok,
 }
 
 void ExplanationReader::add_explainable(const json::object& record, std::int64_t number) {
-    if (!can_be_told(record) || severity_of(record) <= 0) {
+    if (!is_explainable_finding(record) || severity_of(record) <= 0) {
         return;
     }
     const auto tick = number_of(record, "tick");
@@ -234,7 +234,7 @@ void ExplanationReader::add_explainable(const json::object& record, std::int64_t
 void ExplanationReader::count_kind(const json::object& record, std::int64_t number) {
     const auto tick = number_of(record, "tick");
     const std::string_view id = text_of(record, "id");
-    if (!can_be_told(record)) {
+    if (!is_explainable_finding(record)) {
         story_.num_other_findings += id.starts_with("snapshot.") ? 0U : 1U;
         return;
     }
@@ -260,7 +260,8 @@ void ExplanationReader::count_kind(const json::object& record, std::int64_t numb
 
 bool ExplanationReader::is_better_finding(const json::object& record, std::int64_t number) const {
     const auto tick = number_of(record, "tick");
-    if ((story_.selection.session && *story_.selection.session != number) || !can_be_told(record) ||
+    if ((story_.selection.session && *story_.selection.session != number) ||
+        !is_explainable_finding(record) ||
         (story_.selection.tick && tick != story_.selection.tick)) {
         return false;
     }

@@ -23,13 +23,13 @@ namespace {
 
 /// Where the cause of a finding usually is in a server's code. The first row with the finding's id
 /// and name applies; an empty name matches any name.
-struct Lead {
+struct CauseHint {
     std::string_view id;
     std::string_view name;
     std::string_view where;
 };
 
-constexpr auto kLeads = std::to_array<Lead>({
+constexpr auto kLeads = std::to_array<CauseHint>({
     {"snapshot.crc_mismatch", "duplicate_update",
      "Two items had the same type and id in one tick. Check where items of this type are created "
      "(SnapNewItem): does each entity use its own id (SnapNewId), and is the client's id used for "
@@ -73,8 +73,8 @@ constexpr auto kLeads = std::to_array<Lead>({
      "definitions with 0.6, and see what decode reports about sizes in a capture of the join."},
 });
 
-std::string_view lead_of(std::string_view id, std::string_view name) {
-    const auto* const lead = std::ranges::find_if(kLeads, [&](const Lead& each) {
+std::string_view find_cause_hint(std::string_view id, std::string_view name) {
+    const auto* const lead = std::ranges::find_if(kLeads, [&](const CauseHint& each) {
         const bool family = each.id.ends_with('.');
         return (family ? id.starts_with(each.id) : id == each.id) &&
                (each.name.empty() || each.name == name);
@@ -83,7 +83,7 @@ std::string_view lead_of(std::string_view id, std::string_view name) {
 }
 
 /// Returns a value of any type as text; empty if the value is missing.
-std::string shown(const json::object* record, std::string_view key) {
+std::string value_text(const json::object* record, std::string_view key) {
     const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
     return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
 }
@@ -91,11 +91,11 @@ std::string shown(const json::object* record, std::string_view key) {
 /// Returns the type of a finding's item, as name or number.
 std::string type_of(const json::object* item) {
     const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
-    return type.empty() ? "type " + shown(item, "type_id") : record::terminal_text(type);
+    return type.empty() ? "type " + value_text(item, "type_id") : record::terminal_text(type);
 }
 
 /// Returns the text wrapped to the page's width and indented.
-std::string folded(std::string_view text) {
+std::string wrap_text(std::string_view text) {
     constexpr std::size_t kWidth = 96;
     std::string out;
     while (!text.empty()) {
@@ -112,14 +112,14 @@ std::string folded(std::string_view text) {
 
 /// The meaning of a number in a finding. The first row with the number's key and the finding's id
 /// applies; an empty id matches any finding.
-struct Label {
+struct NumberLabel {
     std::string_view key;
     std::string_view id;
     std::string_view text;
     std::string_view unit{};
 };
 
-constexpr auto kLabels = std::to_array<Label>({
+constexpr auto kLabels = std::to_array<NumberLabel>({
     {"crc_wanted", "", "the server's checksum"},
     {"crc_got", "", "the checksum here"},
     {"value", "snapshot.budget", "in use"},
@@ -136,15 +136,15 @@ constexpr auto kLabels = std::to_array<Label>({
     {"ddnet_code", "", "DDNet's clients print error"},
 });
 
-std::string numbers_of(const json::object& finding) {
+std::string numbers_text(const json::object& finding) {
     std::string text;
     std::string_view told;
-    for (const Label& label : kLabels) {
+    for (const NumberLabel& label : kLabels) {
         if (label.key == told || (!label.id.empty() && label.id != text_of(finding, "id"))) {
             continue;
         }
         told = label.key;
-        if (const std::string value = shown(&finding, label.key); !value.empty()) {
+        if (const std::string value = value_text(&finding, label.key); !value.empty()) {
             text += fmt::format("  {}: {}{}\n", label.text, value, label.unit);
         }
     }
@@ -153,19 +153,19 @@ std::string numbers_of(const json::object& finding) {
 
 /// Returns a candidate as text: "character 3 x: 5004 instead of 1004".
 std::string candidate_text(const json::object& candidate, const json::object& item) {
-    std::string text = fmt::format("{} {}", type_of(&item), shown(&item, "id"));
+    std::string text = fmt::format("{} {}", type_of(&item), value_text(&item, "id"));
     if (const auto field = text_of(candidate, "field"); !field.empty()) {
         text += ' ' + record::terminal_text(field);
     }
     if (candidate.contains("expected")) {
-        text += fmt::format(": {} instead of {}", shown(&candidate, "value"),
-                            shown(&candidate, "expected"));
+        text += fmt::format(": {} instead of {}", value_text(&candidate, "value"),
+                            value_text(&candidate, "expected"));
     }
     return text;
 }
 
 /// Returns the candidates of a finding as text: the items or values that may be the cause.
-std::string candidates_of(const json::object& finding) {
+std::string candidates_text(const json::object& finding) {
     const json::object* const candidates = object_of(finding, "candidates");
     const json::array* const list =
         candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
@@ -207,15 +207,15 @@ std::string_view verb_of(const Explanation& story) {
 /// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
 /// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is
 /// right.
-std::string acceptance_of(const Explanation& story) {
+std::string acceptance_text(const Explanation& story) {
     if (story.rejected.empty()) {
         return {};
     }
     if (!story.acknowledged_tick) {
-        return folded(story.has_acknowledgements
-                          ? "The client did not acknowledge it."
-                          : "No later input of the client was seen: whether it accepted the "
-                            "snapshot is not known.");
+        return wrap_text(story.has_acknowledgements
+                             ? "The client did not acknowledge it."
+                             : "No later input of the client was seen: whether it accepted the "
+                               "snapshot is not known.");
     }
     const bool same = story.acknowledged_tick == number_of(story.finding, "tick");
     const std::string_view reason =
@@ -223,7 +223,7 @@ std::string acceptance_of(const Explanation& story) {
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
               "than twscope did (a mod's own client: describe them in an objects file)";
-    return folded(fmt::format(
+    return wrap_text(fmt::format(
         "The client acknowledged {}. Clients acknowledge what they accepted: {}, or it is a bot "
         "that does not verify snapshots.",
         same ? std::string{"this snapshot"}
@@ -233,43 +233,43 @@ std::string acceptance_of(const Explanation& story) {
 }
 
 /// Returns a line with the finding's item; empty if none, or for snapshot.crc_mismatch.
-std::string subject_of(const json::object& finding) {
+std::string item_line(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     const std::string_view id = text_of(finding, "id");
     if (item == nullptr || id == "snapshot.crc_mismatch") {
         return {};
     }
     if (id == "snapshot.size_differs") {
-        return fmt::format("  {0} (seen in {0} {1})\n", type_of(item), shown(item, "id"));
+        return fmt::format("  {0} (seen in {0} {1})\n", type_of(item), value_text(item, "id"));
     }
     const bool is_misread = id == "snapshot.size_out_of_range" && text_of(*item, "type").empty();
     return is_misread ? fmt::format("  misread as {}\n", type_of(item))
-                      : fmt::format("  the item: {} {}\n", type_of(item), shown(item, "id"));
+                      : fmt::format("  the item: {} {}\n", type_of(item), value_text(item, "id"));
 }
 
-std::string why(const Explanation& story) {
+std::string reason_text(const Explanation& story) {
     const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
-    std::string text = folded(record::terminal_text(text_of(finding, "what")));
+    std::string text = wrap_text(record::terminal_text(text_of(finding, "what")));
     // A finding whose name repeats its id has a detail that repeats `what`.
     const bool repeats =
         !name.empty() && record::finding_display_name(text_of(finding, "id"), name).empty();
     if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
-        text += folded(record::terminal_text(detail));
+        text += wrap_text(record::terminal_text(detail));
     }
-    text += subject_of(finding) + numbers_of(finding) + acceptance_of(story);
+    text += item_line(finding) + numbers_text(finding) + acceptance_text(story);
     const json::object& explained = story.explaining_finding;
     if (explained.empty()) {
-        return text + candidates_of(finding);
+        return text + candidates_text(finding);
     }
     std::string compared = "Compared with the next verified snapshots: ";
     const json::object* const item = object_of(explained, "item");
     if (item != nullptr) {
-        compared +=
-            fmt::format("{} {} {} gave {} where it {} {} ({})", type_of(item), shown(item, "id"),
-                        record::terminal_text(text_of(explained, "field")),
-                        shown(&explained, "value"), verb_of(story), shown(&explained, "expected"),
-                        record::terminal_text(text_of(explained, "name")));
+        compared += fmt::format(
+            "{} {} {} gave {} where it {} {} ({})", type_of(item), value_text(item, "id"),
+            record::terminal_text(text_of(explained, "field")), value_text(&explained, "value"),
+            verb_of(story), value_text(&explained, "expected"),
+            record::terminal_text(text_of(explained, "name")));
     }
     if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
         compared += (item == nullptr ? "" : "; ") + record::terminal_text(detail);
@@ -277,17 +277,18 @@ std::string why(const Explanation& story) {
     const json::object* const candidates = object_of(explained, "candidates");
     const bool is_named =
         item != nullptr && candidates != nullptr && number_of(*candidates, "count") == 1;
-    return text + folded(compared) + (is_named ? "" : candidates_of(explained));
+    return text + wrap_text(compared) + (is_named ? "" : candidates_text(explained));
 }
 
-std::string place_of(const json::object* item) {
+std::string tile_text(const json::object* item) {
     const json::object* at = object_of(item, "at");
-    return at == nullptr ? std::string{}
-                         : fmt::format("tile {} {}", shown(at, "tile"), shown(at, "game"));
+    return at == nullptr
+               ? std::string{}
+               : fmt::format("tile {} {}", value_text(at, "tile"), value_text(at, "game"));
 }
 
 /// Returns the table of the item's fields before and after the finding.
-std::string fields_of(const Explanation& story) {
+std::string fields_table(const Explanation& story) {
     const json::object* const before = story.item_in(story.before);
     const json::object* const after = story.item_in(story.after);
     const auto tick = [](const std::optional<std::int64_t>& number) {
@@ -308,19 +309,19 @@ std::string fields_of(const Explanation& story) {
         std::string remark;
         if (text_of(*suspect, "field") == name) {
             remark = suspect->contains("expected")
-                         ? fmt::format("  <- rejected: {}, {} {}", shown(suspect, "value"),
-                                       verb_of(story), shown(suspect, "expected"))
+                         ? fmt::format("  <- rejected: {}, {} {}", value_text(suspect, "value"),
+                                       verb_of(story), value_text(suspect, "expected"))
                          : "  <- wrong in the rejected snapshot";
         }
-        text += line(record::terminal_text(name), shown(old_fields, name), shown(new_fields, name),
-                     remark);
+        text += line(record::terminal_text(name), value_text(old_fields, name),
+                     value_text(new_fields, name), remark);
     }
-    const std::string from = place_of(before);
-    const std::string to = place_of(after);
+    const std::string from = tile_text(before);
+    const std::string to = tile_text(after);
     return from.empty() && to.empty() ? text : text + line("where", from, to, "");
 }
 
-std::string item_of(const Explanation& story) {
+std::string item_text(const Explanation& story) {
     const json::object* const named = story.item();
     if (named == nullptr) {
         return {};
@@ -336,14 +337,14 @@ std::string item_of(const Explanation& story) {
                                    is_uncertain_suspect
                                        ? "The item, if the likeliest candidate is the one (a guess)"
                                        : "The item",
-                                   type_of(any == nullptr ? named : any), shown(named, "id"));
+                                   type_of(any == nullptr ? named : any), value_text(named, "id"));
     if (any == nullptr) {
         return text + "\n  neither in the snapshot before nor in the one after\n";
     }
     if (const auto player = text_of(*any, "player"); !player.empty()) {
         text += fmt::format(", player {}", record::terminal_text(player));
     }
-    return text + '\n' + fields_of(story);
+    return text + '\n' + fields_table(story);
 }
 
 /// Returns a time in nanoseconds since 1970 as "16:33:18.902224".
@@ -361,7 +362,7 @@ std::string_view counted_from(const SnapshotDatagram& datagram) {
     return datagram.compressed ? "decompressed payload after the header" : "payload";
 }
 
-std::string datagrams_of(const Explanation& story) {
+std::string datagrams_text(const Explanation& story) {
     std::string text;
     for (const SnapshotDatagram& each : story.datagrams) {
         const bool is_whole = each.num_parts == 1;
@@ -387,7 +388,7 @@ std::string datagrams_of(const Explanation& story) {
 }
 
 /// The bytes around a finding, and the index of the byte that the finding is about.
-struct Bytes {
+struct FindingBytes {
     const json::object* record = nullptr; ///< the finding that contains the bytes
     std::string_view hex;
     std::optional<std::size_t> mark{};
@@ -396,10 +397,10 @@ struct Bytes {
     [[nodiscard]] std::size_t size() const { return hex.size() / 2; }
 };
 
-Bytes find_bytes(const Explanation& story) {
+FindingBytes find_bytes(const Explanation& story) {
     const json::object& explained = story.explaining_finding;
     const bool is_explained = explained.contains("offset");
-    Bytes bytes{.record = is_explained ? &explained : &story.finding, .hex = {}};
+    FindingBytes bytes{.record = is_explained ? &explained : &story.finding, .hex = {}};
     bytes.hex = text_of(*bytes.record, "hex");
     if (bytes.hex.starts_with('[')) {
         bytes.hex = {}; // a redacted recording has a text in brackets instead of the bytes
@@ -416,13 +417,13 @@ Bytes find_bytes(const Explanation& story) {
 
 /// Returns the datagram that contains these bytes of a delta; null if the bytes are not of a delta,
 /// or if the datagram is unknown.
-const SnapshotDatagram* datagram_of(const Explanation& story, const Bytes& bytes) {
+const SnapshotDatagram* datagram_of(const Explanation& story, const FindingBytes& bytes) {
     const auto& datagrams = story.datagrams;
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
     return bytes.record->contains("part") && found != datagrams.end() ? &*found : nullptr;
 }
 
-std::string row_of(const Bytes& bytes, std::size_t begin, std::size_t end) {
+std::string hex_row(const FindingBytes& bytes, std::size_t begin, std::size_t end) {
     std::string text = fmt::format("  {:04x} ", begin);
     for (std::size_t at = begin; at < end; ++at) {
         text += at == bytes.mark ? '[' : at != begin && at - 1 == bytes.mark ? ']' : ' ';
@@ -431,10 +432,10 @@ std::string row_of(const Bytes& bytes, std::size_t begin, std::size_t end) {
     return text + (bytes.mark && *bytes.mark + 1 == end ? "]\n" : "\n");
 }
 
-std::string bytes_of(const Explanation& story) {
+std::string bytes_text(const Explanation& story) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;
-    const Bytes bytes = find_bytes(story);
+    const FindingBytes bytes = find_bytes(story);
     if (bytes.size() == 0) {
         return {};
     }
@@ -456,7 +457,7 @@ std::string bytes_of(const Explanation& story) {
     }
     text += '\n';
     for (std::size_t begin = first * kRow; begin < end; begin += kRow) {
-        text += row_of(bytes, begin, std::min(end, begin + kRow));
+        text += hex_row(bytes, begin, std::min(end, begin + kRow));
     }
     const std::size_t left = bytes.size() - (end - first * kRow);
     return left == 0 ? text
@@ -465,7 +466,7 @@ std::string bytes_of(const Explanation& story) {
 }
 
 /// Returns advice where to look for the cause; empty if no advice exists.
-std::string look_of(const Explanation& story) {
+std::string advice_text(const Explanation& story) {
     const json::object* const suspect = story.suspect();
     const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
                                        ? std::string_view{}
@@ -476,7 +477,7 @@ std::string look_of(const Explanation& story) {
                            record::terminal_text(field), type_of(item));
     }
     const json::object& finding = story.finding;
-    return std::string{lead_of(text_of(finding, "id"), text_of(finding, "name"))};
+    return std::string{find_cause_hint(text_of(finding, "id"), text_of(finding, "name"))};
 }
 
 /// Returns the command line or page address that explains a finding; without `select`, its session
@@ -486,7 +487,7 @@ std::string select_text(const SelectionText& select, std::int64_t session, std::
 }
 
 /// Returns the other warnings and errors about snapshots, by kind.
-std::string others_of(const Explanation& story, const SelectionText& select) {
+std::string other_findings_text(const Explanation& story, const SelectionText& select) {
     std::string text;
     for (const Explanation::FindingKind& kind : story.finding_kinds) {
         const bool is_this = kind.id == text_of(story.finding, "id") &&
@@ -566,25 +567,25 @@ std::string explanation_text(const Explanation& story, const SelectionText& sele
     const json::object& finding = story.finding;
     const std::string id = record::terminal_text(text_of(finding, "id"));
     std::string text = fmt::format("{}\n{}", id, story.title);
-    if (const std::string tick = shown(&finding, "tick"); !tick.empty()) {
+    if (const std::string tick = value_text(&finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
-    text += '\n' + datagrams_of(story) +
+    text += '\n' + datagrams_text(story) +
             "\n"
             "What happened\n";
     for (const std::string& event : story.events) {
         text += fmt::format("  {}\n", event);
     }
-    text += "\nWhy it is reported\n" + why(story) + item_of(story) + bytes_of(story);
+    text += "\nWhy it is reported\n" + reason_text(story) + item_text(story) + bytes_text(story);
     if (const auto known = record::find_finding(id)) {
         text += "\n"
                 "Usual cause\n" +
-                folded(record::finding_info(*known).cause);
+                wrap_text(record::finding_info(*known).cause);
     }
-    if (const auto where = look_of(story); !where.empty()) {
-        text += "\nWhere to look\n" + folded(where);
+    if (const auto where = advice_text(story); !where.empty()) {
+        text += "\nWhere to look\n" + wrap_text(where);
     }
-    return text + others_of(story, select);
+    return text + other_findings_text(story, select);
 }
 
 namespace {
@@ -601,7 +602,7 @@ json::value value_or_null(const Value& value) {
 }
 
 json::array datagrams_json(const Explanation& story) {
-    const Bytes bytes = find_bytes(story);
+    const FindingBytes bytes = find_bytes(story);
     const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
     json::array list;
     for (const SnapshotDatagram& each : story.datagrams) {
@@ -669,7 +670,7 @@ json::object explanation_json(const Explanation& story) {
             {"after", side(story.after_tick, story.item_in(story.after))},
             {"events", json::array(story.events.begin(), story.events.end())},
             {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
-            {"look", text_or_null(look_of(story))},
+            {"look", text_or_null(advice_text(story))},
             {"acknowledged", value_or_null(story.acknowledged_tick)},
             {"datagrams", datagrams_json(story)},
             {"kinds", kinds_json(story)}};

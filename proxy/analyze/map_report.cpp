@@ -27,7 +27,7 @@ namespace {
 
 namespace json = boost::json;
 
-json::string_view view(std::string_view text) {
+json::string_view json_view(std::string_view text) {
     return {text.data(), text.size()};
 }
 
@@ -46,7 +46,7 @@ template <typename Counts>
 json::object counts_of(const Counts& counts) {
     json::object object;
     for (const auto& [key, count] : counts) {
-        object.emplace(view(fmt::to_string(key)), count);
+        object.emplace(json_view(fmt::to_string(key)), count);
     }
     return object;
 }
@@ -58,10 +58,10 @@ std::string_view field_name(map::SizeField field) {
 
 json::object begin_json(std::string_view file, std::span<const std::byte> bytes) {
     const map::Identity identity = map::identify(bytes);
-    return {{"file", view(file)},
+    return {{"file", json_view(file)},
             {"size", identity.size},
-            {"crc32", view(map::to_hex(identity.crc))},
-            {"sha256", view(map::to_hex(identity.sha256))}};
+            {"crc32", json_view(map::to_hex(identity.crc))},
+            {"sha256", json_view(map::to_hex(identity.sha256))}};
 }
 
 void add_container(json::object& out, const map::Datafile& file) {
@@ -73,8 +73,8 @@ void add_container(json::object& out, const map::Datafile& file) {
                        {"num_data", header.num_data},
                        {"item_size", header.item_size},
                        {"data_size", header.data_size},
-                       {"size_field", view(field_name(file.size_field()))},
-                       {"swaplen_field", view(field_name(file.swaplen_field()))},
+                       {"size_field", json_view(field_name(file.size_field()))},
+                       {"swaplen_field", json_view(field_name(file.swaplen_field()))},
                        {"trailing_bytes", file.trailing_bytes()}};
     json::array types;
     for (const map::ItemType& type : file.item_types()) {
@@ -91,7 +91,7 @@ void add_container(json::object& out, const map::Datafile& file) {
     out["unreadable_data"] = std::move(unreadable);
     json::object uuids;
     for (const map::UuidType& type : map::uuid_types(file)) {
-        uuids.emplace(view(fmt::to_string(type.type)), view(map::to_text(type.uuid)));
+        uuids.emplace(json_view(fmt::to_string(type.type)), json_view(map::to_text(type.uuid)));
     }
     out["uuid_item_types"] = std::move(uuids);
 }
@@ -196,7 +196,7 @@ json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
 
 /// Returns how many tiles have each id; ids that no tile has are left out. `size`: the size of a
 /// tile in bytes; `id_at`: the position of the id among these bytes.
-json::object histogram(std::span<const std::byte> records, std::size_t size, std::size_t id_at) {
+json::object count_ids(std::span<const std::byte> records, std::size_t size, std::size_t id_at) {
     std::array<std::size_t, 256> counts{};
     for (std::size_t at = id_at; at < records.size(); at += size) {
         ++counts.at(std::to_integer<std::size_t>(records[at]));
@@ -204,7 +204,7 @@ json::object histogram(std::span<const std::byte> records, std::size_t size, std
     json::object object;
     for (std::size_t id = 0; id < counts.size(); ++id) {
         if (counts.at(id) != 0) {
-            object.emplace(view(fmt::to_string(id)), counts.at(id));
+            object.emplace(json_view(fmt::to_string(id)), counts.at(id));
         }
     }
     return object;
@@ -222,8 +222,8 @@ std::span<const std::byte> tile_bytes(const map::TileLayer& layer, const map::Bl
                                static_cast<std::size_t>(layer.height) * size);
 }
 
-json::string_view problem(const map::MapError& error) {
-    return view(map::error_info(error.code).name);
+json::string_view error_name(const map::MapError& error) {
+    return json_view(map::error_info(error.code).name);
 }
 
 void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
@@ -240,9 +240,9 @@ void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
         skips += (tiles[at + 2] | tiles[at + 3]) != std::byte{0} ? 1U : 0U;
         entities += std::to_integer<unsigned>(tiles[at]) >= map::kFirstEntity ? 1U : 0U;
     }
-    out["index_sha256"] = view(map::to_hex(map::sha256_of(ids)));
-    out["flags_sha256"] = view(map::to_hex(map::sha256_of(flags)));
-    out["histogram"] = histogram(ids, 1, 0);
+    out["index_sha256"] = json_view(map::to_hex(map::sha256_of(ids)));
+    out["flags_sha256"] = json_view(map::to_hex(map::sha256_of(flags)));
+    out["histogram"] = count_ids(ids, 1, 0);
     out["nonzero_skip_or_pad"] = skips;
     out["entities"] = entities;
 }
@@ -264,7 +264,7 @@ json::value game_layer_json(const map::Map& map) {
     if (const auto tiles = map::read_tiles(map, layer)) {
         add_game_tiles(out, tile_bytes(layer, *tiles, 4));
     } else {
-        out["problem"] = problem(tiles.error());
+        out["problem"] = error_name(tiles.error());
     }
     return out;
 }
@@ -282,18 +282,18 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     out["compat_data_index"] = layer.data;
     const map::TileLayer plain = map::with_plain_records(layer);
     if (map::is_packed(plain)) {
-        out["problem"] = problem({.code = map::MapErrc::unknown_tile_record});
+        out["problem"] = error_name({.code = map::MapErrc::unknown_tile_record});
         return out;
     }
     const std::size_t size = map::record_size(kind);
     const auto records = map::load_tiles(map.datafile(), plain, own, size);
     if (!records) {
-        out["problem"] = problem(records.error());
+        out["problem"] = error_name(records.error());
         return out;
     }
     const auto bytes = tile_bytes(layer, *records, size);
-    out["histogram"] = histogram(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
-    out["sha256"] = view(map::to_hex(map::sha256_of(bytes)));
+    out["histogram"] = count_ids(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
+    out["sha256"] = json_view(map::to_hex(map::sha256_of(bytes)));
     return out;
 }
 
@@ -308,7 +308,7 @@ void add_content(json::object& out, const map::Map& map) {
     for (const map::Layer kind : {map::Layer::front, map::Layer::tele, map::Layer::speedup,
                                   map::Layer::switch_, map::Layer::tune}) {
         if (const auto place = map.physics_layer(kind)) {
-            layers.emplace(view(map::layer_name(kind)), ddnet_layer_json(map, kind, *place));
+            layers.emplace(json_view(map::layer_name(kind)), ddnet_layer_json(map, kind, *place));
         }
     }
     out["ddnet_layers"] = std::move(layers);
@@ -316,10 +316,11 @@ void add_content(json::object& out, const map::Map& map) {
 
 void add_acceptance(json::object& out, const map::MapAcceptance& acceptance,
                     const map::Warnings& warnings) {
-    out["verdict"] = {{"strict", view(acceptance.strict)}, {"lenient", view(acceptance.lenient)}};
+    out["verdict"] = {{"strict", json_view(acceptance.strict)},
+                      {"lenient", json_view(acceptance.lenient)}};
     json::array oddities;
     for (const map::Warning& warning : warnings.list()) {
-        oddities.push_back({{"id", view(map::warning_info(warning.id).name)},
+        oddities.push_back({{"id", json_view(map::warning_info(warning.id).name)},
                             {"where", warning.where},
                             {"count", warning.count}});
     }
@@ -403,7 +404,7 @@ class Page {
 };
 
 /// Returns the number of tiles of each kind in a layer as text, by tile id, without air.
-std::string tiles(const json::object& layer, map::Layer kind) {
+std::string tile_counts(const json::object& layer, map::Layer kind) {
     std::string text;
     const json::object* const counts = object_of(layer, "histogram");
     for (std::size_t i = 0; counts != nullptr && i < counts->size(); ++i) {
@@ -453,13 +454,14 @@ void add_physics(Page& page, const json::object& map) {
     if (const json::object* const game = object_of(map, "game_layer"); game != nullptr) {
         page.add("size", fmt::format("{} x {} tiles", game->at("width").to_number<std::int64_t>(),
                                      game->at("height").to_number<std::int64_t>()));
-        page.add("game", tiles(*game, map::Layer::game));
+        page.add("game", tile_counts(*game, map::Layer::game));
     }
     for (int i = 0; i < map::kPhysicsLayers; ++i) {
         const auto kind = static_cast<map::Layer>(i);
         const json::object* const layer =
             object_of(*object_of(map, "ddnet_layers"), map::layer_name(kind));
-        page.add(map::layer_name(kind), layer == nullptr ? std::string{} : tiles(*layer, kind));
+        page.add(map::layer_name(kind),
+                 layer == nullptr ? std::string{} : tile_counts(*layer, kind));
     }
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 /// True for findings about damaged and truncated demos. capture::CaptureRun prints these with the
 /// file's name and the position.
-bool is_end_of_demo(record::FindingId id) {
+bool is_demo_damage(record::FindingId id) {
     return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
 }
 
@@ -27,7 +27,7 @@ constexpr record::Timestamp kPause = 1'000'000'000;
 
 void FindingPrinter::on_record(const record::Record& record) {
     if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        if (!is_end_of_demo((*finding)->id)) {
+        if (!is_demo_damage((*finding)->id)) {
             console_.add_finding(**finding);
         }
     } else {
@@ -62,7 +62,7 @@ namespace {
 
 /// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
 /// without control characters (see terminal_text).
-std::string xml(std::string_view text) {
+std::string escape_xml(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEscapes{
         {{"&", "&amp;"},
          {"<", "&lt;"},
@@ -139,12 +139,12 @@ std::string outcome_junit(const Outcome& outcome) {
     for (const OutcomeCheck& check : outcome.checks) {
         const auto name = std::min(check.flag.find_first_not_of('-'), check.flag.size());
         out += fmt::format(R"(  <testcase classname="twscope.{}" name="{}")",
-                           xml(check.flag.substr(name)), xml(check.text));
+                           escape_xml(check.flag.substr(name)), escape_xml(check.text));
         out += check.passed ? "/>\n"
                             : fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n",
-                                          xml(check.actual));
+                                          escape_xml(check.actual));
     }
-    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", xml(outcome.totals));
+    out += fmt::format("  <system-out>{}</system-out>\n</testsuite>\n", escape_xml(outcome.totals));
     return out;
 }
 

@@ -57,7 +57,6 @@ std::uint32_t group_color(std::size_t group) {
     return rgb;
 }
 
-/// Returns the number of ticks between two positions.
 double ticks_between(const PathPoint& from, const PathPoint& to) {
     return std::max(0.0, static_cast<double>(to.tick) - from.tick);
 }
@@ -77,7 +76,7 @@ void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of
 
 /// Calls `use` for each line of all paths, with the line's player or session and number of ticks.
 template <typename Use>
-void each_line(const RecordedPaths& paths, PathColor color, Use use) {
+void for_each_line(const RecordedPaths& paths, PathColor color, Use use) {
     for (const RecordedPath& path : paths.paths) {
         for (std::size_t i = 1; i < path.points.size(); ++i) {
             const PathPoint& point = path.points[i];
@@ -89,7 +88,7 @@ void each_line(const RecordedPaths& paths, PathColor color, Use use) {
 
 map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
     std::map<std::int64_t, double> ticks;
-    each_line(paths, color, [&](std::int64_t group, double each) { ticks[group] += each; });
+    for_each_line(paths, color, [&](std::int64_t group, double each) { ticks[group] += each; });
     std::vector<std::pair<std::int64_t, double>> groups{ticks.begin(), ticks.end()};
     std::ranges::stable_sort(groups, std::greater{}, &std::pair<std::int64_t, double>::second);
 
@@ -191,7 +190,7 @@ std::array<double, kRamp.size()> heat_steps(double longest) {
 }
 
 /// Returns a duration as "30 ms", "10 s", "5 min" or "3 h".
-std::string duration(double seconds) {
+std::string duration_text(double seconds) {
     return seconds < 0.95   ? fmt::format("{:.3g} ms", seconds * 1000)
            : seconds < 120  ? fmt::format("{:.0f} s", seconds)
            : seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60)
@@ -231,9 +230,9 @@ map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
                          .paths = {},
                          .crosses = {}};
     for (std::size_t i = 0; i < kRamp.size(); ++i) {
-        overlay.colors.push_back(
-            {.rgb = kRamp.at(i),
-             .label = i == 0 ? "under " + duration(steps.at(1)) : "from " + duration(steps.at(i))});
+        overlay.colors.push_back({.rgb = kRamp.at(i),
+                                  .label = i == 0 ? "under " + duration_text(steps.at(1))
+                                                  : "from " + duration_text(steps.at(i))});
     }
     for (const auto& [tile, ticks] : tiles) {
         const auto* const above =

@@ -114,7 +114,7 @@ class PathReader::Collector {
         if (type == "world") {
             view.server = id.second;
             view.set_game(static_cast<std::uint64_t>(number_in(record, "run")));
-            find_map(view, record);
+            update_world_map(view, record);
             add_items(record, view);
         } else if (type == "snapshot") {
             add_items(record, view);
@@ -225,7 +225,7 @@ class PathReader::Collector {
         if (open || text_of(record, "event") == "close") {
             forget_tees(view);
             // The map is kept: merged snapshots of the session's last ticks follow the record of
-            // its end, and find_map() takes their map from the session.
+            // its end, and update_world_map() takes their map from the session.
             std::string map_crc = open ? std::string{} : std::move(view.map_crc);
             std::string map_name = open ? std::string{} : std::move(view.map_name);
             view = {.session = view.session,
@@ -340,7 +340,7 @@ class PathReader::Collector {
                               on_death_event(*tee->second.player_path, view, position_in(fields));
                           }
                       });
-        if (find_stop(record, *items, view)) {
+        if (update_stopped(record, *items, view)) {
             forget_tees(view);
             return;
         }
@@ -358,7 +358,7 @@ class PathReader::Collector {
 
     /// Returns whether the game is paused or over. If so, adds the time since the previous snapshot
     /// to RecordedPaths::stopped_ms.
-    bool find_stop(const json::object& record, const json::array& items, View& view) {
+    bool update_stopped(const json::object& record, const json::array& items, View& view) {
         const bool was_stopped = view.stopped;
         for (const json::value& item : items) {
             const json::object* fields = object_of(item.if_object(), "fields");
@@ -382,7 +382,7 @@ class PathReader::Collector {
 
     /// Sets the map of a server's merged snapshots (`world`). Takes the checksum from a session
     /// that received one of their items, unless that session is already on a map with another name.
-    void find_map(View& world, const json::object& record) const {
+    void update_world_map(View& world, const json::object& record) const {
         const std::string_view name = text_of(record, "map");
         if (world.new_game || world.map_name != name) {
             world.map_name = name;
@@ -436,7 +436,7 @@ class PathReader::Collector {
     }
 
     /// Finds or adds the paths of a player; null if the limit of players is reached.
-    [[nodiscard]] PlayerPath* path_of(const View& view, std::string name, std::int64_t id) {
+    [[nodiscard]] PlayerPath* ensure_path(const View& view, std::string name, std::int64_t id) {
         if (const auto found = player_paths_.find({view.server, name});
             found != player_paths_.end()) {
             const PlayerPath& player_path = found->second;
@@ -471,7 +471,7 @@ class PathReader::Collector {
         if (!is_wanted(name)) {
             return;
         }
-        PlayerPath* const player_path = path_of(view, std::move(name), id);
+        PlayerPath* const player_path = ensure_path(view, std::move(name), id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
             ++all_.left_out;
             return;
@@ -486,7 +486,7 @@ class PathReader::Collector {
                    .player_path = player_path};
         }
         const bool own = view.session != 0 && view.own_id == id;
-        if (player_path->view != &view && !take_over(*player_path, tee, view, own)) {
+        if (player_path->view != &view && !take_over_path(*player_path, tee, view, own)) {
             return;
         }
         player_path->id = id;
@@ -505,7 +505,7 @@ class PathReader::Collector {
 
     /// Takes the player's path from `view` from now on, if no other view shows the tee, or if
     /// `view` is the player's own session (`own`) and the other is not. Returns whether it does.
-    static bool take_over(PlayerPath& player_path, Tee& tee, View& view, bool own) {
+    static bool take_over_path(PlayerPath& player_path, Tee& tee, View& view, bool own) {
         const std::int64_t later = view.tick - player_path.shown;
         const bool same_time = later >= -kOtherGame && later <= kSilent;
         if (player_path.view == nullptr ? later <= 0 && same_time
@@ -526,7 +526,7 @@ class PathReader::Collector {
         if (continues && point.at == player_path.last.at && point.tick <= player_path.last.tick) {
             return;
         }
-        const bool begins = !continues || jumped(player_path, point, speed);
+        const bool begins = !continues || has_jumped(player_path, point, speed);
         player_path.last = point;
         player_path.speed = speed;
         if (begins) {
@@ -539,11 +539,11 @@ class PathReader::Collector {
         }
         player_path.paths.back().push_back(point);
         if (++points_ >= max_points_) {
-            thin_out();
+            drop_every_second_point();
         }
     }
 
-    static bool jumped(const PlayerPath& player_path, const PathPoint& to, std::int64_t speed) {
+    static bool has_jumped(const PlayerPath& player_path, const PathPoint& to, std::int64_t speed) {
         const std::int64_t ticks =
             std::max<std::int64_t>(std::int64_t{to.tick} - player_path.last.tick, 1);
         const std::int64_t reach = std::max(player_path.speed, speed) * ticks + kExtraDistance;
@@ -566,7 +566,7 @@ class PathReader::Collector {
     }
 
     /// Drops every second point of all paths, and uses only half as many later positions.
-    void thin_out() {
+    void drop_every_second_point() {
         every_ *= 2;
         points_ = 0;
         for (auto& entry : player_paths_) {

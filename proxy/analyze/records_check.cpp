@@ -16,7 +16,7 @@ namespace tw::analyze {
 
 namespace {
 
-bool has(std::string_view line, std::string_view key, std::string_view value) {
+bool has_member_value(std::string_view line, std::string_view key, std::string_view value) {
     return filter::JsonLine{line}.object().find_text(key) == value;
 }
 
@@ -71,7 +71,7 @@ void RecordsCheck::on_line(std::string_view line,
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
         counts_.lost += filter::JsonLine{line}.object().find_count("lost");
-    } else if (head->type == "finding" && has(line, "id", R"("inspect.gap")")) {
+    } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
         counts_.gap += filter::JsonLine{line}.object().find_count("lost");
     }
     if (head->session != 0) {
@@ -81,7 +81,7 @@ void RecordsCheck::on_line(std::string_view line,
 
 void RecordsCheck::track_session(std::string_view line, const filter::RecordLineHead& head) {
     const bool event = head.type == "session";
-    if (event && has(line, "event", R"("open")")) {
+    if (event && has_member_value(line, "event", R"("open")")) {
         ++sessions_;
         const auto before = open_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
@@ -99,8 +99,8 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     session.messages += head.type == "message" ? 1U : 0U;
     session.time = head.time;
     if (event) {
-        session.reconnects = has(line, "reason", R"("reconnected")");
-        session.closed = has(line, "event", R"("close")") && !session.reconnects;
+        session.reconnects = has_member_value(line, "reason", R"("reconnected")");
+        session.closed = has_member_value(line, "event", R"("close")") && !session.reconnects;
     } else if (head.type == "summary") {
         compare_with_summary(session, line);
         if (session.closed) {
@@ -211,10 +211,10 @@ void append_real(double number, std::string& out) {
 }
 
 /// Joins the values of a key into one text.
-class Joined final : public filter::ValueVisitor {
+class JoinedValues final : public filter::ValueVisitor {
   public:
     /// `count_booleans`: whether to write true and false as 1 and 0.
-    Joined(std::string& text, bool count_booleans)
+    JoinedValues(std::string& text, bool count_booleans)
         : text_{&text}, count_booleans_{count_booleans} {}
 
     bool receive_value(const filter::Value& value) override {
@@ -380,7 +380,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool item) {
             continue;
         }
         column.cell.clear();
-        Joined joined{column.cell, !item && column.key.starts_with(kFields)};
+        JoinedValues joined{column.cell, !item && column.key.starts_with(kFields)};
         if (item) {
             filter::visit_row(json, column.key, joined);
         } else {

@@ -20,7 +20,7 @@ using record::ByteCount;
 using record::Spread;
 
 /// Returns a number as "12,345,678".
-std::string grouped(std::uint64_t value) {
+std::string group_digits(std::uint64_t value) {
     std::string text = fmt::format("{}", value);
     for (std::size_t at = text.size(); at > 3; at -= 3) {
         text.insert(at - 3, 1, ',');
@@ -86,7 +86,7 @@ void write_directions(Table& table, const StatsReport& report) {
     };
     for (const Line& line : kLines) {
         if (line.always || c2s.*line.counter != 0 || s2c.*line.counter != 0) {
-            table.row(line.what, grouped(c2s.*line.counter), grouped(s2c.*line.counter));
+            table.row(line.what, group_digits(c2s.*line.counter), group_digits(s2c.*line.counter));
         }
     }
     const auto ratio = [](const record::DirectionStats& stats) {
@@ -112,14 +112,14 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
         }
         std::string what{row->key};
         std::ranges::replace(what, '_', ' ');
-        table.line(what, row->share ? fmt::format("{} ({:.1f} %)", grouped(count),
+        table.line(what, row->share ? fmt::format("{} ({:.1f} %)", group_digits(count),
                                                   100 * share(count, totals.snapshots))
-                                    : grouped(count));
+                                    : group_digits(count));
     }
     const auto against = [](const Spread& spread, std::uint64_t limit) {
         return fmt::format("{}, at most {:.1f} % of {}", spread_text(spread, 1),
                            100 * share(static_cast<std::uint64_t>(spread.max), limit),
-                           grouped(limit));
+                           group_digits(limit));
     };
     table.line("items", against(totals.items, snapshot::kMaxItems));
     table.line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
@@ -133,13 +133,12 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
 }
 
-/// The sum of the ledger's rows with the same name.
-struct Merged {
+struct LedgerSum {
     std::string what;
     ByteCount total;
 };
 
-std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
+std::vector<LedgerSum> sum_rows_by_name(const std::vector<record::LedgerRow>& rows) {
     std::map<std::string, ByteCount> things;
     for (const record::LedgerRow& row : rows) {
         std::string what = fmt::format("{} {}", record::byte_group_name(row.group), row.name);
@@ -150,13 +149,13 @@ std::vector<Merged> merge_parts(const std::vector<record::LedgerRow>& rows) {
         total.add(row.total);
         total.count = count;
     }
-    std::vector<Merged> merged;
+    std::vector<LedgerSum> merged;
     merged.reserve(things.size());
     for (const auto& [what, total] : things) {
         merged.push_back({what, total});
     }
     std::ranges::stable_sort(
-        merged, [](const Merged& a, const Merged& b) { return a.total.bits > b.total.bits; });
+        merged, [](const LedgerSum& a, const LedgerSum& b) { return a.total.bits > b.total.bits; });
     return merged;
 }
 
@@ -173,7 +172,7 @@ void write_ledger(Table& table, const StatsReport& report, wire::Direction direc
         fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n",
                        fmt::format("{:.2f} %", 100 * share(count.bits, all.bits)),
                        fmt::format("{:.1f}", static_cast<double>(count.bits) / kBitsPerByte),
-                       grouped(count.bytes), number,
+                       group_digits(count.bytes), number,
                        count.count == 0 || number.empty()
                            ? std::string{}
                            : fmt::format("{:.1f}", static_cast<double>(count.bits) /
@@ -182,8 +181,8 @@ void write_ledger(Table& table, const StatsReport& report, wire::Direction direc
     };
     fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n", "share",
                    "bytes on wire", "decompressed", "count", "bits each", "what");
-    for (const Merged& thing : merge_parts(report.ledger->rows(direction))) {
-        row(thing.total, thing.what, grouped(thing.total.count));
+    for (const LedgerSum& thing : sum_rows_by_name(report.ledger->rows(direction))) {
+        row(thing.total, thing.what, group_digits(thing.total.count));
     }
     row(all, "all", "");
 }

@@ -28,7 +28,7 @@ std::size_t agreed_size(const Type& type) {
 }
 
 /// Returns the fields that fit into an item of this size.
-std::vector<const FieldSpec*> fields_of(const ObjectSpec* object, std::size_t size) {
+std::vector<const FieldSpec*> fields_within(const ObjectSpec* object, std::size_t size) {
     std::vector<const FieldSpec*> fields;
     if (object != nullptr) {
         for (const FieldSpec& field : object->fields) {
@@ -84,7 +84,7 @@ std::string position_json(const ObjectSpec& object, const std::vector<const Fiel
 std::string object_json(const Type& type, std::size_t size, bool agreed) {
     const bool seven = type.first == snapshot::Dialect::seven;
     const ObjectSpec* object = snapshot::find_object(type.second, type.first);
-    const auto fields = fields_of(object, size);
+    const auto fields = fields_within(object, size);
     std::vector<std::string> lines;
     std::size_t named = 0;
     for (const FieldSpec* field : fields) {
