@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kLook{2};
 constexpr std::chrono::seconds kMend{1};
 
-std::string path_of(const PublishOptions& options) {
+std::string first_bus_url(const PublishOptions& options) {
     return options.access.urls.empty() ? std::string{}
                                        : url_without_password(options.access.urls.front());
 }
@@ -44,7 +44,7 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 } // namespace
 
 BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
-    : OutputFile{path_of(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
+    : OutputFile{first_bus_url(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
       lossless_until_{base::now_utc()}, work_{std::make_shared<SharedState>()} {
     if (options.spool.empty()) {
         work_->backlog.emplace(make_run_id(), options.server);

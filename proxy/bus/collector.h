@@ -104,7 +104,6 @@ class AdaptiveFetchSize {
     std::int64_t bytes_ = kMost;
 };
 
-/// One record from the bus.
 struct CollectedRecord {
     std::string server; ///< server name as in the subject
     /// Id of the twscope run that published the record; empty if another program published it.

@@ -25,7 +25,7 @@ constexpr std::string_view kKey = "PRIVATE KEY";
 
 /// Returns the PEM block at the start of the text; empty if the END line is missing or has another
 /// label.
-std::string_view block_of(std::string_view text, std::string_view label) {
+std::string_view find_pem_block(std::string_view text, std::string_view label) {
     const std::string end = fmt::format("-----END {}-----", label);
     const std::size_t at = text.find(end);
     return at == std::string_view::npos ? std::string_view{} : text.substr(0, at + end.size());
@@ -33,7 +33,7 @@ std::string_view block_of(std::string_view text, std::string_view label) {
 
 /// Separates twscope's certificate from those of authorities. Errors: one line that says what the
 /// file lacks.
-tl::expected<SecretsFile, std::string> complete(SecretsFile secrets) {
+tl::expected<SecretsFile, std::string> separate_certificates(SecretsFile secrets) {
     if (secrets.key.empty()) { // without a key, all certificates belong to authorities
         secrets.authorities.insert(0, secrets.certificate);
         secrets.certificate.clear();
@@ -62,7 +62,7 @@ tl::expected<SecretsFile, std::string> parse_secrets(std::string_view text) {
             }
             secrets.has_credentials = true;
         } else if (label == kCertificate || label.ends_with(kKey)) {
-            const std::string_view block = block_of(rest, label);
+            const std::string_view block = find_pem_block(rest, label);
             if (block.empty()) {
                 return tl::unexpected{fmt::format(
                     "a {} has no end", label == kCertificate ? "certificate" : "private key")};
@@ -75,7 +75,7 @@ tl::expected<SecretsFile, std::string> parse_secrets(std::string_view text) {
             to.append(block).push_back('\n');
         }
     }
-    return complete(std::move(secrets));
+    return separate_certificates(std::move(secrets));
 }
 
 tl::expected<SecretsFile, std::string> read_secrets(const std::string& path) {
@@ -102,7 +102,7 @@ std::string last_error_text() {
     return text == nullptr ? "" : text;
 }
 
-std::string words(natsStatus status, const std::string& more) {
+std::string status_text(natsStatus status, const std::string& more) {
     return more.empty() ? natsStatus_GetText(status)
                         : fmt::format("{}: {}", natsStatus_GetText(status), more);
 }
@@ -144,7 +144,7 @@ natsStatus set_secrets(natsOptions* options, const BusAccess& access, const Secr
     return status;
 }
 
-natsStatus set_course(natsOptions* options, const BusAccess& access, const std::string& name) {
+natsStatus set_options(natsOptions* options, const BusAccess& access, const std::string& name) {
     std::vector<const char*> urls;
     for (const std::string& url : access.urls) {
         urls.push_back(url.c_str());
@@ -180,7 +180,7 @@ BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const BusAccess& a
     natsStatus status = natsOptions_Create(&options);
     link->options_.reset(options);
     if (status == NATS_OK) {
-        status = set_course(options, access, name);
+        status = set_options(options, access, name);
     }
     if (status == NATS_OK) {
         status = set_secrets(options, access, *secrets);
@@ -204,10 +204,10 @@ BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const BusAccess& a
         // In TLS 1.3, a client whose certificate is rejected sees only that the connection ends.
         return tl::unexpected{
             fmt::format("{} (does it require a client certificate that it knows?)",
-                        words(status, last_error_text()))};
+                        status_text(status, last_error_text()))};
     }
     if (status != NATS_OK) {
-        return tl::unexpected{words(status, last_error_text())};
+        return tl::unexpected{status_text(status, last_error_text())};
     }
     return link;
 }
@@ -220,7 +220,7 @@ std::string BusConnection::last_error() const {
 
 std::string BusConnection::error_text(natsStatus status) const {
     const std::string said = last_error();
-    return words(status, said.empty() ? last_error_text() : said);
+    return status_text(status, said.empty() ? last_error_text() : said);
 }
 
 BusResult<std::optional<StreamStatus>> BusConnection::find_stream(const std::string& stream) const {

@@ -315,7 +315,7 @@ constexpr std::chrono::milliseconds kGrace{150};
 constexpr std::chrono::seconds kLookForLeftovers{5};
 constexpr unsigned kMiB = 20;
 
-std::string shown(const std::vector<std::string>& urls) {
+std::string join_urls(const std::vector<std::string>& urls) {
     std::vector<std::string> names;
     std::ranges::transform(urls, std::back_inserter(names),
                            [](const std::string& url) { return url_without_password(url); });
@@ -325,7 +325,7 @@ std::string shown(const std::vector<std::string>& urls) {
 } // namespace
 
 Publisher::Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder)
-    : options_{std::move(options)}, where_{shown(options_.access.urls)}, backlog_{&backlog},
+    : options_{std::move(options)}, where_{join_urls(options_.access.urls)}, backlog_{&backlog},
       folder_{folder} {}
 
 Publisher::~Publisher() {

@@ -35,7 +35,7 @@ std::optional<std::string_view> take_value(std::string_view& text, std::string_v
     return value;
 }
 
-bool is_run(std::string_view text) {
+bool is_run_id(std::string_view text) {
     return text.size() == kRunLength &&
            text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
 }
@@ -78,7 +78,7 @@ std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
     const std::string_view rest = name.substr(run.size());
     const auto first = base::parse_number<std::uint64_t>(
         rest.substr(std::min<std::size_t>(rest.size(), 1), kDigits));
-    if (!is_run(run) || !first || *first == 0 || name != spool_file_name(run, *first)) {
+    if (!is_run_id(run) || !first || *first == 0 || name != spool_file_name(run, *first)) {
         return std::nullopt;
     }
     return SpoolFile{.run = std::string{run}, .first = *first};
@@ -93,7 +93,7 @@ std::optional<std::string> run_of_state_name(std::string_view name) {
         return std::nullopt;
     }
     name.remove_suffix(kState.size());
-    return is_run(name) ? std::optional{std::string{name}} : std::nullopt;
+    return is_run_id(name) ? std::optional{std::string{name}} : std::nullopt;
 }
 
 namespace {
@@ -102,7 +102,7 @@ constexpr std::uint64_t kSegments = 16;
 constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
 
 /// Reads a state file. Returns nullopt if it does not exist or cannot be read.
-std::optional<SpoolState> state_at(const std::filesystem::path& path) {
+std::optional<SpoolState> read_state_file(const std::filesystem::path& path) {
     std::ifstream file{path};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     return read_spool_state(text);
@@ -216,7 +216,7 @@ std::uint64_t SpoolFolder::last_line(const std::vector<FoundFile>& files, std::s
 /// Returns the number of a file's lines that were not published yet.
 std::uint64_t SpoolFolder::unsettled_lines(const std::vector<FoundFile>& files, std::size_t at) {
     const auto& [run, first] = files[at].file;
-    const auto state = state_at(path_ / spool_state_name(run));
+    const auto state = read_state_file(path_ / spool_state_name(run));
     const std::uint64_t before = std::max(first - 1, state ? state->settled : 0);
     const std::uint64_t last = last_line(files, at);
     return last > before ? last - before : 0;
@@ -251,7 +251,7 @@ SpoolFolder::UnpublishedTotals SpoolFolder::count_unpublished(const std::string&
     leftovers_ = {};
     const auto files = list_files();
     for (std::size_t i = 0; i < files.size(); ++i) {
-        const auto state = state_at(path_ / spool_state_name(files[i].file.run));
+        const auto state = read_state_file(path_ / spool_state_name(files[i].file.run));
         if (files[i].file.run != own_run && state && state->belongs_to_stream(stream)) {
             leftovers_.lines += unsettled_lines(files, i);
             leftovers_.bytes += files[i].bytes;
@@ -266,7 +266,7 @@ void SpoolFolder::report_unpublished_files(const std::string& stream) const {
         bytes[found.file.run] += found.bytes;
     }
     for (const auto& [run, size] : bytes) {
-        const auto state = state_at(path_ / spool_state_name(run));
+        const auto state = read_state_file(path_ / spool_state_name(run));
         if (!state) {
             spdlog::warn(
                 "the spool {} contains {} bytes of a run that cannot be published, because {} is "

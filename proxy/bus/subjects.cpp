@@ -36,7 +36,7 @@ namespace {
 /// be a wildcard.
 constexpr std::string_view kMany = "*";
 
-bool may_stay(char character) {
+bool is_token_char(char character) {
     return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
            (character >= '0' && character <= '9') || character == '-' || character == '_';
 }
@@ -46,12 +46,12 @@ bool may_stay(char character) {
 std::string make_subject_token(std::string_view text) {
     std::string token{text.substr(0, kMaxToken)};
     std::ranges::replace_if(
-        token, [](char character) { return !may_stay(character); }, '_');
+        token, [](char character) { return !is_token_char(character); }, '_');
     return token.empty() ? "server" : token;
 }
 
 bool is_subject_token(std::string_view text) {
-    return !text.empty() && text.size() <= kMaxToken && std::ranges::all_of(text, may_stay);
+    return !text.empty() && text.size() <= kMaxToken && std::ranges::all_of(text, is_token_char);
 }
 
 std::string_view subject_type(std::string_view line) {
