@@ -35,7 +35,7 @@ constexpr std::size_t kBlockTail = 4; ///< size of the length at a block's end
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< as in libpcap
 
 template <typename Integer>
-Integer swapped(Integer value) {
+Integer swap_bytes(Integer value) {
     auto bytes = std::as_writable_bytes(std::span{&value, 1});
     std::ranges::reverse(bytes);
     return value;
@@ -53,14 +53,14 @@ bool is_pcap(std::uint32_t magic) {
 
 /// Returns libpcap's number for the link type in a file. Files have another number for raw IP. The
 /// high bits may contain the length of the frame check sequence.
-int link_of(std::uint32_t link) {
+int libpcap_link_type(std::uint32_t link) {
     constexpr std::uint32_t kTypeBits = 0x03ffffff;
     constexpr std::uint32_t kRaw = 101;
     return (link & kTypeBits) == kRaw ? DLT_RAW : static_cast<int>(link & kTypeBits);
 }
 
 /// Returns the number of units in a second, from the value of the option if_tsresol.
-std::uint64_t units_of(unsigned resolution) {
+std::uint64_t decode_resolution(unsigned resolution) {
     constexpr unsigned kBinary = 0x80;
     const std::uint64_t base = resolution < kBinary ? 10 : 2;
     std::uint64_t units = 1;
@@ -98,7 +98,7 @@ bool looks_like_capture(std::span<const std::byte> begin) {
         return false;
     }
     const std::uint32_t magic = magic_of(begin);
-    return magic == sink::kPcapngSection || is_pcap(magic) || is_pcap(swapped(magic));
+    return magic == sink::kPcapngSection || is_pcap(magic) || is_pcap(swap_bytes(magic));
 }
 
 CaptureFile::CaptureFile(const std::string& path) {
@@ -130,14 +130,14 @@ void CaptureFile::read_to_first_frame() {
         return;
     }
     is_swapped_ = !is_pcap(magic);
-    magic = is_swapped_ ? swapped(magic) : magic;
+    magic = is_swapped_ ? swap_bytes(magic) : magic;
     if (!is_pcap(magic)) {
         fail("unknown file format");
     } else if (load_bytes(kPcapHeader)) {
         record_header_ = magic == kPcapModified ? kModifiedRecordHeader : kRecordHeader;
         const Bytes header = loaded_bytes(kPcapHeader);
         interfaces_.push_back(
-            {.link = link_of(number_at<std::uint32_t>(header, kPcapLink)),
+            {.link = libpcap_link_type(number_at<std::uint32_t>(header, kPcapLink)),
              .units_per_second = magic == kPcapNanoseconds ? 1'000'000'000U : 1'000'000U});
         has_interfaces_ = true;
         at_ += kPcapHeader;
@@ -148,7 +148,7 @@ template <typename Integer>
 Integer CaptureFile::number_at(Bytes bytes, std::size_t at) const {
     Integer value{};
     std::memcpy(&value, bytes.subspan(at, sizeof value).data(), sizeof value);
-    return is_swapped_ ? swapped(value) : value;
+    return is_swapped_ ? swap_bytes(value) : value;
 }
 
 bool CaptureFile::load_bytes(std::size_t size) {
@@ -229,7 +229,7 @@ bool CaptureFile::read_byte_order() {
         loaded_bytes(kBlockHead + sizeof sink::kPcapngByteOrder), kBlockHead);
     is_swapped_ = order != sink::kPcapngByteOrder;
     interfaces_.clear();
-    return !is_swapped_ || swapped(order) == sink::kPcapngByteOrder ||
+    return !is_swapped_ || swap_bytes(order) == sink::kPcapngByteOrder ||
            fail("the byte order of a section is invalid");
 }
 
@@ -277,7 +277,7 @@ void CaptureFile::on_interface(Bytes body) {
         return;
     }
     Interface& interface = interfaces_.emplace_back();
-    interface.link = link_of(number_at<std::uint16_t>(body, 0));
+    interface.link = libpcap_link_type(number_at<std::uint16_t>(body, 0));
     interface.snap_length = number_at<std::uint32_t>(body, 4);
     for (Bytes options = body.subspan(kOptions); options.size() > 4;) {
         const unsigned code = number_at<std::uint16_t>(options, 0);
@@ -287,7 +287,7 @@ void CaptureFile::on_interface(Bytes body) {
             break;
         }
         if (code == kTimeResolution && size == 1) {
-            interface.units_per_second = units_of(std::to_integer<unsigned>(options[0]));
+            interface.units_per_second = decode_resolution(std::to_integer<unsigned>(options[0]));
         } else if (code == kTimeOffset && size == sizeof(std::int64_t)) {
             interface.time_offset = number_at<std::int64_t>(options, 0);
         }

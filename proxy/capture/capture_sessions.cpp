@@ -229,7 +229,7 @@ void InspectorSessionReceiver::on_state(std::uint64_t key, std::span<const std::
     }
 }
 
-std::size_t CaptureSessions::PairHash::operator()(const Pair& pair) const {
+std::size_t CaptureSessions::PairHash::operator()(const EndpointPair& pair) const {
     const std::hash<boost::asio::ip::address> address;
     std::size_t hash = address(pair.first.address);
     for (const std::size_t part : {std::size_t{pair.first.port}, address(pair.second.address),
@@ -326,7 +326,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
     const auto made = open_
-                          .emplace(Pair{client, server},
+                          .emplace(EndpointPair{client, server},
                                    OpenSession{.key = next_key_++, .sides_known = said.has_value()})
                           .first;
     SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::asked)];
@@ -351,7 +351,6 @@ bool CaptureSessions::make_room_for_session(bool connection) {
     return true;
 }
 
-/// Updates a session after a datagram.
 void CaptureSessions::update_session(Sessions::iterator session, wire::Direction direction,
                                      bool connection) {
     OpenSession& open = session->second;

@@ -143,10 +143,10 @@ class CaptureSessions {
     [[nodiscard]] std::int64_t now() const { return now_; }
 
   private:
-    using Pair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client and server
+    using EndpointPair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client and server
 
     struct PairHash {
-        std::size_t operator()(const Pair& pair) const;
+        std::size_t operator()(const EndpointPair& pair) const;
     };
 
     /// The progress of a session. A session never returns to an earlier stage.
@@ -157,7 +157,7 @@ class CaptureSessions {
     };
 
     /// The sessions of one stage, sorted by the time of their latest datagram, the earliest first.
-    using SessionList = std::list<const Pair*>;
+    using SessionList = std::list<const EndpointPair*>;
 
     struct OpenSession {
         std::uint64_t key = 0;
@@ -169,7 +169,7 @@ class CaptureSessions {
         SessionList::iterator place{};
     };
 
-    using Sessions = std::unordered_map<Pair, OpenSession, PairHash>;
+    using Sessions = std::unordered_map<EndpointPair, OpenSession, PairHash>;
 
     [[nodiscard]] Sessions::iterator find_session(const CapturedDatagram& datagram,
                                                   wire::Direction& direction);

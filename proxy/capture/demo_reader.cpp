@@ -65,7 +65,7 @@ std::uint32_t big_endian_at(Bytes bytes, std::size_t at) {
     return value;
 }
 
-std::string text(Bytes bytes, std::size_t at, std::size_t size) {
+std::string read_text(Bytes bytes, std::size_t at, std::size_t size) {
     const Bytes field = bytes.subspan(at, size);
     const auto end = std::ranges::find(field, std::byte{0});
     return {reinterpret_cast<const char*>(field.data()),
@@ -90,16 +90,16 @@ void read_markers(Bytes file, demo::Header& header) {
     }
 }
 
-enum class Extension : std::uint8_t { absent, cut, whole };
+enum class Sha256Extension : std::uint8_t { absent, cut, whole };
 
 /// Looks for the map's SHA-256 after the header. DDNet versions of late 2019 did not write it.
-Extension find_extension(Bytes file) {
+Sha256Extension find_sha256(Bytes file) {
     const Bytes rest = file.subspan(demo::kMarkersEnd);
     const std::size_t compared = std::min(rest.size(), demo::kSha256Uuid.size());
     if (std::memcmp(rest.data(), demo::kSha256Uuid.data(), compared) != 0) {
-        return Extension::absent;
+        return Sha256Extension::absent;
     }
-    return file.size() < demo::kSha256End ? Extension::cut : Extension::whole;
+    return file.size() < demo::kSha256End ? Sha256Extension::cut : Sha256Extension::whole;
 }
 
 } // namespace
@@ -126,22 +126,22 @@ DemoResult<DemoHead> decode_demo_head(Bytes file) {
     if (file.size() < head.map_at) {
         return error(DemoErrc::header_cut, file.size());
     }
-    header.net_version = text(file, demo::kNetVersionAt, demo::kTextBytes);
-    header.map_name = text(file, demo::kMapNameAt, demo::kTextBytes);
+    header.net_version = read_text(file, demo::kNetVersionAt, demo::kTextBytes);
+    header.map_name = read_text(file, demo::kMapNameAt, demo::kTextBytes);
     header.map_size = big_endian_at(file, demo::kMapSizeAt);
     header.map_crc = big_endian_at(file, demo::kMapCrcAt);
-    header.type = text(file, demo::kTypeAt, demo::kTypeBytes);
+    header.type = read_text(file, demo::kTypeAt, demo::kTypeBytes);
     header.length = static_cast<std::int32_t>(big_endian_at(file, demo::kLengthAt));
-    header.timestamp = text(file, demo::kTimestampAt, demo::kTimestampBytes);
+    header.timestamp = read_text(file, demo::kTimestampAt, demo::kTimestampBytes);
     if (header.version >= demo::kMarkersVersion) {
         read_markers(file, header);
     }
-    const Extension extension =
-        header.version >= demo::kSha256Version ? find_extension(file) : Extension::absent;
-    if (extension == Extension::cut) {
+    const Sha256Extension extension =
+        header.version >= demo::kSha256Version ? find_sha256(file) : Sha256Extension::absent;
+    if (extension == Sha256Extension::cut) {
         return error(DemoErrc::header_cut, file.size());
     }
-    if (extension == Extension::whole) {
+    if (extension == Sha256Extension::whole) {
         std::memcpy(header.sha256.emplace().data(), file.data() + demo::kSha256At,
                     header.sha256->size());
         head.map_at = demo::kSha256End;
@@ -449,10 +449,9 @@ snapshot::Dialect dialect_of(const sink::demo::Header& header) {
                                                  : snapshot::Dialect::six;
 }
 
-/// Plays a demo chunk by chunk.
-class Player {
+class DemoPlayer {
   public:
-    Player(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
+    DemoPlayer(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
           start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
@@ -460,7 +459,7 @@ class Player {
                                          dialect_of(demo.header))} {}
 
     DemoReadResult play() {
-        show_map();
+        inspect_map();
         playback_->on_time(now_);
         while (const auto chunk = chunks_.next_chunk()) {
             if (!play_chunk(*chunk)) {
@@ -476,7 +475,7 @@ class Player {
     }
 
   private:
-    void show_map() {
+    void inspect_map() {
         const sink::demo::Header& header = demo_->header;
         playback_->on_map({.name = header.map_name,
                            .crc = header.map_crc,
@@ -491,14 +490,14 @@ class Player {
         case DemoChunk::Kind::tick:
             repeat_snapshot();
             check_tick_order(chunk);
-            go_to(chunk.tick);
+            set_tick(chunk.tick);
             return true;
         case DemoChunk::Kind::snapshot:
-            return take_snapshot(chunk);
+            return inspect_snapshot(chunk);
         case DemoChunk::Kind::delta:
-            return take_delta(chunk);
+            return inspect_delta(chunk);
         case DemoChunk::Kind::message:
-            return take_message(chunk);
+            return inspect_message(chunk);
         case DemoChunk::Kind::other:
             return play_unused(chunk);
         }
@@ -525,7 +524,7 @@ class Player {
         }
     }
 
-    void go_to(Tick tick) {
+    void set_tick(Tick tick) {
         first_ = first_.value_or(tick);
         tick_ = tick;
         waiting_ = true;
@@ -533,20 +532,20 @@ class Player {
         playback_->on_time(now_);
     }
 
-    bool stop(const DemoError& error) {
+    bool stop_at_error(const DemoError& error) {
         error_ = error;
         return false;
     }
 
-    bool take_snapshot(const DemoChunk& chunk) {
+    bool inspect_snapshot(const DemoChunk& chunk) {
         const auto body = payload_.decompress_varints(chunk);
         if (!body) {
-            return stop(body.error());
+            return stop_at_error(body.error());
         }
         const std::size_t bytes = body->size();
         const auto ints = payload_.decode_ints(chunk);
         if (!ints) {
-            return stop(ints.error());
+            return stop_at_error(ints.error());
         }
         const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
         if (!read.ok) {
@@ -568,10 +567,10 @@ class Player {
         return true;
     }
 
-    bool take_delta(const DemoChunk& chunk) {
+    bool inspect_delta(const DemoChunk& chunk) {
         const auto body = payload_.decompress_varints(chunk);
         if (!body) {
-            return stop(body.error());
+            return stop_at_error(body.error());
         }
         if (playback_->on_delta(tick_, *body)) {
             waiting_ = false;
@@ -579,10 +578,10 @@ class Player {
         return true;
     }
 
-    bool take_message(const DemoChunk& chunk) {
+    bool inspect_message(const DemoChunk& chunk) {
         const auto payload = payload_.decode_message(chunk);
         if (!payload) {
-            return stop(payload.error());
+            return stop_at_error(payload.error());
         }
         repeat_snapshot();
         playback_->on_message(*payload, fields_);
@@ -593,7 +592,7 @@ class Player {
     bool play_unused(const DemoChunk& chunk) {
         const auto ints = payload_.decode_ints(chunk);
         if (!ints) {
-            return stop(ints.error());
+            return stop_at_error(ints.error());
         }
         repeat_snapshot();
         return true;
@@ -630,7 +629,7 @@ class Player {
 
 DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
                             inspect::Inspector& inspector) {
-    return Player{demo, name, inspector}.play();
+    return DemoPlayer{demo, name, inspector}.play();
 }
 
 } // namespace tw::capture

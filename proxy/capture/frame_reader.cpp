@@ -142,7 +142,7 @@ constexpr unsigned kManyChunks = 32;
 
 /// Checks quickly whether the packets at the positions `before` and `at` may be of one flow, the
 /// second one after the first one. Returns true also for some that are not.
-bool may_follow(Bytes payload, std::size_t before, std::size_t at) {
+bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
     if (wire::sequence_distance(ack_at(payload, before), ack_at(payload, at)) > kMaxAckSteps) {
         return false;
     }
@@ -161,7 +161,7 @@ bool may_have_size(Bytes payload, std::size_t size) {
         return false;
     }
     for (std::size_t at = size; at + wire::kHeaderSize <= payload.size(); at += size) {
-        if (!may_follow(payload, at - size, at)) {
+        if (!may_be_next_packet(payload, at - size, at)) {
             return false;
         }
     }
@@ -213,13 +213,13 @@ bool may_be_merged(Bytes payload) {
 }
 
 /// Returns the results of all methods by which the sender may have compressed a payload.
-std::array<std::vector<std::byte>, 2> compressed_again(Bytes payload) {
+std::array<std::vector<std::byte>, 2> compress_again(Bytes payload) {
     return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
             wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
 }
 
 /// Returns the bytes after a packet's chunks; nullopt if it has no valid chunks.
-std::optional<Bytes> find_rest(const wire::Packet& packet) {
+std::optional<Bytes> bytes_after_chunks(const wire::Packet& packet) {
     if (packet.kind != wire::PacketKind::chunks) {
         return std::nullopt;
     }
@@ -230,7 +230,7 @@ std::optional<Bytes> find_rest(const wire::Packet& packet) {
 }
 
 /// Returns true if nothing follows the last chunk, or only DDNet's token.
-bool is_complete(const wire::Packet& packet, Bytes rest) {
+bool is_complete_packet(const wire::Packet& packet, Bytes rest) {
     return packet.num_chunks != 0
                ? rest.empty() ||
                      (packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize)
@@ -240,13 +240,13 @@ bool is_complete(const wire::Packet& packet, Bytes rest) {
 /// Returns the flow of a datagram; nullopt unless the datagram is a complete packet with chunks.
 std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(datagram, protocol, scratch);
-    const auto rest = packet ? find_rest(*packet) : std::nullopt;
-    if (!rest || !is_complete(*packet, *rest)) {
+    const auto rest = packet ? bytes_after_chunks(*packet) : std::nullopt;
+    if (!rest || !is_complete_packet(*packet, *rest)) {
         return std::nullopt;
     }
     if (packet->compressed) {
         const Bytes sent = datagram.subspan(wire::header_size(*packet));
-        if (std::ranges::none_of(compressed_again(packet->payload), [&](const auto& again) {
+        if (std::ranges::none_of(compress_again(packet->payload), [&](const auto& again) {
                 return std::ranges::equal(again, sent);
             })) {
             return std::nullopt;
@@ -260,11 +260,11 @@ std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::Packe
 }
 
 /// Returns the positions at which the first packet of a payload may end according to its content.
-std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
-                                       wire::PacketScratch& scratch) {
+std::vector<std::size_t> first_packet_ends(Bytes payload, wire::Protocol protocol,
+                                           wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(
         payload.first(std::min(payload.size(), wire::kMaxDatagramSize)), protocol, scratch);
-    const auto rest = packet ? find_rest(*packet) : std::nullopt;
+    const auto rest = packet ? bytes_after_chunks(*packet) : std::nullopt;
     if (!rest) {
         return {};
     }
@@ -279,8 +279,8 @@ std::vector<std::size_t> ends_of_first(Bytes payload, wire::Protocol protocol,
 
 /// Returns true if the payload consists of packets of one flow, all of this size except the last
 /// one.
-bool consists_of(Bytes payload, std::size_t size, wire::Protocol protocol,
-                 wire::PacketScratch& scratch) {
+bool consists_of_packets(Bytes payload, std::size_t size, wire::Protocol protocol,
+                         wire::PacketScratch& scratch) {
     std::optional<Flow> before;
     for (std::size_t at = 0; at < payload.size(); at += size) {
         const auto flow =
@@ -302,10 +302,11 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
     }
     std::optional<std::size_t> found;
     for (const wire::Protocol protocol : {wire::Protocol::six, wire::Protocol::seven}) {
-        for (const std::size_t size : ends_of_first(payload, protocol, scratch)) {
+        for (const std::size_t size : first_packet_ends(payload, protocol, scratch)) {
             const bool several = size < payload.size() && size <= wire::kMaxDatagramSize &&
                                  payload.size() <= size * kMaxMerged;
-            if (!several || size == found || !consists_of(payload, size, protocol, scratch)) {
+            if (!several || size == found ||
+                !consists_of_packets(payload, size, protocol, scratch)) {
                 continue;
             }
             if (found) {
@@ -356,7 +357,7 @@ std::uint32_t be32(Bytes bytes, std::size_t at) {
 }
 
 /// Returns the sum of the 16-bit words that UDP's checksum covers.
-std::uint32_t sum_of(Bytes bytes) {
+std::uint32_t word_sum(Bytes bytes) {
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
         sum += be16(bytes, at);
@@ -364,19 +365,19 @@ std::uint32_t sum_of(Bytes bytes) {
     return sum + (bytes.size() % 2 != 0 ? unsigned{u8(bytes, bytes.size() - 1)} << 8U : 0U);
 }
 
-std::uint32_t sum_of(const boost::asio::ip::address& address) {
+std::uint32_t word_sum(const boost::asio::ip::address& address) {
     if (address.is_v4()) {
         const auto four = address.to_v4().to_bytes();
-        return sum_of(std::as_bytes(std::span{four}));
+        return word_sum(std::as_bytes(std::span{four}));
     }
     const auto six = address.to_v6().to_bytes();
-    return sum_of(std::as_bytes(std::span{six}));
+    return word_sum(std::as_bytes(std::span{six}));
 }
 
 /// Returns true if the UDP checksum of a segment, from its UDP header on, is correct.
 bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
-    std::uint32_t sum = sum_of(datagram.source.address) + sum_of(datagram.destination.address) +
-                        kUdp + static_cast<std::uint32_t>(segment.size()) + sum_of(segment);
+    std::uint32_t sum = word_sum(datagram.source.address) + word_sum(datagram.destination.address) +
+                        kUdp + static_cast<std::uint32_t>(segment.size()) + word_sum(segment);
     while (sum > 0xffffU) {
         sum = (sum & 0xffffU) + (sum >> 16U);
     }
@@ -405,7 +406,7 @@ constexpr auto kLinks = std::to_array<LinkForm>({
     {DLT_LINUX_SLL2, 20, 0},
 });
 
-const LinkForm* form_of(int link) {
+const LinkForm* find_link_form(int link) {
     const auto* const found = std::ranges::find(kLinks, link, &LinkForm::link);
     return found == kLinks.end() ? nullptr : found;
 }
@@ -420,12 +421,12 @@ std::string to_string(const CaptureEndpoint& endpoint) {
 
 void FrameReader::set_link_type(int link) {
     if (form_ == nullptr || form_->link != link) {
-        form_ = form_of(link);
+        form_ = find_link_form(link);
     }
 }
 
 bool FrameReader::supports_link_type(int link) {
-    return form_of(link) != nullptr;
+    return find_link_form(link) != nullptr;
 }
 
 std::string FrameReader::describe_unsupported_link(int link) {

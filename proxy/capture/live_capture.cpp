@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 5> kNoNetworks{"bluetooth", "dbus-", "nfl
                                                       "usbmon"};
 
 /// Returns the names of the interfaces as a list such as "lo, eth0, any".
-std::string interfaces() {
+std::string interface_names() {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
     pcap_if_t* all = nullptr;
     if (pcap_findalldevs(&all, error.data()) != 0) {
@@ -87,7 +87,7 @@ void LiveCapture::activate(const LiveOptions& options) {
     switch (status) {
     case PCAP_ERROR_NO_SUCH_DEVICE:
         throw NoInterfaceError{
-            fmt::format("no interface {} (available: {})", interface_, interfaces())};
+            fmt::format("no interface {} (available: {})", interface_, interface_names())};
     case PCAP_ERROR_IFACE_NOT_UP:
         throw NoInterfaceError{fmt::format("the interface {} is not up", interface_)};
     case PCAP_ERROR_PERM_DENIED:

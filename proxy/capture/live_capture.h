@@ -13,7 +13,6 @@ struct pcap;
 
 namespace tw::capture {
 
-/// The settings of a live capture.
 struct LiveOptions {
     std::string interface;              ///< "any" for all interfaces
     std::vector<std::uint16_t> ports{}; ///< ports of the game servers; empty to use all datagrams
