@@ -16,7 +16,7 @@ using record::Record;
 
 namespace {
 
-std::string shown(const Number& number) {
+std::string number_text(const Number& number) {
     const auto* const integer = std::get_if<std::int64_t>(&number);
     return integer != nullptr ? fmt::format("{}", *integer)
                               : fmt::format("{}", std::get<double>(number));
@@ -106,8 +106,8 @@ std::string ObservedValues::describe() const {
     std::string out;
     if (range_) {
         out = compare_numbers(range_->first, range_->second) < 0
-                  ? fmt::format("{} to {}", shown(range_->first), shown(range_->second))
-                  : shown(range_->first);
+                  ? fmt::format("{} to {}", number_text(range_->first), number_text(range_->second))
+                  : number_text(range_->first);
     }
     for (const std::string& text : texts_) {
         out += out.empty() ? "" : ", ";

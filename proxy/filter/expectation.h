@@ -56,9 +56,7 @@ class Expectation {
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
-    /// Adds the result for a record.
     void evaluate(const record::Record& record);
-    /// Adds the result for a line of a recording.
     void evaluate_line(std::string_view line);
     /// Adds the results of `other`, a copy of this expectation that another thread evaluated.
     void add_results(const Expectation& other);

@@ -139,7 +139,7 @@ bool is_keyword(std::string_view word) {
     return std::ranges::find(kKeywords, word) != kKeywords.end();
 }
 
-bool has(const std::vector<std::string_view>& words, std::string_view word) {
+bool contains_word(const std::vector<std::string_view>& words, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
 }
 
@@ -149,7 +149,7 @@ std::string shown_key(KeyScope scope, std::string_view name) {
            std::string{name};
 }
 
-std::string meant(std::string_view word) {
+std::string suggestion_text(std::string_view word) {
     return word.empty() ? std::string{} : fmt::format("; did you mean \"{}\"?", word);
 }
 
@@ -181,9 +181,9 @@ std::optional<std::string> convert_literal(Comparison& comparison, DescribedType
     const bool number_allowed = key.kind == KeyKind::any && literal.number.index() != 0;
     const bool ranked = key.scope == KeyScope::record && key.name == "severity";
     if (!words.empty() && (equality || ranked) && !number_allowed && !literal.text.empty() &&
-        !has(words, literal.text)) {
+        !contains_word(words, literal.text)) {
         return fmt::format("{} is never {}{}", comparison.text, quoted_for_message(literal.text),
-                           meant(most_similar_word(literal.text, words)));
+                           suggestion_text(most_similar_word(literal.text, words)));
     }
     if (const auto severity = record::find_severity(literal.text); ranked && severity) {
         literal.number = static_cast<std::int64_t>(*severity);
@@ -197,9 +197,9 @@ class Parser {
         : scanner_{text}, more_{options.described} {}
 
     tl::expected<FilterProgram, FilterError> parse(KeyScope scope) {
-        const auto root = any_of(scope);
+        const auto root = parse_any_of(scope);
         if (root && !scanner_.at_end()) {
-            unexpected_rest();
+            fail_unexpected_rest();
         }
         if (!root || error_) {
             return tl::unexpected{error_.value_or(FilterError{})};
@@ -224,7 +224,7 @@ class Parser {
         return std::nullopt;
     }
 
-    Parsed unexpected_rest() {
+    Parsed fail_unexpected_rest() {
         const std::size_t at = scanner_.offset();
         if (scanner_.next_is('&') || scanner_.next_is('|')) {
             return fail(at, R"(conditions are joined by the words "and" and "or")");
@@ -236,7 +236,7 @@ class Parser {
                                     scanner_.describe_next_token()));
     }
 
-    std::size_t add(FilterNode node) {
+    std::size_t add_node(FilterNode node) {
         program_.nodes.push_back(node);
         return program_.nodes.size() - 1;
     }
@@ -261,15 +261,15 @@ class Parser {
             program_.nodes[last].next = *next;
             last = *next;
         }
-        return add({.kind = kind, .child = *first});
+        return add_node({.kind = kind, .child = *first});
     }
 
-    Parsed any_of(KeyScope scope) {
-        return parse_joined("or", NodeKind::any_of, [&] { return all_of(scope); });
+    Parsed parse_any_of(KeyScope scope) {
+        return parse_joined("or", NodeKind::any_of, [&] { return parse_all_of(scope); });
     }
 
-    Parsed all_of(KeyScope scope) {
-        return parse_joined("and", NodeKind::all_of, [&] { return negated(scope); });
+    Parsed parse_all_of(KeyScope scope) {
+        return parse_joined("and", NodeKind::all_of, [&] { return parse_negation(scope); });
     }
 
     /// Parses a nested part of the text with `part`. Returns an error if it is nested too deep.
@@ -286,16 +286,17 @@ class Parser {
         return parsed;
     }
 
-    Parsed negated(KeyScope scope) {
+    Parsed parse_negation(KeyScope scope) {
         if (scanner_.peek_word() != "not") {
-            return primary(scope);
+            return parse_primary(scope);
         }
         scanner_.read_word();
-        const Parsed inner = parse_nested([&] { return negated(scope); });
-        return inner ? Parsed{add({.kind = NodeKind::negation, .child = *inner})} : std::nullopt;
+        const Parsed inner = parse_nested([&] { return parse_negation(scope); });
+        return inner ? Parsed{add_node({.kind = NodeKind::negation, .child = *inner})}
+                     : std::nullopt;
     }
 
-    Parsed close(Parsed inner) {
+    Parsed expect_closing_bracket(Parsed inner) {
         if (inner && !scanner_.skip_if_next(')')) {
             return fail(scanner_.offset(),
                         fmt::format("expected \")\", not {}", scanner_.describe_next_token()));
@@ -303,14 +304,14 @@ class Parser {
         return inner;
     }
 
-    Parsed primary(KeyScope scope) {
+    Parsed parse_primary(KeyScope scope) {
         if (scanner_.skip_if_next('(')) {
-            return close(parse_nested([&] { return any_of(scope); }));
+            return expect_closing_bracket(parse_nested([&] { return parse_any_of(scope); }));
         }
         const std::size_t at = scanner_.offset();
         const std::string_view word = scanner_.read_word();
         if (word.empty() || is_keyword(word)) {
-            return missing(at, word);
+            return fail_missing_condition(at, word);
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
             return scope == KeyScope::record ? parse_group(word == "count")
@@ -318,7 +319,7 @@ class Parser {
         }
         const std::size_t sign = scanner_.offset();
         if (const auto op = scanner_.read_operator()) {
-            return comparison(scope, at, word, *op);
+            return parse_comparison(scope, at, word, *op);
         }
         if (scanner_.next_is('=')) {
             return fail(sign, "equality is written ==");
@@ -326,7 +327,7 @@ class Parser {
         return parse_single_word(scope, at, word);
     }
 
-    Parsed missing(std::size_t at, std::string_view word) {
+    Parsed fail_missing_condition(std::size_t at, std::string_view word) {
         if (scanner_.next_is('!')) {
             return fail(at, "negation is written \"not\"");
         }
@@ -345,7 +346,7 @@ class Parser {
         }
         FilterNode node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
         if (scanner_.skip_if_next(':')) {
-            const Parsed inner = parse_nested([&] { return any_of(KeyScope::item); });
+            const Parsed inner = parse_nested([&] { return parse_any_of(KeyScope::item); });
             if (!inner) {
                 return std::nullopt;
             }
@@ -353,15 +354,15 @@ class Parser {
         } else if (!count) {
             return fail(scanner_.offset(), "expected \":\" and a condition on items");
         }
-        if (!close(Parsed{0})) {
+        if (!expect_closing_bracket(Parsed{0})) {
             return std::nullopt;
         }
-        return count ? compared_count(node) : Parsed{add(node)};
+        return count ? parse_count_comparison(node) : Parsed{add_node(node)};
     }
 
     // NOLINTEND(misc-no-recursion)
 
-    Parsed compared_count(FilterNode node) {
+    Parsed parse_count_comparison(FilterNode node) {
         const auto op = scanner_.read_operator();
         if (!op) {
             return fail(scanner_.offset(), "a count must be compared, for example with >= 2");
@@ -375,7 +376,7 @@ class Parser {
             return std::nullopt;
         }
         node.index = *index;
-        return add(node);
+        return add_node(node);
     }
 
     /// Reads the literal of a comparison, and stores the comparison. Returns the comparison's index
@@ -387,10 +388,10 @@ class Parser {
             return fail(at, value.error);
         }
         comparison.literal = std::move(*value.literal);
-        return keep(std::move(comparison), at);
+        return add_comparison(std::move(comparison), at);
     }
 
-    Parsed keep(Comparison comparison, std::size_t at) {
+    Parsed add_comparison(Comparison comparison, std::size_t at) {
         if (const auto complaint = convert_literal(comparison, more_)) {
             return fail(at, *complaint);
         }
@@ -398,42 +399,42 @@ class Parser {
         return program_.comparisons.size() - 1;
     }
 
-    Parsed leaf(Parsed index, bool some_item) {
+    Parsed add_comparison_node(Parsed index, bool some_item) {
         if (!index) {
             return std::nullopt;
         }
-        const std::size_t node = add({.kind = NodeKind::comparison, .index = *index});
-        return some_item ? add({.kind = NodeKind::some_item, .child = node}) : node;
+        const std::size_t node = add_node({.kind = NodeKind::comparison, .index = *index});
+        return some_item ? add_node({.kind = NodeKind::some_item, .child = node}) : node;
     }
 
-    [[nodiscard]] std::optional<Key> key(KeyScope scope, std::string_view name) const {
+    [[nodiscard]] std::optional<Key> find_known_key(KeyScope scope, std::string_view name) const {
         if (scope == KeyScope::record && name.starts_with(kItemsPrefix)) {
             return find_key(KeyScope::item, name.substr(kItemsPrefix.size()), more_);
         }
         return find_key(scope, name, more_);
     }
 
-    Parsed unknown(KeyScope scope, std::size_t at, std::string_view name) {
+    Parsed fail_unknown_key(KeyScope scope, std::size_t at, std::string_view name) {
         const bool item = scope == KeyScope::item || name.starts_with(kItemsPrefix);
-        return fail(at,
-                    fmt::format("no {} has a key {}{}",
-                                item                        ? "item"
-                                : scope == KeyScope::record ? "record"
-                                                            : "item or record",
-                                quoted_for_message(name), meant(suggest_key(scope, name, more_))));
+        return fail(at, fmt::format("no {} has a key {}{}",
+                                    item                        ? "item"
+                                    : scope == KeyScope::record ? "record"
+                                                                : "item or record",
+                                    quoted_for_message(name),
+                                    suggestion_text(suggest_key(scope, name, more_))));
     }
 
-    Parsed comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
-        auto found = key(scope, name);
+    Parsed parse_comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
+        auto found = find_known_key(scope, name);
         if (!found) {
-            return unknown(scope, at, name);
+            return fail_unknown_key(scope, at, name);
         }
         const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
-        return leaf(parse_literal({.key = std::move(*found),
-                                   .op = op,
-                                   .literal = {},
-                                   .text = shown_key(scope, name)}),
-                    short_form);
+        return add_comparison_node(parse_literal({.key = std::move(*found),
+                                                  .op = op,
+                                                  .literal = {},
+                                                  .text = shown_key(scope, name)}),
+                                   short_form);
     }
 
     /// Parses a single word: a record type, an item type, or a boolean key.
@@ -442,15 +443,17 @@ class Parser {
             scope != KeyScope::record ? item_type_names(more_)
                                       : std::vector<std::string_view>{record::kRecordTypes.begin(),
                                                                       record::kRecordTypes.end()};
-        const bool type = has(types, word);
-        auto found = key(scope, type ? "type" : word);
+        const bool type = contains_word(types, word);
+        auto found = find_known_key(scope, type ? "type" : word);
         if (!found) {
-            const std::string near = scope == KeyScope::record && has(item_type_names(more_), word)
-                                         ? fmt::format("any(items: {})", word)
-                                         : std::string{most_similar_word(word, types)};
-            return near.empty() ? unknown(scope, at, word)
-                                : fail(at, fmt::format("unknown name {}{}",
-                                                       quoted_for_message(word), meant(near)));
+            const std::string near =
+                scope == KeyScope::record && contains_word(item_type_names(more_), word)
+                    ? fmt::format("any(items: {})", word)
+                    : std::string{most_similar_word(word, types)};
+            return near.empty()
+                       ? fail_unknown_key(scope, at, word)
+                       : fail(at, fmt::format("unknown name {}{}", quoted_for_message(word),
+                                              suggestion_text(near)));
         }
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
             return fail(at, fmt::format("{} must be compared with something", word));
@@ -460,12 +463,12 @@ class Parser {
             literal.number = std::int64_t{1};
         }
         const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
-        return leaf(keep({.key = std::move(*found),
-                          .op = Operator::equal,
-                          .literal = std::move(literal),
-                          .text = shown_key(scope, type ? "type" : word)},
-                         at),
-                    short_form);
+        return add_comparison_node(add_comparison({.key = std::move(*found),
+                                                   .op = Operator::equal,
+                                                   .literal = std::move(literal),
+                                                   .text = shown_key(scope, type ? "type" : word)},
+                                                  at),
+                                   short_form);
     }
 
     FilterScanner scanner_;

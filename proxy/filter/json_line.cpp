@@ -23,12 +23,12 @@ constexpr int kMaxDepth = 16;
 /// the bytes at a key of the line, and may read past the end of the line.
 constexpr std::size_t kPadding = Filter::kMaxLength + simdjson::SIMDJSON_PADDING;
 
-std::string_view first_of(std::string_view path) {
+std::string_view path_head(std::string_view path) {
     return path.substr(0, path.find('.'));
 }
 
-std::string_view after_first(std::string_view path) {
-    return path.substr(std::min(path.size(), first_of(path).size() + 1));
+std::string_view path_tail(std::string_view path) {
+    return path.substr(std::min(path.size(), path_head(path).size() + 1));
 }
 
 /// Parses the whole text as a number.
@@ -139,9 +139,10 @@ struct JsonReading {
 namespace {
 
 /// Passes the values at a dotted path to a visitor.
-class Values {
+class PathValues {
   public:
-    Values(ValueVisitor& visitor, JsonReading& reading) : visitor_{&visitor}, reading_{&reading} {}
+    PathValues(ValueVisitor& visitor, JsonReading& reading)
+        : visitor_{&visitor}, reading_{&reading} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
     bool visit(std::optional<ondemand::value> value, std::string_view path, int depth) {
@@ -155,7 +156,7 @@ class Values {
         if (path.empty()) {
             return !text.starts_with('{') && take(text);
         }
-        return visit(reading_->find(*value, first_of(path)), after_first(path), depth + 1);
+        return visit(reading_->find(*value, path_head(path)), path_tail(path), depth + 1);
     }
 
   private:
@@ -218,9 +219,9 @@ bool JsonObject::has_member(std::string_view name) {
 }
 
 std::optional<std::string_view> JsonObject::find_text(std::string_view key) {
-    auto value = reading_->find(first_of(key));
-    for (key = after_first(key); value && !key.empty(); key = after_first(key)) {
-        value = reading_->find(*value, first_of(key));
+    auto value = reading_->find(path_head(key));
+    for (key = path_tail(key); value && !key.empty(); key = path_tail(key)) {
+        value = reading_->find(*value, path_head(key));
     }
     const std::string_view text = value ? text_of(*value) : std::string_view{};
     if (text.empty() || text.starts_with('[') || text.starts_with('{')) {
@@ -240,7 +241,7 @@ std::uint64_t JsonObject::find_count(std::string_view key) {
 }
 
 bool JsonObject::visit(std::string_view key, ValueVisitor& visitor) {
-    return Values{visitor, *reading_}.visit(reading_->find(first_of(key)), after_first(key), 1);
+    return PathValues{visitor, *reading_}.visit(reading_->find(path_head(key)), path_tail(key), 1);
 }
 
 bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& visitor) {

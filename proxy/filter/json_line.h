@@ -18,7 +18,6 @@ class JsonObject {
   public:
     explicit JsonObject(JsonReading& reading) : reading_{&reading} {}
 
-    /// Returns whether the object has a member of this name.
     [[nodiscard]] bool has_member(std::string_view name);
     /// Returns the number, string or word with this key, as the line writes it; nullopt if the
     /// object has no such key. Lists are not searched.

@@ -112,7 +112,7 @@ bool find_place(Key& key) {
 }
 
 /// Returns the edit distance of two words. Two swapped neighbouring letters count as one change.
-std::size_t distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> earlier(b.size() + 1);
     std::vector<std::size_t> before(b.size() + 1);
     std::vector<std::size_t> row(b.size() + 1);
@@ -303,7 +303,7 @@ std::string_view most_similar_word(std::string_view word, std::span<const std::s
             longer - std::min(word.size(), each.size()) >= least) {
             continue;
         }
-        if (const std::size_t changes = distance(word, each);
+        if (const std::size_t changes = edit_distance(word, each);
             changes < least && changes < each.size()) {
             least = changes;
             best = each;
@@ -343,7 +343,7 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     const std::string_view near = most_similar_word(name, views);
     return near.empty() ? KeyGuess{}
                         : KeyGuess{.key = std::string{near},
-                                   .rank = KeyGuess::kEndsSo + distance(name, near)};
+                                   .rank = KeyGuess::kEndsSo + edit_distance(name, near)};
 }
 
 } // namespace

@@ -107,7 +107,6 @@ struct DescribedTypes {
 /// dir and severity; empty for other keys.
 [[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
                                                            DescribedTypes more = {});
-/// Returns the names of all item types.
 [[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes more = {});
 /// Returns the word of `words` that is most similar to `word`; empty if no word is similar.
 [[nodiscard]] std::string_view most_similar_word(std::string_view word,
@@ -118,7 +117,7 @@ class FilteredItem {
   public:
     FilteredItem(const record::SnapshotRecord& record, std::size_t index);
 
-    [[nodiscard]] const record::RecordItem& shown() const { return shown_; }
+    [[nodiscard]] const record::RecordItem& record_item() const { return shown_; }
 
     [[nodiscard]] const snapshot::ItemView& item() const { return shown_.item; }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-struct Wanted {
+struct WantedTexts {
     Texts keys;
     Texts texts;
 };
@@ -37,9 +37,9 @@ bool is_plain(std::string_view text) {
 
 constexpr std::string_view kFindings = "findings.";
 
-Wanted wanted_by(const Comparison& comparison) {
+WantedTexts find_wanted_texts(const Comparison& comparison) {
     const bool absent = comparison.literal.null && comparison.op == Operator::equal;
-    Wanted wanted;
+    WantedTexts wanted;
     if (absent || comparison.key.way == Key::Location::removed) {
         return wanted;
     }
@@ -67,7 +67,7 @@ Wanted wanted_by(const Comparison& comparison) {
     return wanted;
 }
 
-Texts common_of(const Texts& left, const Texts& right) {
+Texts common_texts(const Texts& left, const Texts& right) {
     Texts both;
     std::set_intersection(left.begin(), left.end(), right.begin(), right.end(),
                           std::inserter(both, both.end()));
@@ -75,32 +75,33 @@ Texts common_of(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-Wanted wanted_by(const FilterProgram& program, std::size_t at) {
+WantedTexts find_wanted_texts(const FilterProgram& program, std::size_t at) {
     const FilterNode& node = program.nodes[at];
     switch (node.kind) {
     case NodeKind::comparison:
-        return wanted_by(program.comparisons[node.index]);
+        return find_wanted_texts(program.comparisons[node.index]);
     case NodeKind::all_of: {
-        Wanted all;
+        WantedTexts all;
         for (std::size_t i = node.child; i != FilterNode::kNone; i = program.nodes[i].next) {
-            Wanted one = wanted_by(program, i);
+            WantedTexts one = find_wanted_texts(program, i);
             all.keys.merge(one.keys);
             all.texts.merge(one.texts);
         }
         return all;
     }
     case NodeKind::any_of: {
-        Wanted common = wanted_by(program, node.child);
+        WantedTexts common = find_wanted_texts(program, node.child);
         for (std::size_t i = program.nodes[node.child].next; i != FilterNode::kNone;
              i = program.nodes[i].next) {
-            const Wanted one = wanted_by(program, i);
-            common.keys = common_of(common.keys, one.keys);
-            common.texts = common_of(common.texts, one.texts);
+            const WantedTexts one = find_wanted_texts(program, i);
+            common.keys = common_texts(common.keys, one.keys);
+            common.texts = common_texts(common.texts, one.texts);
         }
         return common;
     }
     case NodeKind::some_item: {
-        Wanted some = node.child == FilterNode::kNone ? Wanted{} : wanted_by(program, node.child);
+        WantedTexts some = node.child == FilterNode::kNone ? WantedTexts{}
+                                                           : find_wanted_texts(program, node.child);
         some.keys.insert(in_quotes("items"));
         return some;
     }
@@ -126,7 +127,7 @@ bool contains_text(std::string_view text, std::string_view part) {
 } // namespace
 
 RequiredTexts::RequiredTexts(const FilterProgram& program) {
-    const Wanted wanted = wanted_by(program, program.root);
+    const WantedTexts wanted = find_wanted_texts(program, program.root);
     keys_.assign(wanted.keys.begin(), wanted.keys.end());
     texts_.assign(wanted.texts.begin(), wanted.texts.end());
 }
@@ -228,7 +229,7 @@ class LineRecord {
 };
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
-bool fulfils(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
+bool line_matches(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
     return line.is_readable() && Evaluation{program, LineRecord{line}, observer}.matches();
 }
 
@@ -277,7 +278,7 @@ bool is_valid_record(std::string_view line) {
 
 bool matches_line(const Filter& filter, std::string_view line, ValueObserver* observer) {
     JsonLine json{line};
-    return fulfils(filter.program(), json, observer);
+    return line_matches(filter.program(), json, observer);
 }
 
 tl::expected<LineFilter, FilterError>
@@ -304,7 +305,7 @@ bool LineFilter::matches(std::string_view line) {
         return false;
     }
     line_.set_line(line);
-    return fulfils(program_, line_, nullptr);
+    return line_matches(program_, line_, nullptr);
 }
 
 bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {

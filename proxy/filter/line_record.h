@@ -64,7 +64,6 @@ class LineFilter {
     parse(std::string_view text, const FilterOptions& options = {},
           KeyScope scope = KeyScope::record);
 
-    /// Whether the filter names this key.
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
     /// Returns false if neither the line nor any of its items can match; otherwise true.

@@ -8,23 +8,23 @@ namespace tw::filter {
 
 namespace {
 
-char lower(char character) {
+char to_lower(char character) {
     return character >= 'A' && character <= 'Z' ? static_cast<char>(character + ('a' - 'A'))
                                                 : character;
 }
 
 bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                       [](char a, char b) { return lower(a) == lower(b); }) != text.end() ||
+                       [](char a, char b) { return to_lower(a) == to_lower(b); }) != text.end() ||
            part.empty(); // an empty part is also in an empty text
 }
 
-double real(const Number& number) {
+double to_real(const Number& number) {
     const auto* const integer = std::get_if<std::int64_t>(&number);
     return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(number);
 }
 
-std::partial_ordering order(const Value& value, const Operand& literal) {
+std::partial_ordering compare_with_literal(const Value& value, const Operand& literal) {
     if (value.is_number()) {
         return literal.number.index() != 0 ? compare_numbers(value.number, literal.number)
                                            : std::partial_ordering::unordered;
@@ -38,14 +38,14 @@ std::partial_ordering compare_numbers(const Number& left, const Number& right) {
     const auto* const a = std::get_if<std::int64_t>(&left);
     const auto* const b = std::get_if<std::int64_t>(&right);
     return a != nullptr && b != nullptr ? std::partial_ordering{*a <=> *b}
-                                        : real(left) <=> real(right);
+                                        : to_real(left) <=> to_real(right);
 }
 
 bool satisfies(const Value& value, Operator op, const Operand& literal) {
     if (op == Operator::contains) {
         return (!value.is_number() || value.word) && contains(value.text, literal.text);
     }
-    const std::partial_ordering sign = order(value, literal);
+    const std::partial_ordering sign = compare_with_literal(value, literal);
     switch (op) {
     case Operator::equal:
         return sign == 0;

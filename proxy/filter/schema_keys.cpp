@@ -186,7 +186,7 @@ bool visit_item(const Key& key, FilteredItem& item, FormatBuffer& buffer, ValueV
     const ReadContext reading{buffer, false}; // items contain no secrets
     switch (key.way) {
     case Key::Location::row: {
-        const OptionalValue found = key.of_item->read(item.shown(), reading);
+        const OptionalValue found = key.of_item->read(item.record_item(), reading);
         return found && visitor.receive_value(*found);
     }
     case Key::Location::place: {
