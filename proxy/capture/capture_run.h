@@ -57,8 +57,8 @@ class TimeSorter {
 
   private:
     struct WaitingDatagram {
-        /// The time by which the datagram is sorted: its own, or that of an earlier datagram
-        /// between the same endpoints.
+        /// The time by which the datagram is sorted: its own, or the later time of a waiting
+        /// datagram that the datagram must follow.
         std::int64_t time = 0;
         std::size_t ends = 0; ///< hash of the two endpoints of the datagram
         std::unique_ptr<OrderedDatagram> item;

@@ -588,7 +588,7 @@ class DemoPlayer {
         return true;
     }
 
-    /// Decompresses a chunk of an unused type, as demo players do.
+    /// Decompresses a chunk of an unused type, whose errors end the demo, as in demo players.
     bool play_unused(const DemoChunk& chunk) {
         const auto ints = payload_.decode_ints(chunk);
         if (!ints) {

@@ -181,8 +181,8 @@ struct DemoSnapshotResult {
 /// A demo file in memory. Data that is appended to the file later is not read.
 class DemoFile {
   public:
-    /// Returns true if the file starts with a demo header. Returns false for "-" and for unreadable
-    /// files, whose error is reported when they are opened as captures.
+    /// Returns true if the file starts with a demo header. Returns false for standard input ("-")
+    /// and for unreadable files, whose error is reported when they are opened as captures.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
     /// The largest demo that is read. It suffices for more than a day of a full server.

@@ -140,8 +140,8 @@ constexpr std::byte kSixKind{0x3c};
 constexpr std::byte kSevenKind{0xe4};
 constexpr unsigned kManyChunks = 32;
 
-/// Checks quickly whether the packets at the positions `before` and `at` may be of one flow, the
-/// second one after the first one. Returns true also for some that are not.
+/// Returns true if the packets at the positions `before` and `at` look like packets of one flow, in
+/// this order. A quick check, which some other payloads pass, too.
 bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
     if (wire::sequence_distance(ack_at(payload, before), ack_at(payload, at)) > kMaxAckSteps) {
         return false;
@@ -154,8 +154,8 @@ bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
                                payload.subspan(at + wire::kHeaderSize, wire::kTokenSize)));
 }
 
-/// Checks quickly whether a payload may consist of packets of this size. Returns true also for some
-/// that do not.
+/// Returns true if a payload looks like packets of this size. A quick check, which some other
+/// payloads pass, too.
 bool may_have_size(Bytes payload, std::size_t size) {
     if (std::to_integer<unsigned>(payload[size + 2]) > kManyChunks) {
         return false;
