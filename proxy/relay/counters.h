@@ -19,7 +19,7 @@ struct DirectionTotals {
     Number copies_lost{}; ///< datagrams whose copy did not fit into the observer's ring
 };
 
-/// How an impairment affected one direction's datagrams (see Impairment).
+/// Counts what an impairment did to the datagrams of one direction (see Impairment).
 template <typename Number>
 struct ImpairmentTotals {
     Number datagrams{};    ///< datagrams received while an impairment was set
@@ -61,7 +61,7 @@ struct Totals {
     /// Datagrams of new clients that were lost because no upstream socket could be opened.
     Number sessions_failed{};
     Number icmp_refused{};   ///< ICMP "port unreachable" messages from clients or servers
-    Number receive_errors{}; ///< receive calls that failed for another reason than ICMP
+    Number receive_errors{}; ///< failed receive calls, except those that icmp_refused counts
     /// Received datagrams that were longer than the receive buffer; expected to be 0.
     Number truncated{};
     /// Clients' datagrams that the relay changed before it forwarded them (see ResyncFunctions).
@@ -96,7 +96,7 @@ class Counter {
 /// The counters of one relay thread. They change while the thread runs.
 using LiveCounters = Totals<Counter>;
 
-/// What a counter of NewClientTotals counts.
+/// Tells whether a counter of NewClientTotals counts sessions or datagrams.
 enum class NewClientCounterUnit : bool { sessions, datagrams };
 
 /// Describes one counter of NewClientTotals.

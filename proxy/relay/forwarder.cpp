@@ -75,7 +75,7 @@ void ImpairedPath::enqueue(Session& session, Direction direction, std::span<cons
     if (session.lines == nullptr) {
         session.lines =
             std::make_unique<SessionImpairment>(impairer_->impairment(), session.number);
-    } else if (session.lines->session != session.number) { // promoted from `connless`
+    } else if (session.lines->session != session.number) { // the session got a new number
         session.lines->restart(impairer_->impairment(), session.number);
     }
     impairer_->enqueue(&session, *session.lines, direction, bytes, now);
@@ -112,7 +112,8 @@ void ImpairedPath::send(Session& session, Direction direction, std::span<const s
 
 namespace {
 
-/// The epoll data of wakeup descriptors: above listener indices, below addresses of sessions.
+/// The epoll data of wakeup descriptors. It is greater than any listener index, and less than any
+/// session's address.
 constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
 
 /// The longest time for which a stopping relay waits for room in the observer's ring.
@@ -171,7 +172,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     SessionTable& table = **place;
     for (const Listener& listener : listeners_) {
         if (listener.table == &table) {
-            // Only receiving ends. The server's remaining sessions still send from the socket.
+            // Only receiving stops here. The server's remaining sessions send from this socket.
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
@@ -180,7 +181,7 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     if (!empty) {
         return false;
     }
-    if (impaired_.is_active()) { // this sends the server's delayed datagrams at once
+    if (impaired_.is_active()) { // setting the impairment again sends all delayed datagrams
         set_impairment(Impairment{impaired_.impairment()});
     }
     for (Listener& listener : listeners_) {
@@ -283,7 +284,8 @@ void Forwarder::request_full_snapshot(std::uint32_t id) {
 void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     Session& session = *owner_[i];
     const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
-    // With an impairment, or if the session is set aside, the observer might not get the answer.
+    // With an impairment, or if the session is set aside, the observer might not get the full
+    // snapshot, so the datagram is not changed.
     if (!known || impaired_.is_active() || session.tap.is_aside) {
         return;
     }
@@ -306,7 +308,7 @@ void Forwarder::clear_rewritten() noexcept {
     }
 }
 
-/// Searches a part of the batch for the full answer that a session's resync request waits for.
+/// Searches a part of the batch for the full snapshot that a session has requested.
 void Forwarder::look_for_full_answer(Session& session, std::size_t begin,
                                      std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
@@ -466,7 +468,7 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
         }
     }
     static_cast<void>(
-        tap_.retry_events(base::now_utc())); // check_timeouts() tries the other events again
+        tap_.retry_events(base::now_utc())); // the next call tries events again that do not fit
     return all;
 }
 

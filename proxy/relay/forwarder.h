@@ -44,8 +44,8 @@ class ImpairedPath {
     /// The current impairment. Precondition: is_active().
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
 
-    /// Replaces the impairment and sends the waiting datagrams at once. Afterwards the caller must
-    /// reset Session::lines of all sessions.
+    /// Replaces the impairment and sends the waiting datagrams at once. The caller must then reset
+    /// Session::lines of all sessions, because they contain the old settings.
     void set_impairment(const Impairment& impairment);
 
     /// Queues a datagram. The session must live until its datagrams are sent. Precondition:

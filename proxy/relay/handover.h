@@ -37,7 +37,7 @@ struct SessionFacts {
     bool counts_against_limit = false; ///< true if the session counts against max_sessions
     bool answered = false;             ///< true if the server has sent a datagram to the client
     VerificationMemory proof;
-    std::uint32_t number = 0;   ///< number on which random decisions depend; from 1
+    std::uint32_t number = 0;   ///< from 1; the simulated network's random decisions depend on it
     base::Timestamp opened = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.
     std::uint8_t repeats = 0;
@@ -54,7 +54,7 @@ struct SessionState : SessionFacts {
     ServerIndex server = 0;
     std::uint32_t listener = 0;  ///< index of the listening socket (Relay::listening_sockets)
     bool own_loopback = false;   ///< LoopbackAddresses assigned the upstream socket's local address
-    base::Timestamp told = 0;    ///< the value of TapSession::opened
+    base::Timestamp told = 0;    ///< when the session began, as reported to the observer
     std::uint64_t begun_ns = 0;  ///< time since Session::begun
     std::uint64_t active_ns = 0; ///< time since Session::last_active
     std::uint32_t heard_ms = 0;  ///< time since Session::last_heard_ms

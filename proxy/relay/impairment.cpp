@@ -14,7 +14,7 @@ using Result = tl::expected<T, std::string>;
 
 /// The most decimals of a value: enough for the smallest possible value in each unit.
 constexpr std::size_t kMaxDecimals = 6;
-/// The most digits before the decimal point. With this limit, all arithmetic fits into 64 bits.
+/// The most digits before the decimal point. With so few, no product overflows 64 bits.
 constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -64,7 +64,7 @@ struct Setting {
     std::uint64_t min;
     std::uint64_t max;
     std::string_view expected;
-    std::uint64_t DirectionImpairment::*value; ///< the member's value 0 means: not set
+    std::uint64_t DirectionImpairment::*value; ///< a member that is 0 if the setting is not set
 };
 
 constexpr std::uint64_t kCertain = DirectionImpairment::kCertain;
@@ -402,7 +402,8 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
             .add(1);
         return;
     }
-    // At most one datagram is held at a time. It is sent right after the next datagram.
+    // At most one datagram is held at a time, and it is sent right after the next datagram. So a
+    // datagram that arrives while another one is held is never held itself.
     const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
     const bool hold = fate.reorder && !is_held;
     const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
@@ -443,7 +444,7 @@ std::optional<std::size_t> Impairer::push_datagram(void* owner, SessionImpairmen
     slot.session = &session;
     slot.direction = direction;
     slot.bytes.assign(bytes.begin(), bytes.end());
-    schedule_slot(index, leaves); // the last step that may allocate
+    schedule_slot(index, leaves); // the counters change only after this step, which may throw
     bytes_ += bytes.size();
     ++session.waiting;
     return index;
@@ -459,7 +460,7 @@ void Impairer::schedule_slot(std::size_t slot, Time leaves) {
 /// is due earlier. `leaves`: when the overtaking datagram is sent.
 void Impairer::schedule_overtaken(SessionImpairment::ReorderedDatagram& held, Time leaves) {
     if (leaves < held.leaves) {
-        schedule_slot(held.slot, leaves); // the old heap entry becomes stale
+        schedule_slot(held.slot, leaves); // drop_stale_entries() removes the old heap entry
     }
     held = {};
 }

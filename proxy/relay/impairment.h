@@ -93,7 +93,7 @@ struct ImpairmentDecision {
 /// socket.
 ///
 /// Random decisions depend on the key, the datagram's number and, with `burst`, earlier datagrams,
-/// but never on time. Therefore equal traffic loses equal datagrams anywhere, except those that
+/// but never on time. So the same traffic loses the same datagrams each time, except those that
 /// `rate` drops.
 class ImpairedDirection {
   public:
@@ -140,7 +140,7 @@ struct SessionImpairment {
     /// A reordered datagram. It waits until the session's next datagram in its direction is sent.
     struct ReorderedDatagram {
         std::size_t slot = 0;    ///< index of the datagram in Impairer::slots_
-        std::uint64_t order = 0; ///< 0: no datagram is held
+        std::uint64_t order = 0; ///< the slot's `order` when the datagram was held; 0: none
         /// When the held datagram is sent if no other datagram follows.
         ImpairedDirection::Time leaves{};
     };

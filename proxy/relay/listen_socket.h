@@ -127,8 +127,6 @@ class HandoverError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// Resolving the server's name.
-
 /// Returns all addresses of the server, IPv4 addresses first. Errors: StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_addresses(const std::string& host,
                                                                             std::uint16_t port);

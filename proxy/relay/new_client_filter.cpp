@@ -5,8 +5,8 @@
 
 namespace tw::relay {
 
-/// Makes the answer that is being received the current answer if its first part came kMaxPartsMs
-/// ago. Discards an answer that is too long to store.
+/// Checks whether the first part of the answer that is being received came kMaxPartsMs ago. If so,
+/// makes that answer the current one, or discards it if it is too long to store.
 void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartsMs) {
@@ -48,8 +48,8 @@ const AnswerCache::Answer* AnswerCache::find(std::uint8_t kind, std::uint32_t no
 
 namespace {
 
-/// Returns a bucket that admits as many sessions as a pool of `places` sessions can hold if each
-/// session lives for `each`.
+/// Returns a bucket with room for `places` new sessions, at least 16. An empty bucket is full again
+/// after the time `each`.
 TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
@@ -102,7 +102,7 @@ NewClientFilter::NetworkBucket& NewClientFilter::bucket_of(const base::Network& 
     auto found = std::find_if(set.begin(), set.end(),
                               [&](const NetworkBucket& entry) { return entry.tag == tag; });
     if (found == set.end()) {
-        // The bucket that was unused longest is the fullest, so replacing it changes least.
+        // A new, full bucket replaces the least recently used bucket, which is the fullest.
         found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
             return now_ms - a.filled_ms < now_ms - b.filled_ms;
         });
@@ -125,7 +125,7 @@ class NewClientFilter::NetworkBuckets {
             return; // loopback addresses cannot be forged
         }
         for (const base::Network& network : base::Networks{client}) {
-            // Each wider network gets four times as many tokens, because it has more customers.
+            // A wider network has more clients, so each step of width gives four times the tokens.
             const std::uint32_t times = 1U << (2U * network.width);
             const BucketRate of_all{.per_second = rate.per_second * times,
                                     .burst = rate.burst * times};

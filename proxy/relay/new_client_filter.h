@@ -51,8 +51,8 @@ struct DatagramVerdict {
     /// The session's standing after the datagram.
     ClientStanding standing = ClientStanding::connless;
     RequestKind request = RequestKind::none; ///< the request in a client's datagram
-    bool is_answered = false;                ///< in a client's datagram: servers usually answer it
-    /// In a server's datagram: it shows that the client has a slot on the server.
+    bool is_answered = false; ///< true if servers usually answer such a datagram of a client
+    /// True if the datagram is the server's and shows that the client has a slot on the server.
     bool is_play = false;
 };
 
@@ -114,9 +114,8 @@ struct NewClientLimits {
 
 /// The most sessions of each standing in one relay thread, derived from max_sessions.
 struct SessionPoolSizes {
-    /// The least size of the pools for handshakes, if the table is that large. In a smaller pool,
-    /// clients that join at the same time would displace each other during their handshakes. The
-    /// server may then play with a client of whose handshake the relay has seen only a part.
+    /// The least size of the pools for unverified and for verified sessions, unless max_sessions is
+    /// less. In a smaller pool, clients that join at the same time would evict each other.
     static constexpr std::size_t kLeastHandshakes = 4;
 
     std::size_t unverified; ///< limit for unverified and stray sessions together
@@ -152,8 +151,8 @@ struct SessionPoolSizes {
     }
 };
 
-/// A client's request without a connection. Answers to questions of the same kind differ only in
-/// the question's token, which they contain.
+/// A client's request without a connection. Each answer contains its question's token. Except for
+/// the token, the answers to all questions of a kind are equal.
 struct ClientQuestion {
     /// The kind of question, less than kMaxQuestions; 0: the relay forwards the question and does
     /// not store the answer.
@@ -268,7 +267,7 @@ class TokenBucket {
 
     void refill(std::uint32_t now_ms) noexcept {
         const std::uint64_t due = std::uint64_t{now_ms - filled_ms_} * rate_ / 1000;
-        if (due != 0) { // if 0, filled_ms_ stays, so that the time counts later
+        if (due != 0) { // else filled_ms_ must not change: the time would be lost
             tokens_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens_ + due, capacity_));
             filled_ms_ = now_ms;
         }

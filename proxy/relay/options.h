@@ -35,8 +35,8 @@ struct ResyncFunctions {
     /// server sends a full answer.
     static constexpr std::int32_t kNothing = -1;
 
-    /// Writes a changed copy of a client's datagram, which acknowledges the answer `known`, into
-    /// `out`. Returns the copy's size; 0 if that is impossible, or if the datagram already
+    /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the answer
+    /// `known`. Returns the copy's size; 0 if no copy can be made, or if the datagram already
     /// acknowledges that answer or a later answer.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
                            std::span<std::byte> out) = nullptr;
@@ -70,8 +70,8 @@ class ResyncState {
     /// the previous request is too recent.
     bool begin_resync(std::uint32_t now, std::uint32_t heard) noexcept;
 
-    /// Returns whether a resync is in progress. Then the caller must call next_acknowledgement()
-    /// for the client's datagrams, and search the server's for a full answer.
+    /// Returns whether a resync is in progress. The caller must then call next_acknowledgement()
+    /// for the client's datagrams, and search the server's datagrams for a full answer.
     [[nodiscard]] bool is_in_progress() const noexcept { return stage_ != Stage::none; }
 
     /// Returns the number of the answer that the client's next datagram must acknowledge; nullopt

@@ -30,7 +30,7 @@ struct Server {
 
     SharedServer shared;
     std::vector<Udp::endpoint> listen{};
-    std::size_t sets = 0; ///< sets of listening sockets, each with one socket per address
+    std::size_t sets = 0; ///< number of socket sets; a set has a socket for each listening address
     bool removed = false;
 
     [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
@@ -244,7 +244,7 @@ bool Relay::pause(std::chrono::milliseconds timeout) {
 }
 
 void Relay::resume() {
-    // pause() switched the impairment off. The threads set it again before they receive more.
+    // The pause switched the impairment off. Each thread switches it on again before it receives.
     set_impairment(impairment());
     for (auto& relay_thread : state_->relay_threads) {
         relay_thread->resume();

@@ -89,7 +89,6 @@ class Relay {
     /// sent at once, and random decisions start again from the seed.
     void set_impairment(const Impairment& impairment);
 
-    /// Returns the current impairment.
     [[nodiscard]] Impairment impairment() const;
 
     /// Makes the server send a full snapshot to this session: the relay changes the client's next
@@ -132,7 +131,6 @@ class Relay {
     /// connected.
     void set_former_server_addresses(std::vector<base::Endpoint> former, ServerIndex server = 0);
 
-    /// Returns the number of open sessions.
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
     /// Returns the sums of the counters over all threads and servers. Callable from any thread.

@@ -33,8 +33,8 @@ constexpr int kSpinsPerClockRead = 256;
 /// a limit, a flood could delay the stop.
 constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
-/// The longest time for which run_on_thread() waits for the start of a job. A loop iteration takes
-/// microseconds, but a thread that is paused for a takeover starts the job later.
+/// The longest time for which run_on_thread() waits for the start of a job. The thread starts the
+/// job within microseconds, except while the thread is paused for a handover.
 constexpr std::chrono::seconds kCallTimeout{2};
 
 /// The pause after an allocation failure.
@@ -102,7 +102,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
     const auto claimed =
-        // set by the thread that runs the task, or by the caller when it stops waiting
+        // true after the relay thread has begun the task, or the caller has stopped waiting
         std::make_shared<std::atomic<bool>>(false);
     enqueue_call([task, claimed] {
         if (!claimed->exchange(true)) {
@@ -226,7 +226,7 @@ void RelayThread::poll_without_sleep() {
             last_seen = now;
         } else if (now - last_seen > kSpinTime) {
             while (!stopping_.load(std::memory_order_relaxed) &&
-                   wait_and_forward() == 0) { // wait_and_forward() may sleep
+                   wait_and_forward() == 0) { // the loop sleeps until a datagram comes
             }
             last_seen = base::Clock::now();
         }
@@ -257,7 +257,7 @@ void RelayThread::run() {
                 wait_and_forward();
             }
         } catch (const std::bad_alloc&) {
-            // Only the work that needed memory is lost.
+            // The loop continues. Only the work that needed the memory is lost.
             std::this_thread::sleep_for(kMemoryPause);
         }
     }

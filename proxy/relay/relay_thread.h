@@ -63,7 +63,6 @@ class RelayThread {
     void request_pause();
     /// Waits until the thread has paused. Returns false if it has not paused by the deadline.
     [[nodiscard]] bool wait_until_paused(base::Clock::time_point deadline);
-    /// Ends the pause.
     void resume();
     /// Ends the thread without further receiving, and reports to the observer that another relay
     /// continues the sessions.
@@ -98,7 +97,7 @@ class RelayThread {
     /// When the next delayed datagram is due; nullopt if no datagram waits.
     std::optional<base::Clock::time_point> due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< true if next_sweep_ is late, because there was nothing to check
+    bool resting_ = false; ///< true if next_sweep_ uses kRestInterval: there was nothing to check
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::mutex calls_mutex_;

@@ -19,8 +19,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 } // namespace
 
 void ThreadWaker::wake_by_futex() noexcept {
-    // The waking thread clears the flag. A thread that never clears its flag causes one system
-    // call.
+    // The waking thread clears the flag itself. So a process that never clears its flag, such as a
+    // killed one, costs one system call in all.
     if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }

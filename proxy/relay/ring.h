@@ -133,8 +133,8 @@ class Ring {
     /// Returns whether an event with this many payload bytes is certain to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Returns the number of bytes that were pushed and are not consumed. The result is exact if it
-    /// is more than half of the ring; else it is an upper bound.
+    /// Returns at least the number of bytes that were pushed and are not consumed. A result of more
+    /// than half of the ring is exact.
     [[nodiscard]] std::size_t backlog() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
@@ -251,7 +251,7 @@ class Ring {
     /// The producer's private copies of `Positions`.
     struct Producer {
         std::uint64_t tail = 0;
-        std::uint64_t shown = 0; ///< the tail at the last commit
+        std::uint64_t shown = 0; ///< the value of `tail` at the last call of commit()
         std::uint64_t head = 0;
     };
 

@@ -34,7 +34,7 @@ std::unique_ptr<HeldDatagramCopies> held_copies(const SessionState& state) {
     return held;
 }
 
-/// Sets the addresses in a session's `open` event. Precondition: its upstream socket is open.
+/// Sets the addresses that the observer is told about. Precondition: the upstream socket is open.
 void name_tap(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;

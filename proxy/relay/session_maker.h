@@ -139,7 +139,6 @@ class SessionTimers {
         return std::min(between_checks_, kLongestSleep);
     }
 
-    /// Returns the time at which the current batch began.
     [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
     /// Adds a session, which is checked regularly until it is passed to free_after_sending().

@@ -20,7 +20,8 @@ constexpr std::size_t kNetworkCandidates = 1024;
 /// The shortest time between a search for a forgotten session (see is_forgotten_by_server()) that
 /// found no session, and the next search.
 constexpr std::uint32_t kForgottenSearchMs = 100;
-/// While less than 1/kFreeParts of max_sessions is free, check_timeout() closes forgotten sessions.
+/// While less than 1/8 of max_sessions is free, check_timeout() closes each session that the server
+/// has forgotten (see is_forgotten_by_server()).
 constexpr std::size_t kFreeParts = 8;
 
 /// Returns the number of a new session. Connectionless sessions are numbered separately, so that
@@ -213,7 +214,8 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
     counters_->repeated_answers.add(1);
 }
 
-/// Makes room for a session of this standing, by eviction if necessary. Returns false if it cannot.
+/// Makes room for a session of this standing, by eviction if necessary. Returns whether there is
+/// room.
 bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientStanding standing) {
     if (shared_.prove == nullptr) {
         return reserve_session_place();
@@ -316,7 +318,7 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
 }
 
 /// Returns the session of this standing and network that should be evicted first; null if the
-/// oldest kNetworkCandidates sessions contain no such session. Evicts no player that has not left.
+/// oldest kNetworkCandidates sessions contain none that may be evicted.
 Session* SessionTable::find_evictable_session_of(const base::Network& network,
                                                  ClientStanding standing) noexcept {
     const auto is_in = [&](const Session& session) {
@@ -508,11 +510,11 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         return;
     }
     count_raised_standing(before, standing);
-    if (standing >= ClientStanding::weak) { // only then, or second_chance would limit no client
+    if (standing >= ClientStanding::weak) { // clients without a slot stay limited by second_chance
         new_client_filter_.remember_verified_client(session.tap.client);
     }
     set_send_budget(session);
-    // The observer learns of a limited number of verified clients without a slot on the server.
+    // Clients without a slot on the server are announced at a limited rate (verified_rate).
     verified_told_.refill(now_->ms);
     if (!session.is_announced() &&
         (standing >= ClientStanding::weak || verified_told_.take(now_->ms))) {
@@ -603,7 +605,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
                now - session.begun >= limits.unverified_time) {
         over = !waits_for_server(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
-        over = over || is_forgotten_by_server(session); // only this thread can make room here
+        over = over || is_forgotten_by_server(session); // other threads cannot close the session
     }
     if (over) {
         const bool proved_nothing =

@@ -6,9 +6,8 @@ namespace tw::relay {
 
 namespace {
 
-// Fill levels of the ring, in sixteenths of its capacity. Up to kCopyAll, the datagrams of all
-// sessions are copied, so no copy is lost during a short pause of the observer. From kCopyNone on,
-// no datagrams are copied: the rest of the ring is for other events, such as a session's end.
+// Fill levels of the ring, in units of 1/kParts of its capacity. Up to kCopyAll, the datagrams of
+// all sessions are copied; from kCopyNone on, of none, to keep room for other events.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;
@@ -99,11 +98,11 @@ bool Tap::has_observer() {
 }
 
 bool Tap::begin_events_of_observer(std::uint32_t observer) {
-    // The new observer does not know the sessions to which the pending events belong.
+    // Pending events are discarded: the new observer does not know their sessions.
     seen_ = 0;
     pending_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
-    // Losses that were not reported to the previous observer are reported to the new observer.
+    // For the new observer, no session is set aside.
     shedding_.resume_oldest_sessions(shedding_.num_set_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // try again when there is room
@@ -184,7 +183,7 @@ bool Tap::report_pending_events(base::Timestamp time) {
 }
 
 bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
-    // `open` and `gap` are pushed together: without the gap, the session would look new.
+    // An old session gets `open` and `gap` together: without the gap, the session would look new.
     const bool began_before = session.opened_for != seen_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
@@ -233,7 +232,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
                    std::span<const std::byte> bytes) {
     const bool has_news =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
-    // A gap is reported only with the next datagram, so that gap events do not fill the ring.
+    // Gaps are pushed only if the datagram fits, too, so that gaps alone do not fill the ring.
     if (has_news &&
         !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce_session(session, time))) {
         return false;

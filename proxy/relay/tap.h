@@ -171,7 +171,8 @@ class Tap {
     /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
     /// by Direction.
     std::array<std::uint64_t, 2> unknown_lost_{};
-    /// The number of datagrams passed to add_unknown_losses() and not reported yet.
+    /// The number of datagrams passed to add_unknown_losses() and not reported yet; nullopt: no
+    /// call is unreported.
     std::optional<std::uint64_t> missed_;
     std::uint64_t lost_ = 0;
     bool has_pending_ = false; ///< true if any event did not fit and is not reported yet
