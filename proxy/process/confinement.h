@@ -9,7 +9,7 @@ namespace tw::process {
 
 /// The files and memory that a confined observer process may use.
 struct ConfinedAccess {
-    /// The files and folders that the observer may read, in addition to those of the system.
+    /// The files and folders that the observer may read, besides system folders such as /usr/share.
     std::vector<std::filesystem::path> readable{};
     /// The folders in which the observer may create and remove files.
     std::vector<std::filesystem::path> writable{};
@@ -38,7 +38,7 @@ void drop_privileges();
 /// Returns the restrictions that confine() can put in force on this system.
 [[nodiscard]] Confinement supported_confinement();
 
-/// Returns text: "no new privileges, seccomp, Landlock 7, 2048 MiB of memory", or "nothing".
+/// Returns a text such as "no new privileges, seccomp, Landlock 7, 2048 MiB of memory".
 [[nodiscard]] std::string describe(const Confinement& confinement);
 
 } // namespace tw::process

@@ -41,8 +41,8 @@ std::optional<Number> number_in(const Object& object, std::string_view key) {
                                                     : std::nullopt;
 }
 
-/// Returns whether a record line contains a message with a player's name. For most lines, only the
-/// start of the line is searched.
+/// Returns whether a record line contains a message with a player's name. Only the first kFront
+/// bytes of the line are searched.
 bool contains_player_name(std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
@@ -149,8 +149,7 @@ web::SessionView* FleetOverview::find_session(Server& server, const RecordSender
 }
 
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
-/// not have been recorded. Does nothing for a known run, because two runs at the same time may use
-/// the same server name.
+/// not have been recorded. Does nothing for a known run: several runs may write at the same time.
 void FleetOverview::add_run(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
@@ -219,7 +218,7 @@ void FleetOverview::update_session(const RecordSender& from, Server& server,
     if (event == "close") {
         server.sessions.erase(key);
         server.silent =
-            // without sessions, no client sends to the server
+            // a server without sessions need not answer anyone, so it does not count as silent
             server.silent && !server.sessions.empty();
         return;
     }
@@ -253,7 +252,7 @@ void FleetOverview::add_finding(const RecordSender& from, Server& server,
     };
     const record::FindingRecord finding = finding_of(*id, number_of(head), record);
     const record::Severity severity = record::severity_of(finding);
-    if (severity == record::finding_info(*id).severity) { // the end of a silence is not counted
+    if (severity == record::finding_info(*id).severity) { // "answers again" has another severity
         findings_[static_cast<std::size_t>(*id)] += count;
     }
     if (*id == record::FindingId::snapshot_explained) {
@@ -340,8 +339,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
 
 std::string to_log_line(std::string_view server, std::string_view line) {
     std::string text = short_line(server, line);
-    // In a line of another program, other text than the items may have been removed. If the rest is
-    // no JSON object, the line stays as it was.
+    // short_line() may damage a line that another program wrote. Such a line is used unchanged.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

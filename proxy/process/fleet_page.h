@@ -131,11 +131,10 @@ class FleetPage {
 
     void start();
 
-    /// Adds a record line to the page. Like the functions below, must be called by one thread only,
-    /// and never waits for viewers.
+    /// Adds a record line to the page. This function, flush_to_page() and set_delay_reason() must
+    /// be called by a single thread. They never wait for viewers.
     void add_record_line(const RecordSender& from, std::string_view line);
-    /// Passes the added lines to the page's log. If the page is not ready, the next call passes
-    /// them.
+    /// Passes the added lines to the page's log, or keeps them if the page is not ready.
     void flush_to_page();
     /// Sets the text that tells viewers why no records arrive; empty if records arrive.
     void set_delay_reason(std::string reason);
@@ -155,7 +154,7 @@ class FleetPage {
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_
     FleetOverview board_;
     std::string delay_reason_ = "not reached yet";
-    web::ViewerBatch batch_; ///< used only by the thread that calls add()
+    web::ViewerBatch batch_; ///< used only by the thread that calls add_record_line()
     web::PageFeed feed_{1};
     web::AdminServer admin_; ///< last member, because its thread uses the others
 };

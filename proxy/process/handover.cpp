@@ -160,7 +160,7 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
 }
 
 void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
-    base::ArchiveReader reader{greeting}; // other versions may send more or fewer members
+    base::ArchiveReader reader{greeting}; // not from_archive(): it rejects other versions' members
     TakeoverHello hello{.version = 0};
     reader.read(hello);
     if (hello.name != TakeoverHello::kName) {
@@ -177,9 +177,9 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
     }
 }
 
-/// Returns why a new relay whose observer shows kExampleClient like this must not take over:
-/// records of the sessions that continue would tie addresses to pseudonyms. Returns an empty text
-/// if the new relay may take over.
+/// Returns why the new relay must not take over; empty if it may. Both relays must replace
+/// addresses by the same pseudonyms, or none: else the records of a continued session would reveal
+/// whose pseudonym it is. `example_client`: see TakeoverHello.
 std::string_view HandoverGiver::find_pseudonym_problem(std::string_view example_client) const {
     const std::string_view own = parts_.example_client;
     if (own.empty() || example_client.empty() || own == example_client) {
@@ -259,7 +259,7 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
         return;
     }
     parts_.relay->resume();
-    notify_service_ready(); // the new process may already be the service
+    notify_service_ready(); // the new process may already be registered as the service's process
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
     abort_handover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
 }
@@ -323,7 +323,7 @@ void HandoverGiver::reject_takeover(std::string_view why) {
 
 void HandoverGiver::abort_handover(std::string_view why) {
     if (stage_ != Stage::greeting ||
-        !link_->closed()) { // a peer that only checks whether a relay runs sends nothing
+        !link_->closed()) { // no warning about a peer that only checks whether a relay runs
         spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
@@ -356,7 +356,7 @@ std::string shown(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
-/// Returns whether a correct relay can have such a server. Its name is shown to users.
+/// Returns whether a correct relay can have such a server, with a name that can be shown to users.
 bool is_possible(const TakeoverServer& server) {
     return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
            !server.listen.empty() && server.listening_sockets != 0;
@@ -458,7 +458,7 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
     for (const ConfiguredServer& each : wanted) {
         const TakeoverServer* const same = find_server(each.name);
         for (const TakeoverServer& other : offer_.servers) {
-            // The kernel would allow both sockets, because listening sockets share their addresses.
+            // This check is needed: the kernel lets several sockets listen on the same address.
             if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();
@@ -563,7 +563,7 @@ std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
 }
 
 void HandoverTaker::log_takeover_changes(const relay::Relay& relay, unsigned threads) const {
-    // new servers have listening sockets in all threads
+    // If a server is new, no thread is idle: a new server has listening sockets in all threads.
     std::size_t sets = taken_.size() < relay.next_server_index() ? threads : 0;
     for (const auto& [there, number, host] : taken_) {
         const base::Endpoint now = relay.server_endpoint(number);

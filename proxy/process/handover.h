@@ -141,16 +141,15 @@ class HandoverTaker {
     /// Returns the data with which a server starts. If the running relay has a server of this name,
     /// its sessions continue at the new relay's server `number`. `served.where.listen` must be the
     /// running relay's listening addresses for the server; port 0 stands for any port. After
-    /// take_sessions(), all servers are new servers. Errors: relay::HandoverError if the running
-    /// relay has other listening addresses for this server.
+    /// take_sessions(), the running relay's servers are ignored. Errors: relay::HandoverError if
+    /// the running relay has other listening addresses for this server.
     [[nodiscard]] ServerStart prepare_server(const ConfiguredServer& served,
                                              relay::ServerIndex number);
 
     struct TakenServer {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< the server's number in the new relay
-        /// See TakeoverServer::host_name. In the running relay, the server may have another host
-        /// name.
+        /// See TakeoverServer::host_name. The running relay may have another host name.
         std::string host_name;
     };
 

@@ -321,7 +321,7 @@ void LivePage::add_servers(web::RunState& state) const {
         if (relay.is_removed(i)) {
             continue;
         }
-        if (state.listen.empty()) { // this is the first server that is not removed
+        if (state.listen.empty()) { // server i is the first that is not removed
             state.server = relay.server_address(i);
         }
         std::vector<std::string> listen;
@@ -362,7 +362,7 @@ void LivePage::check_ready(std::function<void(web::Health)> done) {
     probe_servers();
 }
 
-/// Sends servers info requests through the relay. A single answer proves that it forwards.
+/// Sends each server an info request through the relay. One answer proves that the relay forwards.
 void LivePage::probe_servers() {
     const channel::RelayAccess& relay = *parts_.relay;
     const std::uint64_t before = relay.counters().directions[0].datagrams;

@@ -135,7 +135,7 @@ std::optional<ProcessExit> ObserverProcess::wait(std::chrono::milliseconds timeo
     int status = 0;
     const pid_t waited = ::waitpid(id_, &status, WNOHANG);
     if (waited < 0 && errno == ECHILD) {
-        // SIGCHLD is ignored, so the exit status is unknown.
+        // The exit status is unknown, because SIGCHLD is ignored. The process counts as killed.
         ending_ = ProcessExit{.signal = SIGKILL};
         return ending_;
     }

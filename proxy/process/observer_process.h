@@ -76,7 +76,7 @@ struct ObserverStartup {
     std::uint32_t number = 1; ///< see ObserverChannel
     bool waits = false;       ///< see ObserverChannel
     std::vector<GivenFlag> flags{};
-    std::string log_level{}; ///< empty: the level of the flags
+    std::string log_level{}; ///< empty: `flags` determine the log level
     PageToken token{};       ///< the token of the live page
 
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;

@@ -186,7 +186,7 @@ void ObserverRun::await_message() {
                 handle_message(*message);
             }
             if (link_.closed()) {
-                if (!waits_) { // if it still waits, the takeover was rejected
+                if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
                     spdlog::warn("forwarding has stopped; finishing the recording");
                 }
                 stop();
@@ -205,7 +205,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
                 file->request_reopening();
             }
         }
-        if (options_.summary != nullptr) { // no thread writes it: it is written at the end
+        if (options_.summary != nullptr) { // this thread reopens the summary: no other writes it
             options_.summary->on_time(sink::OutputFile::Clock::now());
             pipeline::log_reopening_error(*options_.summary);
         }
@@ -286,7 +286,7 @@ std::string ObserverRun::recording_text() const {
     }
     constexpr std::size_t kLongPath = 24;
     std::string_view path = file->path();
-    if (path.size() > kLongPath) { // the full path was logged at the start
+    if (path.size() > kLongPath) { // only the name is shown; the full path was logged at the start
         path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
     }
     const std::uint64_t bytes = file->written_bytes();

@@ -57,16 +57,15 @@ struct ObserverOptions {
     std::filesystem::path map_cache{};
     /// false: traffic is not inspected; only the live page and the summary exist.
     bool inspect = true;
-    /// true: requests a full snapshot of a session whose snapshots cannot be decoded.
-    bool resync = false;
+    bool resync = false; ///< true: requests a full snapshot if snapshots cannot be decoded
     sink::OutputFile* file = nullptr;    ///< output of records; null: no such output
     pipeline::BusTarget bus{};           ///< bus that gets the records, too
     sink::OutputFile* capture = nullptr; ///< capture file; null: no such file
     sink::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
     /// Stream for status and findings as text for people; null: no such stream.
     sink::BoundedWaitStream* console = nullptr;
-    sink::FindingLines::ExplainCommand explain{}; ///< empty if records cannot be read from a file
-    std::string_view flight_flag{};               ///< how the user makes a flight recorder
+    sink::FindingLines::ExplainCommand explain{}; ///< empty if no file contains all records
+    std::string_view flight_flag{};               ///< the flag that adds a flight recorder
     /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
     std::optional<PageOptions> page{};
     std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of the page's sockets

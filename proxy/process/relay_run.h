@@ -56,7 +56,8 @@ class NewClientReport {
 };
 
 struct RelayRunOptions {
-    /// RelayRun sets `prove`, and the first server's members if `servers` is not empty.
+    /// RelayRun sets `prove` and `repeating`, and the host, port and listening addresses if
+    /// `servers` is not empty.
     relay::Options relay;
     /// Servers with different names. Empty: the run has the server in `relay`, without a name.
     std::vector<ConfiguredServer> servers{};

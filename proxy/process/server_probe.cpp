@@ -307,7 +307,7 @@ SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
         return change;
     }
     if (change == Change::ended) {
-        seconds_left_ = 0; // the server has answered
+        seconds_left_ = 0; // the silence is not reported, because the server has answered
         return Change::none;
     }
     return --seconds_left_ == 0 ? Change::began : Change::none;

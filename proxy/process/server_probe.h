@@ -87,7 +87,7 @@ class SilenceDetector {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A server is silent if it has not answered this many datagrams for kSilenceTime.
+    /// A server is silent if at least this many datagrams, sent over kSilenceTime, got no answer.
     static constexpr std::uint64_t kUnanswered = 3;
     static constexpr std::chrono::seconds kSilenceTime{3};
     /// If the time between two datagrams to the server is longer, a silence does not begin, because

@@ -177,7 +177,7 @@ LiveRunResult Supervisor::finish() {
         result.observer = finish_observer();
     }
     result.observer_failures = failures_;
-    page_.clear(); // a relay that has taken over opens the page when this relay reports its end
+    page_.clear(); // closes the page's sockets, so that a relay that has taken over can open them
     return result;
 }
 
@@ -396,7 +396,7 @@ ProcessExit Supervisor::finish_observer() {
     auto moved = begin;
     std::uint64_t written = 0;
     while (true) {
-        sent = sent || send(channel::ControlMessage::finish); // repeated if the buffer is full
+        sent = sent || send(channel::ControlMessage::finish); // tried again if the buffer is full
         if (const auto ending = process_->wait(kPollInterval)) {
             return *ending;
         }

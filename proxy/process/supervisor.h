@@ -124,7 +124,7 @@ class Supervisor {
     /// Returns the number of the latest observer; 0: no observer was started.
     [[nodiscard]] std::uint32_t observer_number() const { return number_; }
 
-    /// Returns the id of the observer's process; 0: no observer runs.
+    /// Returns the process id of the observer; 0: no observer runs.
     [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
 
     /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
@@ -180,7 +180,7 @@ class Supervisor {
     int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// Constructed last. It blocks signals, which end the process until then.
+    /// Constructed last: it blocks signals, so that afterwards a signal no longer ends the process.
     std::optional<SignalReceiver> signals_;
 };
 

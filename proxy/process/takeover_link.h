@@ -122,7 +122,7 @@ class TakeoverSocket {
     /// Removes the file, unless the socket was handed over or the file is another relay's.
     ~TakeoverSocket();
 
-    /// Accepts a connection for short messages from the peer; nullopt if no peer is connecting.
+    /// Accepts a connection of a new relay, whose messages have at most 1024 bytes; else nullopt.
     [[nodiscard]] std::optional<TakeoverLink> accept() const;
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }

@@ -50,7 +50,7 @@ std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp tim
 
 namespace {
 
-/// The interval, in nanoseconds, of checks whether sessions that are set aside can be resumed.
+/// The interval, in nanoseconds, of Tap::retry_events(), which resumes sessions.
 constexpr base::Timestamp kSettleEvery = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {

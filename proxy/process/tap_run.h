@@ -42,8 +42,9 @@ class KernelDropLocator {
     void on_drop_count(Timestamp now, std::uint64_t total);
 
     /// Must be called with a frame's time before the frame is processed, and with the current time
-    /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing at
-    /// this position: 0 at the end of the interval; nullopt: nothing to report.
+    /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing
+    /// before that time; nullopt: nothing to report. The end of an interval is reported, too, with
+    /// 0 if no further datagrams are missing.
     [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
