@@ -16,8 +16,8 @@
 
 namespace tw::base {
 
-/// `T` is State or const State. To make a struct archivable, a function archive_members() in the
-/// struct's namespace lists its members, for writing and reading:
+/// Means that `T` is State or const State. A struct can be archived if its namespace has a function
+/// archive_members(), which lists the members for writing and for reading:
 ///
 /// auto archive_members(MaybeConst<Place> auto& place) { return std::tie(place.x, place.y); }
 template <typename T, typename State>
@@ -94,7 +94,7 @@ class ArchiveReader {
                 failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
                 value.resize(failed_ ? 0 : length);
                 take_bytes(std::as_writable_bytes(std::span{value}));
-            } else { // the list grows only with the input, even if `length` is wrong
+            } else { // `length` may be wrong, so no memory is allocated in advance
                 for (std::uint32_t i = 0; i < length && !failed_; ++i) {
                     read(value.emplace_back());
                 }

@@ -106,8 +106,8 @@ std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> ro
     DescriptorControl control{};
     msghdr header{};
     ssize_t received = 0;
-    // If the peer closed its end with unread packets in it, recvmsg() first fails once with
-    // ECONNRESET. After that it delivers the packets that the peer sent.
+    // If the peer closed its end before it had read all packets, recvmsg() fails once with
+    // ECONNRESET. The next call delivers the packets that the peer sent.
     bool reset = false;
     do {
         header = {};

@@ -31,9 +31,9 @@ read_small_file(const std::filesystem::path& path, std::size_t max_bytes);
 [[nodiscard]] std::error_code replace_file(const std::filesystem::path& path,
                                            std::span<const std::byte> bytes);
 
-/// Locks a file for its writer until the descriptor `file` and all its copies are closed. Nobody
-/// who opened the file separately can lock it meanwhile, not even the same process. Returns false
-/// if the file is already locked (errno is EAGAIN or EACCES) or cannot be locked.
+/// Locks a file for its writer until the descriptor `file` and all its copies are closed. A
+/// descriptor that was opened separately cannot lock the file meanwhile, even in the same process.
+/// Returns false if the file is already locked (errno: EAGAIN or EACCES) or cannot be locked.
 [[nodiscard]] bool lock_file(int file);
 /// Returns whether a writer has locked the file with lock_file().
 [[nodiscard]] bool is_locked(const std::filesystem::path& path);

@@ -12,8 +12,7 @@ namespace tw::base {
 namespace {
 
 const unsigned char* as_octets(const std::byte* bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto's bytes are unsigned
-    // char
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto takes unsigned char
     return reinterpret_cast<const unsigned char*>(bytes);
 }
 
