@@ -13,8 +13,8 @@ namespace {
 constexpr std::int32_t kMaxLead = 50;
 constexpr std::int32_t kUsualLead = 5;
 
-/// Returns the number of ticks by which an input is ahead of the newest snapshot; kUsualLead before
-/// the first snapshot.
+/// Returns by how many ticks an input is ahead of the newest snapshot, from 1 to kMaxLead. Returns
+/// kUsualLead if there is no snapshot yet.
 std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kUsualLead;
@@ -111,7 +111,7 @@ void ScriptReader::on_system_message(const wire::MessageHeader& head,
         script.version.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
-        // In 0.7, DDNet's client also uses this message number, with an int, to request map chunks.
+        // In 0.7, DDNet's client also requests map chunks with this message number, and an int.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
             reading.entered = reading.entered.value_or(head_.time);
         }
@@ -166,7 +166,7 @@ void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
         return;
     }
     bytes_ += size;
-    // If the client's entry was not captured, the capture begins in the game.
+    // Without a captured enter_game message, the first step counts as the entry into the game.
     reading.entered = reading.entered.value_or(head_.time);
     const std::int64_t since = head_.time - *reading.entered;
     // The times of steps never decrease, even if the capture's clock was set back.

@@ -110,7 +110,7 @@ class ScriptReader final : public inspect::Observer {
     bool is_truncated_ = false;
 };
 
-// Messages that a client makes itself, because the captured ones were made for another server.
+// Messages that a replaying client sends in addition to the steps of its script.
 
 using Bytes = std::vector<std::byte>;
 

@@ -152,8 +152,8 @@ constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
 constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
 /// The interval at which a client without input acknowledges snapshots.
 constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
-/// Steps that are later than this (after a map change) are skipped, because a burst of steps would
-/// not be realistic.
+/// Inputs that are later than this, for example after a map change, are not sent, because real
+/// clients send no bursts of inputs.
 constexpr record::Timestamp kTooLate = 200 * kMillisecond;
 constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
 /// How long to wait for a server that answers but does not let the client into the game, as a
@@ -370,8 +370,8 @@ void ReplayClient::enter_game() {
     sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
 }
 
-/// Acknowledges the secret tick. A server without tokens verifies the client's address by this
-/// acknowledgement.
+/// Acknowledges the tick `secret`, which a 0.6 server without tokens sends to verify that the
+/// client receives datagrams at its address.
 void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
         sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);

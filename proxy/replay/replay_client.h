@@ -114,11 +114,11 @@ enum class ClientEnding : std::uint8_t {
     silent, ///< the server stopped answering or acknowledging
 };
 
-/// A client's counts, apart from the inspector's counts.
+/// The numbers that a client counts itself. The inspector counts the rest.
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
-    std::uint64_t skipped = 0; ///< number of inputs that were not sent, before the first snapshot
+    std::uint64_t skipped = 0; ///< number of inputs not sent: too late, or before any snapshot
     std::uint64_t pings = 0;
     record::Spread round_trip_us{};
 };
