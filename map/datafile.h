@@ -34,7 +34,8 @@ struct Limits {
 /// Maximum number of item types in a datafile; an item type has 16 bits. Source: DDNet master.
 inline constexpr std::int64_t kMaxItemTypes = 65536;
 
-// A zlib stream of n bytes inflates to at most kMaxInflateRatio * n + kInflateSlack bytes.
+// A zlib stream of n bytes inflates to at most kMaxInflateRatio * n + kInflateSlack bytes. A larger
+// declared size is an error.
 inline constexpr std::uint64_t kMaxInflateRatio = 1032;
 inline constexpr std::uint64_t kInflateSlack = 64;
 
@@ -109,8 +110,8 @@ struct BlockInfo {
     std::uint64_t size = 0;   ///< number of bytes after inflating; in version 3 equal to `stored`
 };
 
-/// Whether a size field of the header is right. `shortened`: the field does not count the table of
-/// inflated sizes, as in files of old writers. See FORMAT.md, section 1.
+/// Tells whether a size field of the header is right. `shortened`: the field leaves out the table
+/// of inflated sizes, as old writers did. See FORMAT.md, section 1.
 enum class SizeField : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
@@ -185,7 +186,7 @@ class Datafile {
     std::vector<ItemType> types_;
     std::vector<std::int32_t> ints_;         ///< all ints of the file's item section
     std::vector<std::uint32_t> item_starts_; ///< for each item, the index of its first int in ints_
-    // Positions in bytes from the start of the file.
+    // Where the tables of offsets and sizes and the blocks begin, in bytes from the file's start.
     std::uint64_t block_offsets_at_ = 0;
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;

@@ -167,8 +167,7 @@ std::optional<TilePos> PhysicsLayers::wall_at_tee(WorldPos centre) const noexcep
         int x, y;
     };
 
-    // The centre is checked first. The box is nearly as wide as a tile, so if the centre is in a
-    // wall, a corner usually is, too, but possibly in another tile.
+    // The centre comes first, because the corners may be in other wall tiles than the centre.
     constexpr Offset kTouching[] = {{0, 0},
                                     {-kHalfTee, -kHalfTee},
                                     {kHalfTee, -kHalfTee},

@@ -25,9 +25,8 @@ struct Info {
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Reads the info item. Returns nullopt if the map has no info item, like a quarter of real maps. A
-/// text is nullopt if it is not UTF-8 or not a single NUL-terminated string. A text that is too
-/// long is cut.
+/// Reads the info item. Returns nullopt if there is none; a quarter of real maps have none. A text
+/// is nullopt if it is not UTF-8 or not a single NUL-terminated string. A too long text is cut.
 [[nodiscard]] std::optional<Info> read_info(const Map& map);
 
 struct Image {

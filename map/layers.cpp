@@ -124,7 +124,7 @@ PackedEntry read_run(std::span<const std::byte> packed, std::size_t entry) {
             std::to_integer<std::size_t>(packed[at + 2]) + 1};
 }
 
-/// Returns the number of tiles in packed entries. Called before memory for the tiles is allocated.
+/// Returns the number of tiles that the packed entries contain.
 std::uint64_t packed_length(std::span<const std::byte> packed) {
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < packed.size() / kTileBytes; ++i) {

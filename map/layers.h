@@ -94,8 +94,8 @@ struct MapLayer {
 /// later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// Returns the layer with an unknown version (above 4) replaced by 3. Used to read the records of a
-/// DDNet layer, because DDNet releases never unpack these records.
+/// Returns the layer, with version 3 instead of an unknown version (above 4). Used to read the
+/// records of a DDNet layer, which DDNet releases do not unpack in unknown versions.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
 /// Returns the size in bytes of one tile record in a physics layer.

@@ -45,8 +45,8 @@ MapErrc Map::check_version() {
         return MapErrc::none;
     }
     warnings_.add(there ? WarningId::version_item_unknown : WarningId::version_item_missing);
-    // Files of 2007 have no version item and use other item types. Some maps of block servers have
-    // no version item, but are otherwise valid.
+    // Some maps of block servers have no version item, but are otherwise valid: they are accepted.
+    // Files of 2007 have no version item either, but they use other item types.
     if (items_look_sane(*this)) {
         return MapErrc::none;
     }
@@ -90,7 +90,7 @@ std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
 
 void Map::find_physics_layers() {
     const auto groups = groups_of_layers();
-    std::optional<LayerPlace> mixed_game_layer; // its layer also has the flag of another kind
+    std::optional<LayerPlace> mixed_game_layer; // used if no layer has the game flag alone
     const auto set_last = [](std::optional<LayerPlace>& place, const LayerPlace& found) {
         if (!place || place->group <= found.group) {
             place = found;
@@ -138,7 +138,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
         return {};
     }
     if (!tiles || *tiles < game_tiles) {
-        return {}; // the parser of the map has added a warning about this
+        return {}; // Map::warnings() contains a warning about such a layer
     }
     auto block = load_tiles(map.datafile(), layer, *own_data(layer, kind), record_size(kind));
     if (!block) {

@@ -174,7 +174,7 @@ constexpr int kLegendRow = 16;
 constexpr int kLegendColumn = 180;
 constexpr int kLegendEdge = 6;
 constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
-/// The horizontal distance from the start of a legend column to the label.
+/// The horizontal distance from the start of a legend column to the label, in pixels at zoom 1.
 constexpr int kLabelOffset = 22;
 /// The maximum number of characters of a label. A longer label would touch the next column.
 constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
@@ -262,7 +262,7 @@ void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
 }
 
 void Painter::draw_overlay(const Overlay& overlay) {
-    // Calls `draw(shape, color)` for the shapes that have a colour of the overlay.
+    // Calls `draw(shape, color)` for each shape whose colour is among the overlay's colours.
     const auto draw_all = [this](const auto& shapes, const auto& draw) {
         for (const auto& shape : shapes) {
             if (shape.color < overlay_colors_.size()) {
@@ -347,7 +347,7 @@ void Painter::add_legend() {
     const auto rows = [columns](const std::vector<LegendEntry>& entries) {
         return (static_cast<int>(entries.size()) + columns - 1) / columns;
     };
-    const int overlay_row = overlay_colors_.empty() ? 0 : 1; // the title is in the row before
+    const int overlay_row = overlay_colors_.empty() ? 0 : 1; // row 0 is for the title
     const int swatch_row = overlay_row + rows(overlay);
     const int top = out_.height;
     out_.height += ((swatch_row + rows(swatches)) * kLegendRow + 8) * zoom_;

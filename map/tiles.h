@@ -34,8 +34,8 @@ inline constexpr std::uint8_t kFirstEntity = 192;
     return game_index == kTileSolid || game_index == kTileNohook;
 }
 
-/// Returns the index of a tile that the game uses for collisions (wall, death, unhookable wall,
-/// laser stop); 0 for any other tile.
+/// Returns `game_index` if the game checks such tiles for collisions (wall, death, unhookable wall,
+/// laser stop); otherwise 0.
 [[nodiscard]] constexpr std::uint8_t collision_index(std::uint8_t game_index) {
     return game_index >= kTileSolid && game_index <= kTileNolaser ? game_index : kTileAir;
 }
