@@ -6,28 +6,29 @@ namespace tw::relay {
 
 namespace {
 
-using Sum = NewClientTotals<std::uint64_t>;
+using NewClientSums = NewClientTotals<std::uint64_t>;
 constexpr auto kSessions = NewClientCounterUnit::sessions;
 constexpr auto kDatagrams = NewClientCounterUnit::datagrams;
 
 constexpr NewClientCounterInfo kNewClientCounters[]{
-    {"begun", kSessions, "admitted without proof", &Sum::begun},
-    {"proven", kSessions, "returned what the server told them", &Sum::verified},
-    {"players", kSessions, "proven, and the server plays with them", &Sum::players},
-    {"weak", kSessions, "let in by the server without proof", &Sum::weak},
-    {"connless", kSessions, "queries without a connection", &Sum::connless},
-    {"expired", kSessions, "proved nothing in time", &Sum::expired},
-    {"displaced", kSessions, "replaced, unverified, by the next", &Sum::displaced},
-    {"flood", kDatagrams, "too many from one address", &Sum::flood},
-    {"crowd", kDatagrams, "too many unknown clients at once", &Sum::crowd},
-    {"rate", kDatagrams, "too many from one session", &Sum::rate},
-    {"own", kDatagrams, "sent in the proxy's or the server's own name", &Sum::own},
-    {"address", kDatagrams, "their address has all sessions that it may have", &Sum::address},
+    {"begun", kSessions, "admitted without proof", &NewClientSums::begun},
+    {"proven", kSessions, "returned what the server told them", &NewClientSums::verified},
+    {"players", kSessions, "proven, and the server plays with them", &NewClientSums::players},
+    {"weak", kSessions, "let in by the server without proof", &NewClientSums::weak},
+    {"connless", kSessions, "queries without a connection", &NewClientSums::connless},
+    {"expired", kSessions, "proved nothing in time", &NewClientSums::expired},
+    {"displaced", kSessions, "replaced, unverified, by the next", &NewClientSums::displaced},
+    {"flood", kDatagrams, "too many from one address", &NewClientSums::flood},
+    {"crowd", kDatagrams, "too many unknown clients at once", &NewClientSums::crowd},
+    {"rate", kDatagrams, "too many from one session", &NewClientSums::rate},
+    {"own", kDatagrams, "sent in the proxy's or the server's own name", &NewClientSums::own},
+    {"address", kDatagrams, "their address has all sessions that it may have",
+     &NewClientSums::address},
 };
 
 /// Returns the counters in the order of declaration. All members of Totals have the type Number.
 template <typename TotalsOf, typename Number>
-std::span<Number> cells_of(TotalsOf& totals) {
+std::span<Number> counters_in(TotalsOf& totals) {
     static_assert(sizeof totals % sizeof(Number) == 0 && alignof(TotalsOf) == alignof(Number));
     return {reinterpret_cast<Number*>(&totals), sizeof totals / sizeof(Number)};
 }
@@ -41,16 +42,16 @@ std::span<const NewClientCounterInfo> new_client_counter_table() noexcept {
 }
 
 void accumulate(Counters& sum, const LiveCounters& live) noexcept {
-    const auto from = cells_of<const LiveCounters, const Counter>(live);
-    const auto to = cells_of<Counters, std::uint64_t>(sum);
+    const auto from = counters_in<const LiveCounters, const Counter>(live);
+    const auto to = counters_in<Counters, std::uint64_t>(sum);
     for (std::size_t i = 0; i < to.size(); ++i) {
         to[i] += from[i].value();
     }
 }
 
 void add_counters(LiveCounters& live, const Counters& counters) noexcept {
-    const auto from = cells_of<const Counters, const std::uint64_t>(counters);
-    const auto to = cells_of<LiveCounters, Counter>(live);
+    const auto from = counters_in<const Counters, const std::uint64_t>(counters);
+    const auto to = counters_in<LiveCounters, Counter>(live);
     for (std::size_t i = 0; i < to.size(); ++i) {
         to[i].add(from[i]);
     }

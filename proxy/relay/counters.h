@@ -107,10 +107,8 @@ struct NewClientCounterInfo {
     std::uint64_t NewClientTotals<std::uint64_t>::*value;
 };
 
-/// Returns the descriptions of all counters of NewClientTotals.
 [[nodiscard]] std::span<const NewClientCounterInfo> new_client_counter_table() noexcept;
 
-/// Adds a thread's counters to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
 /// Adds the counters of another relay, which handed its sessions over to this relay, to `live`.

@@ -14,7 +14,7 @@ namespace {
 /// further attempt usually succeeds.
 constexpr int kSendAttempts = 4;
 
-int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
+int try_send_messages(int socket, mmsghdr* messages, std::size_t count) noexcept {
     if (count == 1) {
         const auto sent = ::sendmsg(socket, &messages->msg_hdr, MSG_DONTWAIT);
         return sent < 0 ? -1 : 1;
@@ -22,7 +22,7 @@ int send_some(int socket, mmsghdr* messages, std::size_t count) noexcept {
     return ::sendmmsg(socket, messages, static_cast<unsigned>(count), MSG_DONTWAIT);
 }
 
-bool is_full(int error) noexcept {
+bool is_send_buffer_full(int error) noexcept {
     return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
 }
 
@@ -35,7 +35,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
     std::uint64_t bytes = 0;
     int attempts = 0;
     while (done < count) {
-        const int sent = send_some(socket, messages + done, count - done);
+        const int sent = try_send_messages(socket, messages + done, count - done);
         if (sent > 0) {
             const auto end = done + static_cast<std::size_t>(sent);
             for (; done < end; ++done) {
@@ -52,7 +52,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
         if (++attempts < kSendAttempts) {
             continue;
         }
-        (is_full(error) ? totals.dropped : totals.send_errors).add(1);
+        (is_send_buffer_full(error) ? totals.dropped : totals.send_errors).add(1);
         attempts = 0;
         ++done;
     }
@@ -135,7 +135,7 @@ Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
 }
 
 void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
-    tap_.reserve(shared.max_sessions);
+    tap_.reserve_events(shared.max_sessions);
     tables_.push_back(
         std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
                                        observation_.counters_of(shared.index, thread_), timers_));

@@ -87,7 +87,6 @@ class Forwarder {
     /// session is left; if false, the caller must call remove_server() again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// The result of forward_from_ready_sockets().
     struct ForwardResult {
         std::size_t datagrams = 0; ///< number of datagrams received
         bool is_woken = false; ///< true if a descriptor that was passed to add_wakeup() is readable

@@ -84,11 +84,11 @@ constexpr std::array<Setting, 7> kSettings{{
      "bits a second from 64kbit to 100gbit, for example 1mbit", &DirectionImpairment::rate},
 }};
 
-using Seen = std::array<bool, kSettings.size()>;
+using SettingsSeen = std::array<bool, kSettings.size()>;
 
 /// Parses a number with up to nine digits and up to six decimals, and multiplies it by `steps`.
 /// Returns nullopt if the text is not such a number or the product is not an integer.
-std::optional<std::uint64_t> scaled(std::string_view digits, std::uint64_t steps) {
+std::optional<std::uint64_t> parse_scaled_number(std::string_view digits, std::uint64_t steps) {
     const auto point = digits.find('.');
     const auto whole = digits.substr(0, point);
     const auto rest =
@@ -118,7 +118,8 @@ Result<std::uint64_t> parse_value(const Setting& setting, std::string_view text)
     const auto name = end == std::string_view::npos ? std::string_view{} : trim(text.substr(end));
     const auto unit = std::find_if(setting.units.begin(), setting.units.end(),
                                    [&](const SettingUnit& each) { return each.name == name; });
-    const auto value = unit == setting.units.end() ? std::nullopt : scaled(digits, unit->steps);
+    const auto value =
+        unit == setting.units.end() ? std::nullopt : parse_scaled_number(digits, unit->steps);
     if (!value || *value < setting.min || *value > setting.max) {
         return Error{std::string{setting.name} + " is " + std::string{setting.expected} + ", not " +
                      quoted(text)};
@@ -158,7 +159,7 @@ Result<std::span<const std::size_t>> take_directions(std::string_view& section) 
 }
 
 Result<void> parse_section(std::string_view section, Impairment& impairment,
-                           std::array<Seen, 2>& seen) {
+                           std::array<SettingsSeen, 2>& seen) {
     const auto directions = take_directions(section);
     if (!directions) {
         return Error{directions.error()};
@@ -191,7 +192,7 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
 }
 
 /// Checks that the settings of one direction fit together.
-Result<void> check(const DirectionImpairment& line) {
+Result<void> check_settings(const DirectionImpairment& line) {
     if (line.jitter_us > line.delay_us) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
@@ -226,7 +227,7 @@ std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) 
     return text + std::string{unit->name};
 }
 
-std::string line_text(const DirectionImpairment& line) {
+std::string direction_text(const DirectionImpairment& line) {
     std::string text;
     for (const Setting& setting : kSettings) {
         if (const std::uint64_t value = line.*setting.value; value != 0) {
@@ -246,14 +247,14 @@ tl::expected<Impairment, std::string> parse_impairment(std::string_view text, st
     if (rest == "none") {
         return impairment;
     }
-    std::array<Seen, 2> seen{};
+    std::array<SettingsSeen, 2> seen{};
     do {
         if (const auto done = parse_section(take_until(rest, ';'), impairment, seen); !done) {
             return Error{done.error()};
         }
     } while (!rest.empty());
     for (const DirectionImpairment& line : impairment.directions) {
-        if (const auto good = check(line); !good) {
+        if (const auto good = check_settings(line); !good) {
             return Error{good.error()};
         }
     }
@@ -266,14 +267,14 @@ std::string to_string(const Impairment& impairment) {
         return "none";
     }
     if (c2s == s2c) {
-        return line_text(c2s);
+        return direction_text(c2s);
     }
     std::string text;
     if (c2s != DirectionImpairment{}) {
-        text = "c2s:" + line_text(c2s);
+        text = "c2s:" + direction_text(c2s);
     }
     if (s2c != DirectionImpairment{}) {
-        text += (text.empty() ? "s2c:" : ";s2c:") + line_text(s2c);
+        text += (text.empty() ? "s2c:" : ";s2c:") + direction_text(s2c);
     }
     return text;
 }
@@ -284,7 +285,7 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 /// SplitMix64's finalizer: maps neighbouring numbers to unrelated ones.
-constexpr std::uint64_t mix(std::uint64_t value) noexcept {
+constexpr std::uint64_t mix_bits(std::uint64_t value) noexcept {
     value += 0x9e3779b97f4a7c15U;
     value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
     value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
@@ -292,17 +293,17 @@ constexpr std::uint64_t mix(std::uint64_t value) noexcept {
 }
 
 /// Maps a random number to 0 … end − 1.
-constexpr std::uint64_t below(std::uint64_t drawn, std::uint64_t end) noexcept {
+constexpr std::uint64_t map_to_range(std::uint64_t drawn, std::uint64_t end) noexcept {
     return (drawn >> 32U) * end >> 32U;
 }
 
 /// Maps a random number to [0, 1).
-constexpr double unit(std::uint64_t drawn) noexcept {
+constexpr double map_to_unit_interval(std::uint64_t drawn) noexcept {
     constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
     return static_cast<double>(drawn >> 11U) * kStep;
 }
 
-nanoseconds time_on_line(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
+nanoseconds transmission_time(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
     constexpr std::uint64_t kSecond = 1'000'000'000;
     return nanoseconds{static_cast<std::int64_t>(bytes * 8 * kSecond / bits_a_second)};
 }
@@ -311,22 +312,22 @@ nanoseconds time_on_line(std::size_t bytes, std::uint64_t bits_a_second) noexcep
 
 std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
                             std::size_t direction) noexcept {
-    return mix(mix(seed) + std::uint64_t{session} * 2 + direction);
+    return mix_bits(mix_bits(seed) + std::uint64_t{session} * 2 + direction);
 }
 
 std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
-    return mix(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
-               static_cast<std::uint64_t>(what));
+    return mix_bits(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
+                    static_cast<std::uint64_t>(what));
 }
 
 bool ImpairedDirection::draw_chance(Draw what, std::uint64_t share) const noexcept {
-    return below(draw_number(what), kCertain) < share;
+    return map_to_range(draw_number(what), kCertain) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
 /// a lossless state. The probability of leaving the lossy state follows from the mean burst; the
 /// probability of entering it follows from the loss.
-bool ImpairedDirection::is_lost() noexcept {
+bool ImpairedDirection::decide_loss() noexcept {
     if (impairment_.burst == 0) {
         return draw_chance(Draw::loss, impairment_.loss);
     }
@@ -334,20 +335,20 @@ bool ImpairedDirection::is_lost() noexcept {
     const double leave = kThousand / static_cast<double>(impairment_.burst);
     const double loss = static_cast<double>(impairment_.loss) / kCertain;
     const double enter = leave * loss / (1 - loss);
-    const double drawn = unit(draw_number(Draw::loss));
+    const double drawn = map_to_unit_interval(draw_number(Draw::loss));
     losing_ = losing_ ? drawn >= leave : drawn < enter;
     return losing_;
 }
 
-microseconds ImpairedDirection::delay() const noexcept {
-    const auto drawn = below(draw_number(Draw::jitter), 2 * impairment_.jitter_us + 1);
+microseconds ImpairedDirection::draw_delay() const noexcept {
+    const auto drawn = map_to_range(draw_number(Draw::jitter), 2 * impairment_.jitter_us + 1);
     return microseconds{
         static_cast<std::int64_t>(impairment_.delay_us - impairment_.jitter_us + drawn)};
 }
 
-ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) noexcept {
+ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t bytes) noexcept {
     ImpairmentDecision fate;
-    if (is_lost()) {
+    if (decide_loss()) {
         fate.outcome = ImpairmentDecision::Outcome::lost;
     }
     fate.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
@@ -358,12 +359,12 @@ ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) n
         if (rate_free_ - now > kMaxRateWait) {
             fate.outcome = ImpairmentDecision::Outcome::rate_dropped;
         } else {
-            rate_free_ += time_on_line(bytes + kHeaderBytes, impairment_.rate);
-            const auto at_once = time_on_line(kRateBurstBytes, impairment_.rate);
+            rate_free_ += transmission_time(bytes + kHeaderBytes, impairment_.rate);
+            const auto at_once = transmission_time(kRateBurstBytes, impairment_.rate);
             fate.leaves = std::max(now, rate_free_ - at_once);
         }
     }
-    fate.leaves += delay();
+    fate.leaves += draw_delay();
     if (fate.outcome == ImpairmentDecision::Outcome::pass) {
         fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
     }
@@ -373,8 +374,8 @@ ImpairmentDecision ImpairedDirection::decide_next(Time now, std::size_t bytes) n
 
 namespace {
 
-std::array<ImpairedDirection, 2> directions_of(const Impairment& impairment,
-                                               std::uint32_t session) noexcept {
+std::array<ImpairedDirection, 2> make_directions(const Impairment& impairment,
+                                                 std::uint32_t session) noexcept {
     return {
         ImpairedDirection{impairment.directions[0], direction_key(impairment.seed, session, 0)},
         ImpairedDirection{impairment.directions[1], direction_key(impairment.seed, session, 1)}};
@@ -383,11 +384,11 @@ std::array<ImpairedDirection, 2> directions_of(const Impairment& impairment,
 } // namespace
 
 SessionImpairment::SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept
-    : session{number}, lines{directions_of(impairment, number)} {}
+    : session{number}, lines{make_directions(impairment, number)} {}
 
 void SessionImpairment::restart(const Impairment& impairment, std::uint32_t number) noexcept {
     session = number;
-    lines = directions_of(impairment, number);
+    lines = make_directions(impairment, number);
 }
 
 void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direction,
@@ -396,7 +397,7 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
     SessionImpairment::ReorderedDatagram& held = session.held[index];
     fates.datagrams.add(1);
-    const ImpairmentDecision fate = session.lines[index].decide_next(now, bytes.size());
+    const ImpairmentDecision fate = session.lines[index].decide_next_datagram(now, bytes.size());
     if (fate.outcome != ImpairmentDecision::Outcome::pass) {
         (fate.outcome == ImpairmentDecision::Outcome::lost ? fates.lost : fates.rate_dropped)
             .add(1);

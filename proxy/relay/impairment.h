@@ -111,7 +111,7 @@ class ImpairedDirection {
         : impairment_{impairment}, key_{key} {}
 
     /// Returns what happens to the next datagram, which has this many bytes.
-    [[nodiscard]] ImpairmentDecision decide_next(Time now, std::size_t bytes) noexcept;
+    [[nodiscard]] ImpairmentDecision decide_next_datagram(Time now, std::size_t bytes) noexcept;
 
   private:
     /// The random numbers that are drawn for each datagram. All of them are always drawn, so that
@@ -120,8 +120,8 @@ class ImpairedDirection {
 
     [[nodiscard]] std::uint64_t draw_number(Draw what) const noexcept;
     [[nodiscard]] bool draw_chance(Draw what, std::uint64_t share) const noexcept;
-    [[nodiscard]] bool is_lost() noexcept;
-    [[nodiscard]] std::chrono::microseconds delay() const noexcept;
+    [[nodiscard]] bool decide_loss() noexcept;
+    [[nodiscard]] std::chrono::microseconds draw_delay() const noexcept;
 
     DirectionImpairment impairment_;
     std::uint64_t key_;

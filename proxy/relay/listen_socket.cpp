@@ -253,7 +253,7 @@ void check_options(const Options& options, std::span<Ring* const> rings) {
 
 namespace {
 
-[[noreturn]] void fail(const char* what, const Udp::endpoint& endpoint) {
+[[noreturn]] void throw_start_error(const char* what, const Udp::endpoint& endpoint) {
     const int error = errno;
     const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
                              ": " + std::system_category().message(error);
@@ -266,10 +266,10 @@ namespace {
     throw StartError{text};
 }
 
-void set(int socket, int level, int option, int value, const char* what,
-         const Udp::endpoint& endpoint) {
+void set_socket_option(int socket, int level, int option, int value, const char* what,
+                       const Udp::endpoint& endpoint) {
     if (::setsockopt(socket, level, option, &value, sizeof value) != 0) {
-        fail(what, endpoint);
+        throw_start_error(what, endpoint);
     }
 }
 
@@ -281,33 +281,33 @@ base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bo
     base::UniqueFd listener{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     if (!listener.valid()) {
-        fail("open a socket for", endpoint);
+        throw_start_error("open a socket for", endpoint);
     }
     const int socket = listener.get();
     if (v6) {
-        set(socket, IPPROTO_IPV6, IPV6_V6ONLY, v6_only ? 1 : 0, "set up", endpoint);
+        set_socket_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, v6_only ? 1 : 0, "set up", endpoint);
     }
     const auto share = [&] {
-        set(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
+        set_socket_option(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
     };
     if (!first) {
         share();
     }
     if (endpoint.address().is_unspecified()) {
         // The IPv6 option also applies to IPv4 datagrams that an IPv6 socket receives.
-        set(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up",
-            endpoint);
+        set_socket_option(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                          v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up", endpoint);
     }
     set_socket_buffers(socket, options.socket_buffer_bytes);
     if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
-        fail("listen on", endpoint);
+        throw_start_error("listen on", endpoint);
     }
     if (first && options.threads > 1) {
         share();
     }
     auto length = static_cast<socklen_t>(endpoint.capacity());
     if (::getsockname(socket, endpoint.data(), &length) != 0) {
-        fail("set up", endpoint);
+        throw_start_error("set up", endpoint);
     }
     endpoint.resize(length);
     return listener;

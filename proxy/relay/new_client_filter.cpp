@@ -50,7 +50,7 @@ namespace {
 
 /// Returns a bucket with room for `places` new sessions, at least 16. An empty bucket is full again
 /// after the time `each`.
-TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
+TokenBucket make_session_bucket(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
     const std::size_t capacity = std::max(places, kLeast);
@@ -82,9 +82,10 @@ NewClientFilter::Table<Entry> NewClientFilter::make_table(std::size_t count) {
 
 NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
                                  const base::KeyedHash& hash)
-    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unverified, limits.least_time)},
-      requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
-                                                                       limits.asked_rate},
+    : limits_{limits}, hash_{hash}, entries_{make_session_bucket(pools.unverified,
+                                                                 limits.least_time)},
+      requests_{make_session_bucket(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
+                                                                                limits.asked_rate},
       repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
                                                                        limits.reserved_rate},
       networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<WaitingClient>(
@@ -144,7 +145,7 @@ class NewClientFilter::NetworkBuckets {
     [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
 
     /// Takes this many tokens from each bucket. Precondition: has_tokens(tokens).
-    void take(std::uint32_t tokens) noexcept {
+    void take_tokens(std::uint32_t tokens) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
             buckets_[i]->tokens -= tokens;
         }
@@ -223,10 +224,10 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
         waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.second_chance);
     const Scarcity scarcity = entries_.scarcity();
     if (!repeats_enough(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
-        (scarcity != Scarcity::none && was_admitted) || !entries_.take(now_ms)) {
+        (scarcity != Scarcity::none && was_admitted) || !entries_.try_take_token(now_ms)) {
         return {.refusal = Refusal::crowd, .repeats = entry.repeats};
     }
-    own.take(1);
+    own.take_tokens(1);
     waiting.admitted_ms = std::max(now_ms, 1U);
     return entry;
 }
@@ -239,7 +240,8 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
         return RequestDecision::flood;
     }
     asked_.refill(now_ms);
-    const bool repeats = request == RequestKind::common && has_answer && !asked_.take(now_ms);
+    const bool repeats =
+        request == RequestKind::common && has_answer && !asked_.try_take_token(now_ms);
     TokenBucket& all = repeats                            ? repeated_
                        : request == RequestKind::reserved ? reserved_
                                                           : requests_;
@@ -247,10 +249,10 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
     // networks are limited first.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
-    if (!own.has_tokens(cost) || !all.take(now_ms)) {
+    if (!own.has_tokens(cost) || !all.try_take_token(now_ms)) {
         return RequestDecision::crowd;
     }
-    own.take(cost);
+    own.take_tokens(cost);
     return repeats ? RequestDecision::repeat : RequestDecision::server;
 }
 

@@ -126,28 +126,29 @@ struct SessionPoolSizes {
     std::size_t per_address;
 
     SessionPoolSizes(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
-        : unverified{handshakes(max_sessions, 4 * threads)}, verified{handshakes(max_sessions,
-                                                                                 8 * threads)},
-          connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{part(
+        : unverified{handshake_pool_size(max_sessions, 4 * threads)}, verified{handshake_pool_size(
+                                                                          max_sessions,
+                                                                          8 * threads)},
+          connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{share_of(
                                                                                       max_sessions,
                                                                                       2 * threads)},
-          per_address{std::min(max_per_address, part(max_sessions, 2 * threads))} {}
+          per_address{std::min(max_per_address, share_of(max_sessions, 2 * threads))} {}
 
     /// Returns how many of a pool's sessions one network may have. A wider network may have more,
     /// because more customers share it.
     [[nodiscard]] static std::size_t
     max_sessions_of_network(std::size_t pool, const base::Network& network) noexcept {
         const std::size_t parts = network.width == 0 ? 8 : network.width == 1 ? 4 : 2;
-        return part(pool, parts);
+        return share_of(pool, parts);
     }
 
   private:
-    [[nodiscard]] static std::size_t part(std::size_t all, std::size_t of) noexcept {
+    [[nodiscard]] static std::size_t share_of(std::size_t all, std::size_t of) noexcept {
         return std::max<std::size_t>(all / of, 1);
     }
 
-    [[nodiscard]] static std::size_t handshakes(std::size_t all, std::size_t of) noexcept {
-        return std::max(part(all, of), std::min(all, kLeastHandshakes));
+    [[nodiscard]] static std::size_t handshake_pool_size(std::size_t all, std::size_t of) noexcept {
+        return std::max(share_of(all, of), std::min(all, kLeastHandshakes));
     }
 };
 
@@ -194,7 +195,6 @@ class AnswerCache {
     /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kMaxPartsMs = 30;
 
-    /// A server's answer to a question.
     struct Answer {
         struct Part {
             std::uint16_t size = 0;
@@ -254,7 +254,7 @@ class TokenBucket {
     TokenBucket(std::uint32_t rate, std::uint32_t capacity) noexcept
         : rate_{rate}, capacity_{capacity}, tokens_{capacity} {}
 
-    [[nodiscard]] bool take(std::uint32_t now_ms) noexcept {
+    [[nodiscard]] bool try_take_token(std::uint32_t now_ms) noexcept {
         if (tokens_ == 0) {
             refill(now_ms);
         }

@@ -43,8 +43,8 @@ struct Relay::State {
 
     /// Returns the thread that has a listening socket of a server, and the socket's index among
     /// that thread's sockets of the server.
-    [[nodiscard]] std::pair<std::size_t, std::size_t> place_of(const Server& server,
-                                                               std::size_t socket) const {
+    [[nodiscard]] std::pair<std::size_t, std::size_t>
+    thread_and_index_of(const Server& server, std::size_t socket) const {
         const std::size_t addresses = server.listen.size();
         const std::size_t set = socket / addresses;
         return {set % relay_threads.size(),
@@ -52,7 +52,7 @@ struct Relay::State {
     }
 
     [[nodiscard]] Listener& listener(const Server& server, std::size_t socket) const {
-        const auto [thread, index] = place_of(server, socket);
+        const auto [thread, index] = thread_and_index_of(server, socket);
         return relay_threads[thread]->forwarder().listener(server.shared, index);
     }
 
@@ -144,7 +144,7 @@ void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) c
                             " was handed over without its listening socket"};
     }
     const Server& server = *servers[state.server];
-    const auto [thread, index] = place_of(server, state.listener);
+    const auto [thread, index] = thread_and_index_of(server, state.listener);
     SessionState placed = state;
     placed.listener = static_cast<std::uint32_t>(index);
     relay_threads[thread]->forwarder().take_over_session(server.shared, placed, std::move(socket));

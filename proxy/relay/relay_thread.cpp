@@ -40,7 +40,7 @@ constexpr std::chrono::seconds kCallTimeout{2};
 /// The pause after an allocation failure.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
-base::UniqueFd checked(int descriptor, const char* what) {
+base::UniqueFd descriptor_or_throw(int descriptor, const char* what) {
     base::UniqueFd owned{descriptor};
     if (!owned.valid()) {
         throw std::system_error{errno, std::system_category(), what};
@@ -49,7 +49,7 @@ base::UniqueFd checked(int descriptor, const char* what) {
 }
 
 /// Converts a time of the steady clock for timerfd_settime() with CLOCK_MONOTONIC.
-itimerspec at(base::Clock::time_point time) {
+itimerspec to_itimerspec(base::Clock::time_point time) {
     const auto since =
         std::max<base::Clock::duration>(time.time_since_epoch(), base::Clock::duration{1});
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
@@ -64,9 +64,9 @@ itimerspec at(base::Clock::time_point time) {
 
 RelayThread::RelayThread(const Options& options, unsigned thread, ObserverSharedMemory& observation,
                          Ring* ring)
-    : wakeup_{checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
-      timer_{
-          checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create")},
+    : wakeup_{descriptor_or_throw(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
+      timer_{descriptor_or_throw(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+                                 "timerfd_create")},
       busy_poll_{options.busy_poll} {
     const auto shortest = std::min({options.idle_timeout, options.new_clients.unverified_time,
                                     options.new_clients.connless_time});
@@ -163,7 +163,7 @@ bool RelayThread::set_timer() {
     if (wanted == timer_set_to_) {
         return true;
     }
-    const itimerspec when = at(wanted);
+    const itimerspec when = to_itimerspec(wanted);
     const bool set = ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) == 0;
     timer_set_to_ = set ? wanted : base::Clock::time_point{};
     return set;

@@ -45,7 +45,7 @@ struct OpenPayload {
     std::uint16_t server_index;
 };
 
-std::size_t capacity_of(std::size_t bytes) {
+std::size_t rounded_capacity(std::size_t bytes) {
     return std::bit_ceil(std::max(bytes, Ring::kMinBytes));
 }
 
@@ -53,7 +53,7 @@ std::size_t capacity_of(std::size_t bytes) {
 
 Ring::Ring(std::size_t bytes)
     // The memory is not zeroed, so that the system allocates only pages that are used.
-    : capacity_{capacity_of(bytes)}, own_{new std::byte[capacity_]},
+    : capacity_{rounded_capacity(bytes)}, own_{new std::byte[capacity_]},
       own_positions_{std::make_unique<Positions>()},
       positions_{own_positions_.get()}, bytes_{own_.get()} {}
 
@@ -65,10 +65,10 @@ Ring::Ring(std::span<std::byte> shared)
 }
 
 std::size_t Ring::shared_bytes(std::size_t bytes) noexcept {
-    return kPositionsBytes + capacity_of(bytes);
+    return kPositionsBytes + rounded_capacity(bytes);
 }
 
-std::byte* Ring::reserve(std::size_t size) noexcept {
+std::byte* Ring::reserve_record(std::size_t size) noexcept {
     const std::size_t offset = producer_.tail & (capacity_ - 1);
     const std::size_t to_end = capacity_ - offset;
     const std::size_t padding = size > to_end ? to_end : 0;
@@ -107,7 +107,7 @@ bool Ring::try_push(const Event& event) noexcept {
     const std::size_t length = is_open ? sizeof open : event.bytes.size();
     assert(length <= kMinBytes / 4);
     const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
-    std::byte* const at = reserve(size);
+    std::byte* const at = reserve_record(size);
     if (at == nullptr) {
         return false;
     }

@@ -272,7 +272,7 @@ class Ring {
     }
 
     [[nodiscard]] static Event to_event(const Record& record) noexcept;
-    [[nodiscard]] std::byte* reserve(std::size_t size) noexcept;
+    [[nodiscard]] std::byte* reserve_record(std::size_t size) noexcept;
 
     const std::size_t capacity_;
     // NOLINTNEXTLINE(modernize-avoid-c-arrays): sized at run time, and not zeroed as a vector is

@@ -10,7 +10,7 @@ namespace {
 /// An upper bound of the number of networks that a client belongs to.
 constexpr std::size_t kAllNetworks = 8;
 
-void add_to(std::uint32_t* count, std::int32_t number) noexcept {
+void add_if_counted(std::uint32_t* count, std::int32_t number) noexcept {
     if (count != nullptr) {
         *count += static_cast<std::uint32_t>(number);
     }
@@ -80,8 +80,8 @@ void Sessions::set_standing(Session& session, ClientStanding standing) noexcept 
     if (session.counts_against_limit) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
-                add_to(found->second.counter_of(session.standing), -1);
-                add_to(found->second.counter_of(standing), 1);
+                add_if_counted(found->second.counter_of(session.standing), -1);
+                add_if_counted(found->second.counter_of(standing), 1);
             }
         }
     }
@@ -112,7 +112,7 @@ void Sessions::add_to_counts(const Session& session) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             NetworkCounts& counts = by_network_[network];
             ++counts.places;
-            add_to(counts.counter_of(session.standing), 1);
+            add_if_counted(counts.counter_of(session.standing), 1);
             ++counted;
         }
     } catch (...) {
@@ -127,14 +127,15 @@ void Sessions::remove_from_counts(const Session& session, std::size_t networks) 
         if (networks-- == 0 || found == by_network_.end()) {
             return;
         }
-        add_to(found->second.counter_of(session.standing), -1);
+        add_if_counted(found->second.counter_of(session.standing), -1);
         if (--found->second.places == 0) {
             by_network_.erase(found);
         }
     }
 }
 
-Session* Sessions::find_most_silent(ClientStanding standing, std::uint32_t now_ms) noexcept {
+Session* Sessions::find_most_silent_session(ClientStanding standing,
+                                            std::uint32_t now_ms) noexcept {
     Session* found = nullptr;
     std::uint32_t longest = kSilentMs;
     for (Session& each : sessions_of_standing(standing)) {

@@ -110,12 +110,13 @@ class Sessions {
 
     /// Returns the sessions of a standing. Stray and unverified sessions share a list.
     [[nodiscard]] SessionsByAge& sessions_of_standing(ClientStanding standing) noexcept {
-        return ranks_[rank_index(standing)];
+        return ranks_[list_index_of(standing)];
     }
 
     /// Returns the session of that standing whose client has been silent longest; null if no client
     /// has been silent for kSilentMs.
-    [[nodiscard]] Session* find_most_silent(ClientStanding standing, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] Session* find_most_silent_session(ClientStanding standing,
+                                                    std::uint32_t now_ms) noexcept;
 
     /// Returns the number of a network's sessions that count against max_sessions. Connectionless
     /// sessions do not count, because their sender addresses can be forged.
@@ -186,7 +187,7 @@ class Sessions {
     [[nodiscard]] static ClientKey key_of(const base::Endpoint& client,
                                           ListenerIndex listener) noexcept;
 
-    [[nodiscard]] static std::size_t rank_index(ClientStanding standing) noexcept {
+    [[nodiscard]] static std::size_t list_index_of(ClientStanding standing) noexcept {
         return static_cast<std::size_t>(
             standing == ClientStanding::stray ? ClientStanding::unverified : standing);
     }

@@ -21,11 +21,11 @@ std::uint64_t nanoseconds_between(base::Clock::time_point from, base::Clock::tim
         std::max(std::chrono::nanoseconds{to - from}, std::chrono::nanoseconds{0}).count());
 }
 
-std::chrono::nanoseconds limited(std::uint64_t nanoseconds) {
+std::chrono::nanoseconds limited_age(std::uint64_t nanoseconds) {
     return std::chrono::nanoseconds{std::min(nanoseconds, kLongAgoNs)};
 }
 
-std::unique_ptr<HeldDatagramCopies> held_copies(const SessionState& state) {
+std::unique_ptr<HeldDatagramCopies> restore_held_copies(const SessionState& state) {
     auto held = std::make_unique<HeldDatagramCopies>();
     for (const DatagramCopy& copy : state.held) {
         held->add(copy.time, copy.direction, copy.bytes);
@@ -35,7 +35,7 @@ std::unique_ptr<HeldDatagramCopies> held_copies(const SessionState& state) {
 }
 
 /// Sets the addresses that the observer is told about. Precondition: the upstream socket is open.
-void name_tap(Session& session, const base::Endpoint& client) {
+void set_tap_addresses(Session& session, const base::Endpoint& client) {
     session.tap.client = client;
     session.tap.upstream = session.upstream.local;
     session.tap.server = session.upstream.server;
@@ -79,7 +79,7 @@ std::unique_ptr<Session> SessionMaker::open_session(const base::Endpoint& client
         shared_.upstreams.close(session->upstream);
         return nullptr;
     }
-    name_tap(*session, client);
+    set_tap_addresses(*session, client);
     session->tap.server_index = shared_.index;
     return session;
 }
@@ -98,7 +98,7 @@ bool SessionMaker::watch_socket(Session& session) const noexcept {
 namespace {
 
 /// Returns whether a correct relay can hand over this state.
-bool is_possible(const SessionState& state) {
+bool is_valid_state(const SessionState& state) {
     const bool is_announced = state.id != 0;
     const bool may_be_told = state.standing >= ClientStanding::verified;
     const bool has_to_be = state.standing >= ClientStanding::weak;
@@ -117,7 +117,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
                                                         base::UniqueFd socket,
                                                         ListenerIndex listener,
                                                         const BatchTime& now) {
-    if (!is_possible(state)) {
+    if (!is_valid_state(state)) {
         throw HandoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
@@ -129,7 +129,7 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
         shared_.upstreams.close(made->upstream);
         throw HandoverError{"a socket that was handed over cannot be waited for"};
     }
-    name_tap(*made, state.client);
+    set_tap_addresses(*made, state.client);
     made->tap.server_index = shared_.index;
     made->tap.id = state.id;
     made->tap.opened = state.told;
@@ -137,13 +137,13 @@ std::unique_ptr<Session> SessionMaker::continue_session(const SessionState& stat
         base::to_socket_address(state.client, (*listeners_)[listener].v6, made->client_length);
     made->listener = listener;
     made->active = state.active_ns == 0;
-    made->begun = now.steady - limited(state.begun_ns);
-    made->last_active = now.steady - limited(state.active_ns);
+    made->begun = now.steady - limited_age(state.begun_ns);
+    made->last_active = now.steady - limited_age(state.active_ns);
     made->last_heard_ms = now.ms - state.heard_ms;
     made->last_answer_ms = now.ms;
     made->played_ms = now.ms - state.played_ms;
     if (state.counts_against_limit && !made->is_announced()) {
-        made->held = held_copies(state);
+        made->held = restore_held_copies(state);
     }
     return made;
 }
@@ -200,7 +200,7 @@ void SessionTimers::free_after_sending(std::unique_ptr<Session> session) noexcep
     closed_ = std::move(session);
 }
 
-void SessionTimers::free_closed(bool all) noexcept {
+void SessionTimers::free_closed_sessions(bool all) noexcept {
     for (auto* place = &closed_; *place != nullptr;) {
         Session& session = **place;
         if (!all && has_waiting_datagrams(session)) {

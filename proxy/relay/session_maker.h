@@ -114,7 +114,7 @@ class SessionTimers {
     /// Ends a batch: frees the sessions that were closed in it.
     void end_batch() {
         if (closed_ != nullptr) {
-            free_closed(false);
+            free_closed_sessions(false);
         }
     }
 
@@ -150,7 +150,7 @@ class SessionTimers {
     /// Takes ownership of a closed session and frees it when none of its datagrams waits any more.
     void free_after_sending(std::unique_ptr<Session> session) noexcept;
     /// Frees the closed sessions without waiting datagrams. `all`: frees all closed sessions.
-    void free_closed(bool all) noexcept;
+    void free_closed_sessions(bool all) noexcept;
 
     /// Returns true if the thread has no sessions, not even closed sessions with waiting datagrams.
     [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }

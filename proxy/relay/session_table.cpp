@@ -50,7 +50,7 @@ SessionTable::~SessionTable() {
         shared_.upstreams.close(session.upstream);
         shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     });
-    timers_->free_closed(true);
+    timers_->free_closed_sessions(true);
 }
 
 Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std::byte> datagram,
@@ -61,7 +61,7 @@ Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std:
     if (known == nullptr) {
         return admit_new_client(client, header, datagram, listener);
     }
-    if (!known->budget.take(now_->ms)) {
+    if (!known->budget.try_take_token(now_->ms)) {
         counters_->new_clients.rate.add(1);
         return nullptr;
     }
@@ -360,7 +360,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
         }
         none_forgotten_until_ms_ = now_->ms + kForgottenSearchMs;
     }
-    return find_silent_weak();
+    return find_silent_weak_session();
 }
 
 /// Returns whether the client had a slot, and the server now sends only to other clients.
@@ -496,7 +496,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
     }
     if (standing == ClientStanding::weak &&
         sessions_.sessions_of_standing(standing).size() >= shared_.pools.weak) {
-        Session* const silent = find_silent_weak();
+        Session* const silent = find_silent_weak_session();
         if (silent == nullptr) {
             // All sessions of the pool have a slot on the server, so this session keeps its
             // standing. The client may be verified later.
@@ -517,7 +517,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
     // Clients without a slot on the server are announced at a limited rate (verified_rate).
     verified_told_.refill(now_->ms);
     if (!session.is_announced() &&
-        (standing >= ClientStanding::weak || verified_told_.take(now_->ms))) {
+        (standing >= ClientStanding::weak || verified_told_.try_take_token(now_->ms))) {
         announce_to_observer(session);
     }
 }
@@ -577,7 +577,7 @@ bool SessionTable::is_at_former_address(const Session& session) const noexcept {
 /// Returns whether an unverified session may stay open although its time for a handshake is over,
 /// because the server answers no client. Promotes a session whose client still repeats its
 /// datagram, so that the observer is told about it.
-bool SessionTable::waits_for_server(Session& session) {
+bool SessionTable::keep_if_server_is_silent(Session& session) {
     const bool others_hear =
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
     if (session.standing == ClientStanding::unverified && !session.answered && !others_hear &&
@@ -603,7 +603,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
         over = over || idle >= limits.connless_time;
     } else if (session.standing < ClientStanding::verified &&
                now - session.begun >= limits.unverified_time) {
-        over = !waits_for_server(session);
+        over = !keep_if_server_is_silent(session);
     } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
         over = over || is_forgotten_by_server(session); // other threads cannot close the session
     }

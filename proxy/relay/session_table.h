@@ -94,7 +94,6 @@ class SessionTable {
 
     [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
 
-    /// Returns this thread's counters for the server.
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
     [[nodiscard]] const SharedServer& shared() const noexcept { return shared_; }
@@ -132,8 +131,8 @@ class SessionTable {
     [[nodiscard]] bool is_forgotten_by_server(const Session& session) const noexcept;
     [[nodiscard]] bool has_left_server(const Session& session) const noexcept;
 
-    [[nodiscard]] Session* find_silent_weak() noexcept {
-        return sessions_.find_most_silent(ClientStanding::weak, now_->ms);
+    [[nodiscard]] Session* find_silent_weak_session() noexcept {
+        return sessions_.find_most_silent_session(ClientStanding::weak, now_->ms);
     }
 
     [[nodiscard]] Session* open_session(const base::Endpoint& client, msghdr& header,
@@ -148,7 +147,7 @@ class SessionTable {
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
     void announce_to_observer(Session& session);
     void set_send_budget(Session& session) const noexcept;
-    [[nodiscard]] bool waits_for_server(Session& session);
+    [[nodiscard]] bool keep_if_server_is_silent(Session& session);
 
     void copy_datagram(Session& session, base::Timestamp time, Direction direction,
                        std::span<const std::byte> datagram) {

@@ -77,7 +77,7 @@ Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>&
     }
 }
 
-void Tap::reserve(std::size_t more_sessions) {
+void Tap::reserve_events(std::size_t more_sessions) {
     if (ring_ != nullptr) {
         pending_.reserve(pending_.capacity() + more_sessions);
     }
@@ -246,11 +246,11 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
 }
 
 /// Sets the newest sessions aside while the ring is too full for all sessions.
-void Tap::set_aside_newest_session() noexcept {
+void Tap::set_aside_newest_sessions() noexcept {
     const std::size_t max_copied_sessions =
         shedding_.max_copied_sessions(ring_->backlog(), ring_->capacity());
-    while (shedding_.num_copied() > max_copied_sessions) {
-        shedding_.set_session_aside(*shedding_.newest_copied());
+    while (shedding_.num_copied_sessions() > max_copied_sessions) {
+        shedding_.set_session_aside(*shedding_.newest_copied_session());
     }
 }
 
@@ -278,7 +278,7 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
         if (!session.listed) {
             shedding_.add(session);
         }
-        set_aside_newest_session();
+        set_aside_newest_sessions();
         if (!session.is_aside) {
             if (try_copy(session, time, direction, bytes)) {
                 return;

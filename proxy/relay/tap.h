@@ -58,11 +58,11 @@ class LoadShedding {
                                                   std::size_t capacity) const noexcept;
 
     /// Returns the newest session that is not set aside; null if all are set aside.
-    [[nodiscard]] TapSession* newest_copied() noexcept {
+    [[nodiscard]] TapSession* newest_copied_session() noexcept {
         return shown_.empty() ? nullptr : &shown_.back();
     }
 
-    [[nodiscard]] std::size_t num_copied() const noexcept { return shown_.size(); }
+    [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return shown_.size(); }
 
     [[nodiscard]] std::size_t num_set_aside() const noexcept { return aside_.size(); }
 
@@ -107,7 +107,7 @@ class Tap {
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
     /// Reserves memory for the events of this many further sessions. Errors: std::bad_alloc.
-    void reserve(std::size_t more_sessions);
+    void reserve_events(std::size_t more_sessions);
 
     void open_session(TapSession& session, base::Timestamp time);
     void copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
@@ -149,7 +149,7 @@ class Tap {
         return session.announced_to == seen_;
     }
 
-    void set_aside_newest_session() noexcept;
+    void set_aside_newest_sessions() noexcept;
     void report_session_set_aside(TapSession& session, base::Timestamp time);
     void resume_oldest_sessions() noexcept;
     [[nodiscard]] bool try_copy(TapSession& session, base::Timestamp time, Direction direction,

@@ -31,16 +31,16 @@ std::error_code last_error() {
     return {errno, std::system_category()};
 }
 
-bool enable(int socket, int level, int option) {
+bool enable_socket_option(int socket, int level, int option) {
     const int on = 1;
     return ::setsockopt(socket, level, option, &on, sizeof on) == 0;
 }
 
 /// Binds a socket to the client's address, which does not belong to this host.
 bool bind_transparent(int socket, const base::Endpoint& client) {
-    const bool allowed = client.v6 ? enable(socket, SOL_IPV6, IPV6_TRANSPARENT)
-                                   : enable(socket, SOL_IP, IP_TRANSPARENT);
-    if (!allowed || !enable(socket, SOL_SOCKET, SO_REUSEADDR)) {
+    const bool allowed = client.v6 ? enable_socket_option(socket, SOL_IPV6, IPV6_TRANSPARENT)
+                                   : enable_socket_option(socket, SOL_IP, IP_TRANSPARENT);
+    if (!allowed || !enable_socket_option(socket, SOL_SOCKET, SO_REUSEADDR)) {
         return false;
     }
     socklen_t length = 0;
@@ -56,7 +56,7 @@ bool bind_loopback(int socket, std::uint32_t address) {
 }
 
 /// Returns the bytes to hash: the client's address, then its address family.
-std::array<std::byte, 9> octets_of(const base::Network& source) {
+std::array<std::byte, 9> hash_input_of(const base::Network& source) {
     std::array<std::byte, 9> octets{};
     std::memcpy(octets.data(), &source.address, sizeof source.address);
     octets.back() = source.v6 ? std::byte{1} : std::byte{0};
@@ -73,7 +73,7 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
         ++known->second.sessions;
         return known->second.address;
     }
-    const auto start = static_cast<std::uint32_t>(hash_(octets_of(source)) % kLoopbackCount);
+    const auto start = static_cast<std::uint32_t>(hash_(hash_input_of(source)) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_usable(address) && taken_.insert(address).second) {

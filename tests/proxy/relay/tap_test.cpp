@@ -503,14 +503,14 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
         watch.add(each);
     }
     for (std::uint32_t newest = 5; newest > 2; --newest) {
-        REQUIRE(watch.newest_copied()->id == newest);
-        watch.set_session_aside(*watch.newest_copied());
+        REQUIRE(watch.newest_copied_session()->id == newest);
+        watch.set_session_aside(*watch.newest_copied_session());
     }
     TapSession late;
     late.id = 6;
     watch.add(late);
     CHECK(late.is_aside);
-    CHECK(watch.num_copied() == 2);
+    CHECK(watch.num_copied_sessions() == 2);
     CHECK(watch.num_set_aside() == 4);
     // Removing a session does not change the others.
     watch.remove(*std::next(sessions.begin(), 3));
@@ -518,10 +518,10 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     watch.remove(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
         watch.resume_oldest_sessions(1);
-        CHECK(watch.newest_copied()->id == next);
+        CHECK(watch.newest_copied_session()->id == next);
     }
     watch.resume_oldest_sessions(7);
-    CHECK(watch.num_copied() == 4);
+    CHECK(watch.num_copied_sessions() == 4);
     CHECK(watch.num_set_aside() == 0);
     TapSession after;
     watch.add(after);
