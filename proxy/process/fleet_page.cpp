@@ -50,13 +50,13 @@ bool contains_player_name(std::string_view line) {
            front.find(R"("name":"cl_change_info")") != std::string_view::npos;
 }
 
-bool affects_board(const filter::RecordLineHead& head, std::string_view line) {
+bool affects_overview(const filter::RecordLineHead& head, std::string_view line) {
     return head.type == "session" || head.type == "map" || head.type == "finding" ||
            (head.type == "message" && contains_player_name(line));
 }
 
 /// Reads a finding record from its JSON object. `number`: the session's number.
-record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, const Object& from) {
+record::FindingRecord read_finding(record::FindingId id, std::uint32_t number, const Object& from) {
     record::FindingRecord finding;
     finding.id = id;
     finding.head.session = number;
@@ -81,13 +81,13 @@ record::FindingRecord finding_of(record::FindingId id, std::uint32_t number, con
     return finding;
 }
 
-std::uint32_t number_of(const filter::RecordLineHead& head) {
+std::uint32_t session_number_of(const filter::RecordLineHead& head) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
 }
 
 /// Returns a record line of twscope with the server's name and without items.
-std::string short_line(std::string_view server, std::string_view line) {
+std::string shorten_record_line(std::string_view server, std::string_view line) {
     constexpr std::string_view kItems = R"(,"items":[)";
     constexpr std::string_view kName = R"(,"server_name":")";
     constexpr std::string_view kSession = R"("session":)";
@@ -132,7 +132,7 @@ FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
         return &known->second;
     }
     // A record without a session, such as a summary over several servers, does not add a server.
-    if (number_of(head) == 0 && head.type != "world") {
+    if (session_number_of(head) == 0 && head.type != "world") {
         return nullptr;
     }
     if (servers_.size() == kMaxServers) {
@@ -144,7 +144,7 @@ FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
 
 web::SessionView* FleetOverview::find_session(Server& server, const RecordSender& from,
                                               const filter::RecordLineHead& head) {
-    const auto found = server.sessions.find({std::string{from.run}, number_of(head)});
+    const auto found = server.sessions.find({std::string{from.run}, session_number_of(head)});
     return found == server.sessions.end() ? nullptr : &found->second;
 }
 
@@ -178,10 +178,10 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     }
     // A record without a session does not end the sessions of the previous run, because it may come
     // from a run that failed to take over.
-    if (number_of(*head) != 0) {
+    if (session_number_of(*head) != 0) {
         add_run(*server, from.run);
     }
-    if (affects_board(*head, line)) {
+    if (affects_overview(*head, line)) {
         add_record(from, *server, *head, line);
     }
 }
@@ -213,7 +213,7 @@ void FleetOverview::add_record(const RecordSender& from, Server& server,
 
 void FleetOverview::update_session(const RecordSender& from, Server& server,
                                    const filter::RecordLineHead& head, const Object& record) {
-    const SessionKey key{from.run, number_of(head)};
+    const SessionKey key{from.run, session_number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
         server.sessions.erase(key);
@@ -250,7 +250,7 @@ void FleetOverview::add_finding(const RecordSender& from, Server& server,
         text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
         return text;
     };
-    const record::FindingRecord finding = finding_of(*id, number_of(head), record);
+    const record::FindingRecord finding = read_finding(*id, session_number_of(head), record);
     const record::Severity severity = record::severity_of(finding);
     if (severity == record::finding_info(*id).severity) { // "answers again" has another severity
         findings_[static_cast<std::size_t>(*id)] += count;
@@ -338,8 +338,8 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
 }
 
 std::string to_log_line(std::string_view server, std::string_view line) {
-    std::string text = short_line(server, line);
-    // short_line() may damage a line that another program wrote. Such a line is used unchanged.
+    std::string text = shorten_record_line(server, line);
+    // shorten_record_line() damages some lines of other programs. Those are used unchanged.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

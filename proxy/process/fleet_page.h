@@ -36,7 +36,6 @@ struct ServerPageUrls {
     [[nodiscard]] std::string url_of(std::string_view server) const;
 };
 
-/// The sender of a record.
 struct RecordSender {
     std::string_view server; ///< the server's name on the bus
     std::string_view run{};  ///< the id of the twscope run that wrote the record; empty if unknown

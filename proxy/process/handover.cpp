@@ -46,13 +46,13 @@ constexpr std::string_view kSilent = "the new one has stopped responding";
 constexpr std::string_view kUnexpected = "the new one sent an unexpected message";
 constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
 
-TakeoverLink::Time in(milliseconds time) {
+TakeoverLink::Time deadline_after(milliseconds time) {
     return base::Clock::now() + time;
 }
 
 /// Reads the content of a message from the peer. Errors: HandoverError.
 template <typename Said>
-Said read(const TakeoverLink::Message& message) {
+Said read_content(const TakeoverLink::Message& message) {
     auto said = base::from_archive<Said>(message.body);
     if (!said) {
         throw HandoverError{"a message of the takeover is damaged"};
@@ -109,7 +109,7 @@ void HandoverGiver::on_connection() {
         return;
     }
     if (stage_ != Stage::idle) {
-        std::ignore = asker->send(TakeoverMessage::busy, in(kWordTime));
+        std::ignore = asker->send(TakeoverMessage::busy, deadline_after(kWordTime));
         return;
     }
     link_ = std::move(asker);
@@ -150,7 +150,7 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
         if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
             handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
-            hand_over_servers(read<TakeoverSelection>(message).servers);
+            hand_over_servers(read_content<TakeoverSelection>(message).servers);
         } else {
             abort_handover(kUnexpected);
         }
@@ -213,7 +213,8 @@ void HandoverGiver::send_offer() {
         }
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
-    if (!link_->send(TakeoverMessage::offer, base::to_archive(offer), sockets, in(kWordTime))) {
+    if (!link_->send(TakeoverMessage::offer, base::to_archive(offer), sockets,
+                     deadline_after(kWordTime))) {
         abort_handover("the new one did not accept the offer");
         return;
     }
@@ -283,7 +284,7 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
 /// Waits until the new relay reports that it forwards; returns an empty text then. Otherwise
 /// returns the reason.
 std::string_view HandoverGiver::await_forwarding() {
-    auto message = link_->receive(in(kGoTime));
+    auto message = link_->receive(deadline_after(kGoTime));
     if (!message && !link_->closed()) {
         // The new relay may have reported just now that it forwards. After this call no further
         // report can arrive, so that one more look is enough.
@@ -316,8 +317,8 @@ void HandoverGiver::finish() {
 }
 
 void HandoverGiver::reject_takeover(std::string_view why) {
-    std::ignore =
-        link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {}, in(kWordTime));
+    std::ignore = link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {},
+                              deadline_after(kWordTime));
     abort_handover(why);
 }
 
@@ -345,26 +346,26 @@ void HandoverGiver::set_deadline(milliseconds patience) {
 void HandoverGiver::report_end(const TakeoverEndReport& left, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
-    std::ignore =
-        link_->send(TakeoverMessage::left, base::to_archive(left), descriptors, in(kWordTime));
+    std::ignore = link_->send(TakeoverMessage::left, base::to_archive(left), descriptors,
+                              deadline_after(kWordTime));
 }
 
 namespace {
 
 /// Returns the server's name, or its address if it has no name, for log messages.
-std::string shown(const TakeoverServer& server) {
+std::string name_or_address(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
 /// Returns whether a correct relay can have such a server, with a name that can be shown to users.
-bool is_possible(const TakeoverServer& server) {
+bool is_valid_server(const TakeoverServer& server) {
     return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
            !server.listen.empty() && server.listening_sockets != 0;
 }
 
 /// Checks that a server is the same in both relays: with the same address or the same host name,
 /// and with the same kind of client address. Errors: HandoverError.
-void check_same(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
+void check_same_server(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
     const TakeoverServer& there = *taken.from;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
@@ -376,7 +377,7 @@ void check_same(const relay::Relay& relay, const HandoverTaker::TakenServer& tak
     }
 }
 
-TakeoverLink ask(const std::filesystem::path& file) {
+TakeoverLink connect_to_running_relay(const std::filesystem::path& file) {
     auto link = TakeoverSocket::connect(file);
     if (!link) {
         throw NoTakeoverPeerError{
@@ -392,13 +393,14 @@ TakeoverLink ask(const std::filesystem::path& file) {
 } // namespace
 
 HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_client)
-    : file_{std::move(file)}, link_{ask(file_)} {
+    : file_{std::move(file)}, link_{connect_to_running_relay(file_)} {
     const TakeoverHello hello{.example_client = std::move(example_client)};
-    std::ignore = link_.send(TakeoverMessage::hello, base::to_archive(hello), {}, in(kPatience));
+    std::ignore =
+        link_.send(TakeoverMessage::hello, base::to_archive(hello), {}, deadline_after(kPatience));
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
-    offer_ = read<TakeoverOffer>(message);
-    if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_possible)) {
+    offer_ = read_content<TakeoverOffer>(message);
+    if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid_server)) {
         throw HandoverError{"the running twscope names no server, or one that cannot be"};
     }
     if (offer_.network != own_network_namespace()) {
@@ -424,7 +426,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_cli
 }
 
 TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
-    auto message = link_.receive(in(kPatience));
+    auto message = link_.receive(deadline_after(kPatience));
     if (!message) {
         throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
     }
@@ -453,7 +455,7 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
     if (std::ranges::none_of(wanted, is_there)) {
         throw HandoverError{fmt::format("the running twscope has none of these servers, but {}; "
                                         "restart it instead",
-                                        shown(offer_.servers.front()))};
+                                        name_or_address(offer_.servers.front()))};
     }
     for (const ConfiguredServer& each : wanted) {
         const TakeoverServer* const same = find_server(each.name);
@@ -466,7 +468,7 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
                 throw HandoverError{fmt::format("the running twscope listens on {} for {}, which "
                                                 "should now be {}; restart it to change that",
                                                 base::to_string(each.where.listen.front()),
-                                                shown(other), each.name)};
+                                                name_or_address(other), each.name)};
             }
         }
     }
@@ -502,18 +504,19 @@ HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer&
 TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     TakeoverSelection selection;
     for (const TakenServer& each : taken_) {
-        check_same(relay, each);
+        check_same_server(relay, each);
         auto servers = each.from->former;
         servers.push_back(each.from->server);
         relay.set_former_server_addresses(std::move(servers), each.number);
         selection.servers.push_back(each.from->number);
     }
     listening_.clear(); // closes the sockets of servers that are not continued
-    if (!link_.send(TakeoverMessage::ready, base::to_archive(selection), {}, in(kPatience))) {
+    if (!link_.send(TakeoverMessage::ready, base::to_archive(selection), {},
+                    deadline_after(kPatience))) {
         throw HandoverError{kEndedIt};
     }
     auto message = receive(TakeoverMessage::state);
-    auto state = read<TakeoverState>(message);
+    auto state = read_content<TakeoverState>(message);
     if (!std::ranges::equal(state.relay.servers, selection.servers, {},
                             &relay::ServerState::server)) {
         throw HandoverError{"the running twscope handed over other servers"};
@@ -542,7 +545,7 @@ ServerIndex HandoverTaker::own_server_number_of(ServerIndex there) const {
 }
 
 void HandoverTaker::confirm_forwarding() const {
-    if (!link_.send(TakeoverMessage::going, in(kPatience))) {
+    if (!link_.send(TakeoverMessage::going, deadline_after(kPatience))) {
         throw HandoverError{"the running twscope timed out"};
     }
 }

@@ -26,7 +26,6 @@ namespace tw::process {
 /// relay forwards.
 class HandoverGiver {
   public:
-    /// The current state of the run.
     struct RunState {
         /// The servers that the relay forwards to, with their members `number`, `name` and
         /// `host_name`.

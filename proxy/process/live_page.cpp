@@ -14,7 +14,7 @@ namespace tw::process {
 
 namespace {
 
-record::ImpairedDirection record_of(const relay::DirectionImpairment& line) {
+record::ImpairedDirection to_impairment_record(const relay::DirectionImpairment& line) {
     constexpr double kThousand = 1000;
     record::ImpairedDirection direction{.delay_us = line.delay_us,
                                         .jitter_us = line.jitter_us,
@@ -94,7 +94,8 @@ void ImpairmentControl::write_record(const relay::Impairment& impairment, bool a
         .head = {.time = base::now_utc()},
         .settings = settings,
         .seed = impairment.seed,
-        .directions = {record_of(impairment.directions[0]), record_of(impairment.directions[1])},
+        .directions = {to_impairment_record(impairment.directions[0]),
+                       to_impairment_record(impairment.directions[1])},
         .again = again};
     sink::JsonLines line{options_, *records_};
     line.on_record(&record);

@@ -95,7 +95,6 @@ class RelayHangDetector {
     unsigned num_threads_ = 0;
 };
 
-/// The settings of a live page.
 struct PageOptions {
     std::vector<web::ListeningSocket> listening{};
     web::AdminOptions admin{};

@@ -24,7 +24,7 @@ namespace {
 /// their final numbers overwrites none of them.
 constexpr int kFirstFreeDescriptor = 10;
 
-base::UniqueFd with_high_number(int descriptor) {
+base::UniqueFd duplicate_with_high_number(int descriptor) {
     base::UniqueFd moved{::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor)};
     if (!moved.valid()) {
         throw std::system_error{errno, std::system_category(), "duplicate a descriptor"};
@@ -100,8 +100,8 @@ std::string describe(const ProcessExit& ending) {
 }
 
 ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int link, int memory) {
-    const base::UniqueFd link_copy = with_high_number(link);
-    const base::UniqueFd memory_copy = with_high_number(memory);
+    const base::UniqueFd link_copy = duplicate_with_high_number(link);
+    const base::UniqueFd memory_copy = duplicate_with_high_number(memory);
     id_ = ChildSetup{link_copy.get(), memory_copy.get()}.spawn(command);
     descriptor_ = base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, id_, 0))};
     if (!descriptor_.valid()) {

@@ -39,7 +39,7 @@ constexpr std::array kRequests{relay::RequestKind::none, relay::RequestKind::com
                                relay::RequestKind::reserved, relay::RequestKind::other};
 static_assert(static_cast<std::size_t>(wire::ConnlessRequest::other) + 1 == kRequests.size());
 
-wire::InfoRequest request_of(const relay::ClientQuestion& question) {
+wire::InfoRequest to_info_request(const relay::ClientQuestion& question) {
     return {.kind = static_cast<wire::InfoRequestKind>(question.kind), .token = question.token};
 }
 
@@ -52,14 +52,14 @@ relay::ClientQuestion read_question(std::span<const std::byte> datagram) {
 
 std::optional<relay::AnswerPart> read_answer(std::span<const std::byte> datagram,
                                              const relay::ClientQuestion& question) {
-    const auto part = wire::classify_info_part(datagram, request_of(question));
+    const auto part = wire::classify_info_part(datagram, to_info_request(question));
     return part ? std::optional{relay::AnswerPart{.is_first = *part == wire::InfoPart::first}}
                 : std::nullopt;
 }
 
 std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQuestion& question,
                          std::span<std::byte> out) {
-    return wire::write_info_part(part, request_of(question), out);
+    return wire::write_info_part(part, to_info_request(question), out);
 }
 
 } // namespace
@@ -131,7 +131,7 @@ namespace {
 constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
 /// Makes the first of `options.servers` the server in `options.relay`.
-void complete(RelayRunOptions& options) {
+void set_first_server(RelayRunOptions& options) {
     relay::Options& relay = options.relay;
     if (options.servers.empty()) {
         options.servers.push_back({.where = {.host = relay.server_host,
@@ -155,7 +155,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring_memory(i)));
     }
-    complete(options_);
+    set_first_server(options_);
     options_.relay.prove = options_.admission ? judge_relayed_datagram : nullptr;
     options_.relay.repeating = options_.admission && options_.info_cache ? info_answer_functions()
                                                                          : relay::AnswerFunctions{};
@@ -278,7 +278,7 @@ void RelayRun::open_takeover_socket() {
                        .now =
                            [this] {
                                return HandoverGiver::RunState{
-                                   .servers = servers_->handover_list(),
+                                   .servers = servers_->servers_for_handover(),
                                    .observer = supervisor_->observer_number(),
                                    .observer_process = supervisor_->observer_process(),
                                    .numbered_sessions = shared_.block().numbered_sessions.load()};

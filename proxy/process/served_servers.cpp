@@ -61,7 +61,7 @@ ServedServers::ServedServers(Dependencies parts, const std::vector<ConfiguredSer
 void ServedServers::log_routes(const std::string& note) const {
     std::vector<std::string> lines;
     for (relay::ServerIndex i = 0; i < parts_.relay->next_server_index(); ++i) {
-        std::ranges::move(routes(i), std::back_inserter(lines));
+        std::ranges::move(route_lines(i), std::back_inserter(lines));
     }
     if (!note.empty() && lines.size() == 1) {
         lines.front() += "; " + note;
@@ -82,12 +82,12 @@ void ServedServers::log_routes(const std::string& note) const {
 }
 
 void ServedServers::log_routes(relay::ServerIndex index) const {
-    for (const std::string& line : routes(index)) {
+    for (const std::string& line : route_lines(index)) {
         spdlog::info("{}", line);
     }
 }
 
-std::vector<std::string> ServedServers::routes(relay::ServerIndex index) const {
+std::vector<std::string> ServedServers::route_lines(relay::ServerIndex index) const {
     const std::string_view name = parts_.block->facts.servers.at(index).name_view();
     std::vector<std::string> routes;
     for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
@@ -145,7 +145,7 @@ void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     pending_.keep_only(wanted);
     for (const ConfiguredServer& each : wanted) {
         const bool is_there = std::ranges::any_of(
-            servers_, [&](const auto& server) { return server.served() == each; });
+            servers_, [&](const auto& server) { return server.configured_server() == each; });
         if (!is_there && host_and_port(each.where).empty()) {
             add_when_resolved(each, each.where);
         } else if (!is_there) {
@@ -156,13 +156,13 @@ void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
 
 void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
-        if (contains(wanted, server->served())) {
+        if (contains(wanted, server->configured_server())) {
             ++server;
             continue;
         }
         parts_.relay->remove_server(server->index());
         parts_.block->facts.servers.at(server->index()).removed = true;
-        spdlog::info("removed the server {}", server->served().name);
+        spdlog::info("removed the server {}", server->configured_server().name);
         server = servers_.erase(server);
     }
 }
@@ -206,12 +206,12 @@ void ServedServers::on_second(bool report_silence) {
     }
 }
 
-std::vector<TakeoverServer> ServedServers::handover_list() const {
+std::vector<TakeoverServer> ServedServers::servers_for_handover() const {
     std::vector<TakeoverServer> served;
     for (const ServerAddressUpdater& server : servers_) {
         served.push_back({.number = server.index(),
-                          .name = server.served().name,
-                          .host_name = host_and_port(server.served().where)});
+                          .name = server.configured_server().name,
+                          .host_name = host_and_port(server.configured_server().where)});
     }
     return served;
 }

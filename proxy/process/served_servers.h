@@ -43,11 +43,11 @@ class ServedServers {
     void on_second(bool report_silence);
 
     /// Returns the servers in the form that HandoverGiver needs.
-    [[nodiscard]] std::vector<TakeoverServer> handover_list() const;
+    [[nodiscard]] std::vector<TakeoverServer> servers_for_handover() const;
 
   private:
     void log_routes(relay::ServerIndex index) const;
-    [[nodiscard]] std::vector<std::string> routes(relay::ServerIndex index) const;
+    [[nodiscard]] std::vector<std::string> route_lines(relay::ServerIndex index) const;
     void remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted);
     void add_resolved_servers();
     void add_when_resolved(const ConfiguredServer& server, const relay::ServerOptions& where);

@@ -72,7 +72,7 @@ class ServerAddressUpdater {
     /// `relay` must outlive the object.
     ServerAddressUpdater(relay::Relay& relay, relay::ServerIndex index, ConfiguredServer served);
 
-    [[nodiscard]] const ConfiguredServer& served() const { return served_; }
+    [[nodiscard]] const ConfiguredServer& configured_server() const { return served_; }
 
     [[nodiscard]] relay::ServerIndex index() const { return index_; }
 

@@ -293,9 +293,9 @@ std::int64_t utc_ms(SilenceDetector::Time time, SilenceDetector::Time now) {
 
 } // namespace
 
-SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
-                                                const relay::Counters& counters,
-                                                const SendRequest& send_request) {
+SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now,
+                                                       const relay::Counters& counters,
+                                                       const SendRequest& send_request) {
     using Change = SilenceDetector::Change;
     const Change change = watch_.on_second(now, counters);
     if (change == Change::began && send_request) {
@@ -315,8 +315,8 @@ SilenceDetector::Change SilenceReporter::update(SilenceDetector::Time now,
 
 void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Counters& counters,
                                      const std::string& server, sink::Console* console,
-                                     const Show& show, const SendRequest& send_request) {
-    const SilenceDetector::Change change = update(now, counters, send_request);
+                                     const ShowSilence& show, const SendRequest& send_request) {
+    const SilenceDetector::Change change = detect_change(now, counters, send_request);
     const bool silent = watch_.is_silent() && seconds_left_ == 0;
     const SilenceDetector::Silence& silence = watch_.silence();
     if (change == SilenceDetector::Change::began) {

@@ -131,7 +131,7 @@ class SilenceDetector {
 class SilenceReporter {
   public:
     /// A function that shows a server's silence on the live page; nullopt: the server answers.
-    using Show = std::function<void(const std::optional<web::SilenceState>& silence)>;
+    using ShowSilence = std::function<void(const std::optional<web::SilenceState>& silence)>;
 
     /// A function that sends the server an info request through the relay, so that the relay's
     /// counters count an answer.
@@ -141,16 +141,16 @@ class SilenceReporter {
     /// `send_request`: if not empty, a silence is reported only if the server does not answer this
     /// request either, because the clients' datagrams may need no answer.
     void report_changes(SilenceDetector::Time now, const relay::Counters& counters,
-                        const std::string& server, sink::Console* console, const Show& show,
+                        const std::string& server, sink::Console* console, const ShowSilence& show,
                         const SendRequest& send_request);
 
   private:
     /// How long the answer to an info request is awaited, in calls of report_changes().
     static constexpr int kAnswerSeconds = 1;
 
-    [[nodiscard]] SilenceDetector::Change update(SilenceDetector::Time now,
-                                                 const relay::Counters& counters,
-                                                 const SendRequest& send_request);
+    [[nodiscard]] SilenceDetector::Change detect_change(SilenceDetector::Time now,
+                                                        const relay::Counters& counters,
+                                                        const SendRequest& send_request);
 
     SilenceDetector watch_;
 

@@ -22,7 +22,7 @@ constexpr std::size_t kLongestRequest = 1024;
 /// A flag in a packet's first byte, besides the kind: further packets of the message follow.
 constexpr std::uint8_t kMore = 0x80;
 
-void wait_for(int socket, short events, TakeoverLink::Time deadline) {
+void wait_for_events(int socket, short events, TakeoverLink::Time deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
     pollfd ready{.fd = socket, .events = events, .revents = 0};
     std::ignore = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
@@ -51,14 +51,14 @@ struct FileAddress {
     [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
 };
 
-bool bind_to(int socket, const FileAddress& address) {
+bool bind_to_file(int socket, const FileAddress& address) {
     // The socket's mode becomes the file's mode.
     return ::fchmod(socket, kSocketMode) == 0 &&
            ::bind(socket, address.get(), sizeof address.name) == 0;
 }
 
 /// Returns the credentials of the peer's process.
-std::optional<ucred> peer_of(int socket) {
+std::optional<ucred> credentials_of_peer(int socket) {
     ucred peer{};
     socklen_t length = sizeof peer;
     return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
@@ -75,7 +75,7 @@ bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> byt
         if ((!full && errno != EINTR) || base::Clock::now() >= deadline) {
             return false;
         }
-        wait_for(socket_.get(), POLLOUT, deadline);
+        wait_for_events(socket_.get(), POLLOUT, deadline);
     }
     return true;
 }
@@ -135,19 +135,19 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
             break;
         }
         if (arrived == ReceiveResult::nothing) {
-            wait_for(socket_.get(), POLLIN, deadline);
+            wait_for_events(socket_.get(), POLLIN, deadline);
         }
     }
     return std::nullopt;
 }
 
 bool TakeoverLink::is_trusted() const noexcept {
-    const auto peer = peer_of(socket_.get());
+    const auto peer = credentials_of_peer(socket_.get());
     return peer && (peer->uid == ::geteuid() || peer->uid == 0);
 }
 
 bool TakeoverLink::is_peer_process(pid_t process) const noexcept {
-    const auto peer = peer_of(socket_.get());
+    const auto peer = credentials_of_peer(socket_.get());
     return peer && peer->pid == process;
 }
 
@@ -159,14 +159,14 @@ std::filesystem::path TakeoverSocket::path_of(const std::filesystem::path& folde
 std::optional<TakeoverSocket> TakeoverSocket::open(const std::filesystem::path& file) {
     const FileAddress address{file};
     base::UniqueFd socket = unix_socket();
-    bool bound = socket.valid() && bind_to(socket.get(), address);
+    bool bound = socket.valid() && bind_to_file(socket.get(), address);
     if (!bound && errno == EADDRINUSE) {
         if (connect(file)) {
             errno = EADDRINUSE;
             return std::nullopt;
         }
-        bound =
-            errno == ECONNREFUSED && ::unlink(file.c_str()) == 0 && bind_to(socket.get(), address);
+        bound = errno == ECONNREFUSED && ::unlink(file.c_str()) == 0 &&
+                bind_to_file(socket.get(), address);
     }
     if (!bound || ::listen(socket.get(), kBacklog) != 0) {
         return std::nullopt;

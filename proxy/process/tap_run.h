@@ -71,7 +71,6 @@ class TapFeed final : public capture::SessionReceiver {
             capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
             base::Timestamp now);
 
-    /// Must be called for each captured datagram.
     void on_captured(const capture::CapturedDatagram& datagram);
     /// Must be called after all available frames were read. `kernel_dropped`: number of frames that
     /// the kernel dropped since the start. `idle`: no frame was available.
