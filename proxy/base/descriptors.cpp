@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void throw_system_error(const char* what) {
     throw std::system_error{errno, std::system_category(), what};
 }
 
@@ -28,12 +28,12 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 class RaisedFileSizeLimit {
   public:
     RaisedFileSizeLimit() : known_{::getrlimit(RLIMIT_FSIZE, &before_) == 0} {
-        set({.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max});
+        set_limit({.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max});
     }
 
     ~RaisedFileSizeLimit() {
         const int error = errno;
-        set(before_);
+        set_limit(before_);
         errno = error;
     }
 
@@ -41,7 +41,7 @@ class RaisedFileSizeLimit {
     RaisedFileSizeLimit& operator=(const RaisedFileSizeLimit&) = delete;
 
   private:
-    void set(const rlimit& limit) const {
+    void set_limit(const rlimit& limit) const {
         if (known_) {
             std::ignore = ::setrlimit(RLIMIT_FSIZE, &limit);
         }
@@ -133,7 +133,7 @@ SharedMemory::SharedMemory(UniqueFd descriptor, std::size_t bytes)
     void* const at =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
     if (at == MAP_FAILED) {
-        fail("map shared memory");
+        throw_system_error("map shared memory");
     }
     bytes_ = {static_cast<std::byte*>(at), bytes};
 }
@@ -152,9 +152,10 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
     UniqueFd descriptor{::memfd_create("twscope", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!descriptor.valid() || ::ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0 ||
         ::fcntl(descriptor.get(), F_ADD_SEALS, kSeals) != 0) {
-        fail(errno == EFBIG ? "make shared memory (the limit of file sizes counts here, too: raise "
-                              "it, ulimit -f or LimitFSIZE=)"
-                            : "make shared memory");
+        throw_system_error(
+            errno == EFBIG ? "make shared memory (the limit of file sizes counts here, too: raise "
+                             "it, ulimit -f or LimitFSIZE=)"
+                           : "make shared memory");
     }
     return {std::move(descriptor), bytes};
 }
@@ -163,12 +164,12 @@ SharedMemory SharedMemory::attach(UniqueFd descriptor) {
     struct stat found {};
 
     if (::fstat(descriptor.get(), &found) != 0) {
-        fail("look at shared memory");
+        throw_system_error("look at shared memory");
     }
     const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
     if (seals < 0 || (seals & kSeals) != kSeals || found.st_size <= 0) {
         errno = EINVAL;
-        fail("attach to shared memory");
+        throw_system_error("attach to shared memory");
     }
     return {std::move(descriptor), static_cast<std::size_t>(found.st_size)};
 }

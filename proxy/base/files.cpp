@@ -100,7 +100,7 @@ std::error_code replace_file(const std::filesystem::path& path, std::span<const 
 
 namespace {
 
-struct flock whole_file(short type) {
+struct flock whole_file_lock(short type) {
     struct flock whole {};
 
     whole.l_type = type;
@@ -111,13 +111,13 @@ struct flock whole_file(short type) {
 } // namespace
 
 bool lock_file(int file) {
-    auto lock = whole_file(F_WRLCK);
+    auto lock = whole_file_lock(F_WRLCK);
     return ::fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
 bool is_locked(const std::filesystem::path& path) {
     const UniqueFd file{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
-    auto lock = whole_file(F_RDLCK);
+    auto lock = whole_file_lock(F_RDLCK);
     return file.valid() && ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 

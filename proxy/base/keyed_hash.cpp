@@ -11,7 +11,7 @@ namespace tw::base {
 
 namespace {
 
-const unsigned char* as_octets(const std::byte* bytes) {
+const unsigned char* as_unsigned_chars(const std::byte* bytes) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libcrypto takes unsigned char
     return reinterpret_cast<const unsigned char*>(bytes);
 }
@@ -35,8 +35,9 @@ SipHash::SipHash(const SipKey& key) : state_{std::make_unique<State>()} {
     unsigned size = sizeof(std::uint64_t);
     const std::array<OSSL_PARAM, 2> parameters{
         OSSL_PARAM_construct_uint(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
-    if (state_->context == nullptr || EVP_MAC_init(state_->context.get(), as_octets(key.data()),
-                                                   key.size(), parameters.data()) != 1) {
+    if (state_->context == nullptr ||
+        EVP_MAC_init(state_->context.get(), as_unsigned_chars(key.data()), key.size(),
+                     parameters.data()) != 1) {
         throw std::runtime_error{"libcrypto has no SipHash"};
     }
 }
@@ -49,7 +50,7 @@ std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
     std::array<unsigned char, sizeof(std::uint64_t)> hash{};
     std::size_t size = 0;
     if (context == nullptr ||
-        EVP_MAC_update(context.get(), as_octets(bytes.data()), bytes.size()) != 1 ||
+        EVP_MAC_update(context.get(), as_unsigned_chars(bytes.data()), bytes.size()) != 1 ||
         EVP_MAC_final(context.get(), hash.data(), &size, hash.size()) != 1) {
         throw std::bad_alloc{}; // these calls fail only if memory runs out
     }
