@@ -15,7 +15,7 @@ constexpr std::int32_t kUsualLead = 5;
 
 /// Returns by how many ticks an input is ahead of the newest snapshot, from 1 to kMaxLead. Returns
 /// kUsualLead if there is no snapshot yet.
-std::int32_t lead_of(std::int32_t intended, std::optional<snapshot::Tick> newest) {
+std::int32_t input_lead(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kUsualLead;
     }
@@ -125,7 +125,7 @@ void ScriptReader::on_system_message(const wire::MessageHeader& head,
                                                  ignored);
             }
             add_step({.kind = ScriptStep::Kind::input,
-                      .lead = lead_of(input->intended_tick, reading.newest)},
+                      .lead = input_lead(input->intended_tick, reading.newest)},
                      head.body.subspan(ticks), reading);
         }
         break;
@@ -197,15 +197,16 @@ constexpr std::int32_t kInputInts = 10;
 constexpr std::size_t kMostInfo = 64;
 constexpr int kSkinParts = 6;
 
-struct Numbers {
+struct DialectConstants {
     std::uint16_t ping;
     std::uint16_t ping_reply;
     std::string_view version; ///< network version of the client
 };
 
-const Numbers& numbers_of(Dialect dialect) {
-    static constexpr Numbers kSix{.ping = 22, .ping_reply = 23, .version = "0.6 626fce9a778df4d4"};
-    static constexpr Numbers kSeven{
+const DialectConstants& constants_of(Dialect dialect) {
+    static constexpr DialectConstants kSix{
+        .ping = 22, .ping_reply = 23, .version = "0.6 626fce9a778df4d4"};
+    static constexpr DialectConstants kSeven{
         .ping = 26, .ping_reply = 27, .version = "0.7 802f1be60a05665f"};
     return dialect == Dialect::six ? kSix : kSeven;
 }
@@ -216,7 +217,7 @@ void append_text(Bytes& out, std::string_view text) {
     out.push_back(std::byte{0});
 }
 
-Bytes begin_system(std::int32_t number) {
+Bytes begin_system_message(std::int32_t number) {
     Bytes bytes;
     snapshot::encode_varint(number * 2 + 1, bytes);
     return bytes;
@@ -255,7 +256,7 @@ Bytes begin_message(wire::MessageId id, Dialect dialect) {
 Bytes info_message(const ClientScript& script, std::string_view password) {
     Bytes bytes = begin_message(wire::MessageId::info, script.dialect);
     if (script.info.empty() || script.info.size() > kMostInfo) {
-        append_text(bytes, numbers_of(script.dialect).version);
+        append_text(bytes, constants_of(script.dialect).version);
     } else {
         bytes.insert(bytes.end(), script.info.begin(), script.info.end());
     }
@@ -288,19 +289,19 @@ Bytes idle_input_message() {
 }
 
 Bytes ping_message(Dialect dialect) {
-    return begin_system(numbers_of(dialect).ping);
+    return begin_system_message(constants_of(dialect).ping);
 }
 
 Bytes ping_reply_message(Dialect dialect) {
-    return begin_system(numbers_of(dialect).ping_reply);
+    return begin_system_message(constants_of(dialect).ping_reply);
 }
 
 bool is_ping(const wire::MessageHeader& head) {
-    return head.system && !head.uuid && head.number == numbers_of(head.dialect).ping;
+    return head.system && !head.uuid && head.number == constants_of(head.dialect).ping;
 }
 
 bool is_ping_reply(const wire::MessageHeader& head) {
-    return head.system && !head.uuid && head.number == numbers_of(head.dialect).ping_reply;
+    return head.system && !head.uuid && head.number == constants_of(head.dialect).ping_reply;
 }
 
 } // namespace tw::replay

@@ -166,7 +166,7 @@ constexpr std::size_t kMaxChunk = 1023;
 constexpr std::size_t kUuid = 16;
 
 /// Adds the lead to a tick without overflow. Ticks from the server may have any value.
-std::int32_t ahead(snapshot::Tick tick, std::int32_t lead) {
+std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
     return static_cast<std::int32_t>(std::min<std::int64_t>(
         std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
 }
@@ -211,7 +211,7 @@ void ReplayClient::check_timeouts() {
                          : answered_ ? ClientEnding::refused
                                      : ClientEnding::unanswered);
     } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
-        end(ClientEnding::unanswered);
+        set_ending(ClientEnding::unanswered);
     } else if (now_ - heard_ >= options_.timeout ||
                (waiting && now_ - *waiting >= options_.timeout)) {
         close_connection(ClientEnding::silent);
@@ -284,7 +284,7 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
 
 void ReplayClient::on_close(const wire::Control& control) {
     reason_ = control.reason;
-    end(entered_ ? ClientEnding::closed : ClientEnding::refused);
+    set_ending(entered_ ? ClientEnding::closed : ClientEnding::refused);
 }
 
 void ReplayClient::send_info() {
@@ -407,7 +407,7 @@ void ReplayClient::play_steps() {
         if (step.kind == ScriptStep::Kind::input) {
             pressed_.assign(bytes.begin(), bytes.end());
             if (newest_ && now_ - due_time(step) <= kTooLate) {
-                send_input(*newest_, ahead(*newest_, step.lead), bytes);
+                send_input(*newest_, add_lead(*newest_, step.lead), bytes);
                 ++counts_.inputs;
             } else {
                 ++counts_.skipped;
@@ -441,7 +441,7 @@ void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
 void ReplayClient::repeat_last_input() {
     if (!has_ended() && now_ - input_sent_ >= kIdleInputEvery) {
         const std::int32_t ack = newest_.value_or(kNoSnapshot);
-        send_input(ack, ahead(ack, 1), pressed_);
+        send_input(ack, add_lead(ack, 1), pressed_);
     }
 }
 
@@ -461,7 +461,7 @@ void ReplayClient::close_connection(ClientEnding ending) {
     if (phase_ == Phase::joining || phase_ == Phase::playing) {
         sender_.add_control(ControlKind::close, now_);
     }
-    end(ending);
+    set_ending(ending);
 }
 
 std::vector<Bytes> ReplayClient::take_datagrams() {

@@ -63,7 +63,6 @@ class PacketSender {
     /// Returns the packets to send now, and removes them.
     [[nodiscard]] std::vector<Bytes> take_packets();
 
-    /// Returns the number of chunks that were resent.
     [[nodiscard]] std::uint64_t resent_count() const { return resent_; }
 
     /// Returns the time at which the oldest unacknowledged chunk was first sent; nullopt if all
@@ -170,7 +169,6 @@ class ReplayClient {
 
     [[nodiscard]] bool has_ended() const { return ending_ != ClientEnding::none; }
 
-    /// Returns true if the client was in the game at some time.
     [[nodiscard]] bool was_in_game() const { return entered_.has_value(); }
 
     /// Returns the reason that the server gave when it closed the connection.
@@ -199,7 +197,7 @@ class ReplayClient {
     void send_ping();
     [[nodiscard]] Timestamp due_time(const ScriptStep& step) const;
 
-    void end(ClientEnding ending) { ending_ = has_ended() ? ending_ : ending; }
+    void set_ending(ClientEnding ending) { ending_ = has_ended() ? ending_ : ending; }
 
     const ClientScript* script_;
     Options options_;

@@ -43,9 +43,9 @@ Id random_id() {
 }
 
 /// Passes the inspector's results about the current datagram to one client.
-class Receiver final : public inspect::Observer, public record::RecordSink {
+class ResultReceiver final : public inspect::Observer, public record::RecordSink {
   public:
-    explicit Receiver(record::RecordSink& next) : next_{&next} {}
+    explicit ResultReceiver(record::RecordSink& next) : next_{&next} {}
 
     /// Sets the client that receives the results. If it is null, results are dropped.
     void set_client(ReplayClient* client) { client_ = client; }
@@ -73,13 +73,13 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
 
     void on_record(const record::Record& record) override {
         if (client_ != nullptr) {
-            tell_of(record);
+            notify_client(record);
         }
         next_->on_record(record);
     }
 
   private:
-    void tell_of(const record::Record& record) {
+    void notify_client(const record::Record& record) {
         if (const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
             if ((*snapshot)->rebuilt) {
                 client_->on_snapshot((*snapshot)->tick);
@@ -98,22 +98,22 @@ class Receiver final : public inspect::Observer, public record::RecordSink {
     wire::Packet packet_;
 };
 
-class Run {
+class ReplayRun {
   public:
-    Run(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink)
+    ReplayRun(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink)
         : options_{std::move(options)}, receiver_{sink}, inspector_{inspect_options(), maps,
                                                                     receiver_, numbers_} {
         for (std::size_t i = 0; i < options_.clients; ++i) {
-            open(i);
+            open_client(i);
         }
     }
 
     ReplayResult run() {
-        signals_.listen([this](int /*signal*/) { interrupt(); });
+        signals_.listen([this](int /*signal*/) { interrupt_clients(); });
         for (const auto& peer : peers_) {
             receive(*peer);
         }
-        tick();
+        run_due_clients();
         io_.run();
         inspector_.finish(now(), "end of replay");
         return result();
@@ -139,7 +139,7 @@ class Run {
         return own;
     }
 
-    void open(std::size_t i) {
+    void open_client(std::size_t i) {
         ReplayClient::Options each = options_.each;
         each.connection_id = random_id<decltype(each.connection_id)>();
         each.token = random_id<wire::Token>();
@@ -152,8 +152,7 @@ class Run {
         peers_.push_back(std::move(peer));
     }
 
-    /// Returns the current time: the wall-clock time of the start plus the monotonic time since
-    /// then.
+    /// Returns the UTC time of the start plus the monotonic time since then.
     [[nodiscard]] Timestamp now() const {
         return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
                                                                              steady_begin_)
@@ -201,7 +200,7 @@ class Run {
         }
     }
 
-    void tick() {
+    void run_due_clients() {
         const Timestamp time = now();
         Timestamp next = time + std::chrono::nanoseconds{std::chrono::seconds{1}}.count();
         bool playing = false;
@@ -220,12 +219,12 @@ class Run {
         timer_.expires_after(std::chrono::nanoseconds{std::max<Timestamp>(0, next - now())});
         timer_.async_wait([this](const boost::system::error_code& error) {
             if (!error) {
-                tick();
+                run_due_clients();
             }
         });
     }
 
-    void interrupt() {
+    void interrupt_clients() {
         for (const auto& peer : peers_) {
             peer->client.close_connection(ClientEnding::interrupted);
             send(*peer);
@@ -262,7 +261,7 @@ class Run {
     Timestamp begin_ = base::now_utc();
     base::Clock::time_point steady_begin_ = base::Clock::now();
     std::atomic<std::uint32_t> numbers_{0};
-    Receiver receiver_;
+    ResultReceiver receiver_;
     inspect::Observers observers_;
     inspect::Inspector inspector_;
     std::vector<std::unique_ptr<Peer>> peers_;
@@ -272,7 +271,7 @@ class Run {
 } // namespace
 
 ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink) {
-    return Run{std::move(options), maps, sink}.run();
+    return ReplayRun{std::move(options), maps, sink}.run();
 }
 
 } // namespace tw::replay
