@@ -43,14 +43,14 @@ float to_float(double value) noexcept {
 /// The largest index of a meaningless switch tile that the game turns into air when it loads a map.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
-constexpr bool keeps_switch_index(std::uint8_t index) {
+constexpr bool is_kept_switch_index(std::uint8_t index) {
     return index > kLastFilteredSwitch || (index >= 7 && index <= 95) || index == 98 || index == 99;
 }
 
 /// The offset of the id byte in a tile record of each layer.
 constexpr std::array<std::size_t, kPhysicsLayers> kIdOffset = {0, 0, 1, 2, 1, 1};
 
-bool on_border_side(int tile, int tiles) noexcept {
+bool is_beyond_border_tiles(int tile, int tiles) noexcept {
     return tile < -kBorderTiles || tile > tiles + kBorderTiles;
 }
 
@@ -137,7 +137,7 @@ Location PhysicsLayers::at(TilePos tile) const noexcept {
     if (has(Layer::switch_)) {
         found.switch_ = {byte(Layer::switch_, 0), byte(Layer::switch_, 1), byte(Layer::switch_, 2),
                          byte(Layer::switch_, 3)};
-        if (!keeps_switch_index(found.switch_.index)) {
+        if (!is_kept_switch_index(found.switch_.index)) {
             found.switch_.index = kTileAir;
         }
     }
@@ -210,8 +210,8 @@ bool PhysicsLayers::tee_in_death(WorldPos centre) const noexcept {
 }
 
 bool PhysicsLayers::beyond_border(WorldPos position) const noexcept {
-    return on_border_side(position.x / kTileSize, planes_.width) ||
-           on_border_side(position.y / kTileSize, planes_.height);
+    return is_beyond_border_tiles(position.x / kTileSize, planes_.width) ||
+           is_beyond_border_tiles(position.y / kTileSize, planes_.height);
 }
 
 } // namespace tw::map

@@ -42,7 +42,7 @@ bool is_wide_space(char32_t c) {
 }
 
 /// Whether Windows treats the name as a device. Only the name up to the first dot counts.
-bool is_reserved(std::string_view name) {
+bool is_reserved_by_windows(std::string_view name) {
     std::string stem{name.substr(0, name.find('.'))};
     std::ranges::transform(stem, stem.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -83,7 +83,8 @@ std::string to_hex(std::uint32_t crc) {
 
 bool is_valid_map_name(std::string_view name) {
     if (name.empty() || name.size() > kMaxNameBytes || name.front() == ' ' || name.back() == ' ' ||
-        name.back() == '.' || name.find("  ") != std::string_view::npos || is_reserved(name)) {
+        name.back() == '.' || name.find("  ") != std::string_view::npos ||
+        is_reserved_by_windows(name)) {
         return false;
     }
     while (!name.empty()) {

@@ -118,7 +118,7 @@ struct PackedEntry {
     std::size_t length;
 };
 
-PackedEntry read_run(std::span<const std::byte> packed, std::size_t entry) {
+PackedEntry read_packed_entry(std::span<const std::byte> packed, std::size_t entry) {
     const std::size_t at = entry * kTileBytes;
     return {packed[at], packed[at + 1], packed[at + 3],
             std::to_integer<std::size_t>(packed[at + 2]) + 1};
@@ -128,26 +128,26 @@ PackedEntry read_run(std::span<const std::byte> packed, std::size_t entry) {
 std::uint64_t packed_length(std::span<const std::byte> packed) {
     std::uint64_t length = 0;
     for (std::size_t i = 0; i < packed.size() / kTileBytes; ++i) {
-        length += read_run(packed, i).length;
+        length += read_packed_entry(packed, i).length;
     }
     return length;
 }
 
-void note(Warnings* warnings, WarningId id, std::uint64_t where) {
+void add_warning(Warnings* warnings, WarningId id, std::uint64_t where) {
     if (warnings != nullptr) {
         warnings->add(id, where);
     }
 }
 
-Block expand(std::span<const std::byte> packed, std::size_t tiles, Warnings* warnings,
-             std::uint64_t where) {
+Block unpack_tiles(std::span<const std::byte> packed, std::size_t tiles, Warnings* warnings,
+                   std::uint64_t where) {
     Block block{tiles * kTileBytes};
     const auto out = block.writable();
     const std::size_t entries = packed.size() / kTileBytes;
     std::size_t filled = 0;
     std::size_t entry = 0;
     for (; entry < entries && filled < tiles; ++entry) {
-        const PackedEntry run = read_run(packed, entry);
+        const PackedEntry run = read_packed_entry(packed, entry);
         const std::size_t length = std::min(run.length, tiles - filled);
         for (std::size_t i = 0; i < length; ++i, ++filled) {
             const std::size_t at = filled * kTileBytes;
@@ -157,14 +157,14 @@ Block expand(std::span<const std::byte> packed, std::size_t tiles, Warnings* war
             out[at + 3] = std::byte{0};
         }
         if (length < run.length) {
-            note(warnings, WarningId::packed_run_cut, where);
+            add_warning(warnings, WarningId::packed_run_cut, where);
         }
         if (run.reserved != std::byte{0}) {
-            note(warnings, WarningId::packed_reserved_set, where);
+            add_warning(warnings, WarningId::packed_reserved_set, where);
         }
     }
     if (entry < entries) {
-        note(warnings, WarningId::packed_entries_left, where);
+        add_warning(warnings, WarningId::packed_entries_left, where);
     }
     return block;
 }
@@ -225,7 +225,7 @@ Result<Block> load_tiles(const Datafile& file, const TileLayer& layer, std::int3
         return fail(MapErrc::tile_data_short);
     }
     try {
-        return expand(block->bytes(), count, warnings, where);
+        return unpack_tiles(block->bytes(), count, warnings, where);
     } catch (const std::bad_alloc&) {
         return fail(MapErrc::out_of_memory);
     }

@@ -183,7 +183,7 @@ constexpr std::int32_t kMinSide = 2;
 constexpr std::size_t kNamedTileLayerInts = 18;
 constexpr std::int32_t kNamedTileLayerVersion = 3;
 
-bool is_known_tilemap(std::int32_t version) {
+bool is_known_tilemap_version(std::int32_t version) {
     return version >= 2 && version <= 4;
 }
 
@@ -258,7 +258,7 @@ void check_size(const TileLayer& layer, const TileLayer* game, std::size_t index
     }
 }
 
-bool is_color(const Color& color) {
+bool is_valid_color(const Color& color) {
     const auto fits = [](std::int32_t value) { return value >= 0 && value <= 255; };
     return fits(color.r) && fits(color.g) && fits(color.b) && fits(color.a);
 }
@@ -266,7 +266,7 @@ bool is_color(const Color& color) {
 void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index, UsedBlocks& use,
                  Warnings& warnings) {
     const auto& layer = std::get<TileLayer>(item.content);
-    if (!is_known_tilemap(layer.version)) {
+    if (!is_known_tilemap_version(layer.version)) {
         warnings.add(WarningId::tilemap_version, index);
     }
     if (layer.version >= kNamedTileLayerVersion && item.item_ints < kNamedTileLayerInts) {
@@ -277,7 +277,7 @@ void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index,
     }
     check_size(layer, game, index, warnings);
     const auto flags = static_cast<std::uint32_t>(layer.flags & kPhysicsFlags);
-    if (flags == 0 && !is_color(layer.color)) {
+    if (flags == 0 && !is_valid_color(layer.color)) {
         warnings.add(WarningId::layer_color, index);
     }
     if ((flags & (flags - 1)) != 0) {
@@ -298,7 +298,7 @@ bool group_looks_sane(const Group& group) {
 
 bool layer_looks_sane(const MapLayer& layer) {
     if (const auto* const tiles = std::get_if<TileLayer>(&layer.content)) {
-        return is_known_tilemap(tiles->version) && tiles->width >= 1 && tiles->height >= 1;
+        return is_known_tilemap_version(tiles->version) && tiles->width >= 1 && tiles->height >= 1;
     }
     return !std::holds_alternative<UnknownLayer>(layer.content);
 }
@@ -358,7 +358,7 @@ void check_items(const Map& map, Warnings& warnings) {
 
 namespace {
 
-std::string rejects(std::string_view why) {
+std::string rejection_text(std::string_view why) {
     return "rejects:" + std::string{why};
 }
 
@@ -369,11 +369,11 @@ MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physi
         return judge(physics.error());
     }
     const auto strict = warnings.first_strict();
-    return {strict ? rejects(warning_info(*strict).name) : "accepts", "accepts"};
+    return {strict ? rejection_text(warning_info(*strict).name) : "accepts", "accepts"};
 }
 
 MapAcceptance judge(const MapError& error) {
-    const std::string acceptance = rejects(error_info(error.code).name);
+    const std::string acceptance = rejection_text(error_info(error.code).name);
     return {acceptance, acceptance};
 }
 

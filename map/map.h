@@ -51,7 +51,6 @@ class Map {
     /// blocks.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
-    /// Returns the number of items of the type.
     [[nodiscard]] std::size_t count(std::uint16_t type) const;
 
     [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }

@@ -85,7 +85,7 @@ std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
 
 /// Returns the colour of each tile index, by layer. The front layer has the colours of the game
 /// layer.
-std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_colors() {
+std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_tile_colors() {
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
     for (std::size_t i = kSwatchCount; i-- > 0;) {
         const Swatch& swatch = kSwatches[i];
@@ -114,7 +114,7 @@ int choose_scale(const PhysicsLayers& physics, int wanted) {
 class Painter {
   public:
     Painter(const PhysicsLayers& physics, const PictureOptions& options, int scale)
-        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_colors()} {
+        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_tile_colors()} {
         if (options.overlay != nullptr) {
             overlay_colors_ = options.overlay->colors;
             overlay_colors_ = overlay_colors_.first(
@@ -141,7 +141,7 @@ class Painter {
     void draw_legend_entry(int x, int y, const LegendEntry& entry);
     void draw_text(int x, int y, std::string_view text, std::size_t max_glyphs);
 
-    [[nodiscard]] bool draws(Layer layer) const {
+    [[nodiscard]] bool is_layer_drawn(Layer layer) const {
         return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
     }
 
@@ -191,9 +191,10 @@ void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
 }
 
 void Painter::draw_tile(TilePos tile) {
-    std::uint8_t index = draws(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
+    std::uint8_t index = is_layer_drawn(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
     // The front layer's tile fills the square if the game layer is air; otherwise only its middle.
-    const std::uint8_t front = draws(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
+    const std::uint8_t front =
+        is_layer_drawn(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
     const bool inside = index != kTileAir && front != kTileAir;
     index = index == kTileAir ? front : index;
     const std::uint8_t color = colors_[0][index];
@@ -214,7 +215,7 @@ void Painter::draw_tile(TilePos tile) {
 /// Draws a tile of the tele, speedup, switch or tune layer. Each of these layers has its own
 /// quarter of the tile, so they do not hide each other.
 void Painter::draw_mark(TilePos tile, Layer layer, int order) {
-    const std::uint8_t index = draws(layer) ? physics_.index(layer, tile) : kTileAir;
+    const std::uint8_t index = is_layer_drawn(layer) ? physics_.index(layer, tile) : kTileAir;
     if (index == kTileAir) {
         return;
     }
@@ -457,12 +458,12 @@ constexpr std::array<std::uint16_t, 26> kCapitals = {
 constexpr std::array<std::uint16_t, 10> kDigits = {075557, 026227, 071747, 071717, 055711,
                                                    074717, 074757, 071111, 075757, 075717};
 
-struct Sign {
+struct FontGlyph {
     char character;
     std::uint16_t dots;
 };
 
-constexpr Sign kSigns[] = {
+constexpr FontGlyph kFontGlyphs[] = {
     {'!', 022202},  {'"', 055000}, {'#', 057575}, {'$', 036236}, {'%', 051245}, {'&', 025253},
     {'\'', 022000}, {'(', 012221}, {')', 042224}, {'*', 052725}, {'+', 002720}, {',', 000024},
     {'-', 000700},  {'.', 000002}, {'/', 011244}, {':', 002020}, {';', 002024}, {'<', 012421},
@@ -482,8 +483,8 @@ std::uint16_t glyph(char c) {
     if (c >= '0' && c <= '9') {
         return kDigits.at(static_cast<std::size_t>(c - '0'));
     }
-    const auto* const sign = std::ranges::find(kSigns, c, &Sign::character);
-    return sign == std::end(kSigns) ? 0 : sign->dots;
+    const auto* const sign = std::ranges::find(kFontGlyphs, c, &FontGlyph::character);
+    return sign == std::end(kFontGlyphs) ? 0 : sign->dots;
 }
 
 } // namespace tw::map

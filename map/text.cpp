@@ -3,24 +3,24 @@
 namespace tw::map {
 namespace {
 
-struct Lead {
+struct LeadByte {
     std::size_t more;
     char32_t bits;
     char32_t least;
 };
 
-std::optional<Lead> read_lead(unsigned char byte) {
+std::optional<LeadByte> decode_lead_byte(unsigned char byte) {
     if (byte < 0x80U) {
-        return Lead{0, byte, 0};
+        return LeadByte{0, byte, 0};
     }
     if (byte >= 0xc2U && byte < 0xe0U) {
-        return Lead{1, byte & 0x1fU, 0x80};
+        return LeadByte{1, byte & 0x1fU, 0x80};
     }
     if (byte >= 0xe0U && byte < 0xf0U) {
-        return Lead{2, byte & 0x0fU, 0x800};
+        return LeadByte{2, byte & 0x0fU, 0x800};
     }
     if (byte >= 0xf0U && byte < 0xf5U) {
-        return Lead{3, byte & 0x07U, 0x10000};
+        return LeadByte{3, byte & 0x07U, 0x10000};
     }
     return std::nullopt;
 }
@@ -28,7 +28,7 @@ std::optional<Lead> read_lead(unsigned char byte) {
 } // namespace
 
 std::optional<char32_t> take_code_point(std::string_view& text) {
-    const auto lead = read_lead(static_cast<unsigned char>(text.front()));
+    const auto lead = decode_lead_byte(static_cast<unsigned char>(text.front()));
     if (!lead || text.size() <= lead->more) {
         return std::nullopt;
     }

@@ -18,13 +18,13 @@ constexpr unsigned kAll = 0x3fU;
 
 /// The names of consecutive tile ids from `first` on, separated by spaces. They apply in the layers
 /// whose bits are set in `layers`.
-struct Run {
+struct TileNameRange {
     std::size_t first;
     unsigned layers;
     std::string_view names;
 };
 
-constexpr Run kRuns[] = {
+constexpr TileNameRange kTileNameRanges[] = {
     {0, kAll, "air"},
     {1, kGame, "solid"},
     {2, kPlay, "death"},
@@ -86,11 +86,11 @@ constexpr Run kRuns[] = {
     {240, kPlay | kSwitch, "entity_door"},
 };
 
-using Names = std::array<std::array<std::string_view, 256>, kPhysicsLayers>;
+using TileNames = std::array<std::array<std::string_view, 256>, kPhysicsLayers>;
 
-constexpr Names make_names() {
-    Names names;
-    for (const Run& run : kRuns) {
+constexpr TileNames make_tile_names() {
+    TileNames names;
+    for (const TileNameRange& run : kTileNameRanges) {
         std::string_view left = run.names;
         for (std::size_t index = run.first; !left.empty(); ++index) {
             const std::string_view name = left.substr(0, left.find(' '));
@@ -105,7 +105,7 @@ constexpr Names make_names() {
     return names;
 }
 
-constexpr Names kNames = make_names();
+constexpr TileNames kNames = make_tile_names();
 constexpr std::array<std::string_view, kPhysicsLayers> kLayerNames = {"game",    "front",  "tele",
                                                                       "speedup", "switch", "tune"};
 
