@@ -410,9 +410,14 @@ void RecordsCsv::append_row(std::string& out) {
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        const bool formula = options_.no_formulas && column.text && is_formula(column.cell);
-        const std::string text = (formula ? "'" : "") + column.cell;
-        append_cell(options_.for_terminal ? record::terminal_text(text) : text, out);
+        if (options_.no_formulas && column.text && is_formula(column.cell)) {
+            column.cell.insert(0, 1, '\'');
+        }
+        if (options_.for_terminal) {
+            append_cell(record::terminal_text(column.cell), out);
+        } else {
+            append_cell(column.cell, out);
+        }
     }
     out.append("\r\n");
 }

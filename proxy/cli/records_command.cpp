@@ -1,4 +1,5 @@
 #include "proxy/analyze/records_check.h"
+#include "proxy/base/descriptors.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
@@ -27,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -194,7 +196,11 @@ bool is_terminal(const std::string& output) {
         return ::isatty(STDOUT_FILENO) != 0;
     }
     std::error_code ignored;
-    return std::filesystem::is_character_file(output, ignored);
+    if (!std::filesystem::is_character_file(output, ignored)) {
+        return false;
+    }
+    const base::UniqueFd file{::open(output.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)};
+    return ::isatty(file.get()) != 0;
 }
 
 /// Returns the keys of a table.
