@@ -15,13 +15,13 @@ namespace tw::web {
 /// The access level that a request needs.
 enum class AccessLevel : std::uint8_t {
     health, ///< everyone, also on connections reserved for health checks
-    page,   ///< everyone: static files without data of the run
+    page,   ///< everyone: static files, which contain no game data
     read,   ///< everyone if AccessOptions::open_reading is set; otherwise as for `change`
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
 struct AccessOptions {
-    std::string token{}; ///< the token for reading and changing; empty without a token
+    std::string token{}; ///< the secret that `read` and `change` need; empty if there is none
     /// Clients in the network may read without the token; clients on loopback always may.
     bool open_reading = false;
     std::string token_hint{}; ///< text that says how to get the token; appended to refusals
@@ -41,7 +41,7 @@ struct AccessOptions {
 struct OriginOptions {
     /// Host names that are accepted in addition to the names that are always valid.
     std::vector<std::string> hosts{};
-    std::string unknown_host_hint{}; ///< text that says how to add a host name; a part of refusals
+    std::string unknown_host_hint{}; ///< how to add a host name, as text; appended to refusals
 };
 
 /// Returns the refusal for a request that a web page of another site may have caused; nullopt if

@@ -58,7 +58,8 @@ void show_live(RequestContext& context, const Request& /*request*/, const Respon
     respond(response_of(context.sources.live()));
 }
 
-/// Answers /readyz. On a connection reserved for health checks, sends the latest result at once.
+/// Answers /readyz. On a connection reserved for health checks, sends the result of the previous
+/// check without waiting for a new one.
 void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
         respond(response_of(
@@ -192,7 +193,7 @@ WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
-    // Read before the check, so that this viewer is disconnected if the token changes meanwhile.
+    // If the token changes after the check below, the viewer's number is old: it is disconnected.
     std::uint32_t token = token_number_;
     if (auto refusal = refuse_request(request, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};

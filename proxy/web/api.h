@@ -41,7 +41,7 @@ struct RecordingSources {
     std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
 };
 
-/// The functions that answer requests below /api, except those for the state.
+/// Functions that return maps and filter keys for requests below /api.
 struct ApiSources {
     /// Returns the map of a session; null if the map is unknown.
     std::function<std::shared_ptr<const map::PhysicsLayers>(std::uint32_t session)> map{};
@@ -61,8 +61,8 @@ struct Health {
 /// The functions from which the page gets its data. They are called on the HTTP server's thread.
 struct PageSources {
     std::function<RunState()> state;
-    /// Returns the state of one game server, with more of its sessions than `state` lists. Empty if
-    /// `state` lists the sessions of all servers.
+    /// Returns the state of one game server, with more sessions than `state` lists for the server.
+    /// Unset if `state` lists the sessions of all servers.
     std::function<RunState(const std::string& server)> state_of{};
     /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
     std::function<Health()> live;

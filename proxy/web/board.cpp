@@ -166,8 +166,9 @@ void StatusCollector::on_snapshot(const record::SnapshotRecord& record) {
         return;
     }
     record::Timestamp& looked = found->second.last_lookup;
+    // The time lies before the latest look-up only if the clock was set back.
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
-        return; // looks at once if the clock was set back
+        return;
     }
     looked = record.head.time;
     if (auto tee = record::local_player(record)) {

@@ -24,7 +24,7 @@ namespace tw::web {
 struct SessionView {
     std::uint32_t number = 0;
     std::string client{};
-    std::string server_name{}; ///< server name in the configuration; empty if it has none
+    std::string server_name{}; ///< server name in the configuration; empty if the server has none
     std::string protocol{};
     std::string map{};
     /// The map file's checksum; nullopt if the file is not available.
@@ -59,8 +59,8 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the line that has the same text as `longer` up to the tick, because `longer` says more
-/// about the same snapshot. Does nothing if no line matches.
+/// Replaces the line about the same finding and snapshot with `longer`, which says more. Does
+/// nothing if no line begins like `longer`, up to and including the tick.
 void replace_finding_line(std::deque<FindingLine>& lines, std::string longer);
 
 /// The records around a finding about one snapshot.
@@ -81,8 +81,8 @@ struct ServerView {
 
 /// The sessions, totals and findings that the page shows: those of one worker, or of all workers.
 struct StatusView {
-    /// The maximum number of sessions of a server in the table. Further sessions are only counted.
-    /// Connected sessions come first.
+    /// The maximum number of sessions of a server in the table, connected ones in preference.
+    /// Further sessions are only counted.
     static constexpr std::size_t kMaxSessions = 128;
     /// The maximum number of findings kept: the latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
@@ -101,9 +101,9 @@ struct StatusView {
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge_with(const StatusView& other);
-    /// Removes the sessions of each server after the first kMaxSessions.
+    /// Keeps kMaxSessions sessions of each server, connected ones in preference.
     void limit_sessions_per_server();
-    /// Removes all sessions after the first kMaxSessions.
+    /// Keeps kMaxSessions sessions of all servers together, connected ones in preference.
     void limit_sessions();
 };
 

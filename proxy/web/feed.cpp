@@ -274,7 +274,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-/// A frame may be sent this many nanoseconds before it is due.
+/// A frame may be sent this many nanoseconds early, because snapshots arrive irregularly.
 constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {
@@ -327,7 +327,7 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
     }
     if (has_changed_types(types_, items)) {
         for (PaceChannel& channel : channels_) {
-            channel.sent.reset(); // in the previous frames, type numbers had another meaning
+            channel.sent.reset(); // the next frame repeats all items, because type numbers changed
         }
     }
     types_.learn_types(items);
@@ -347,7 +347,7 @@ bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
     if (!again && time < due - kEarly) {
         return false;
     }
-    // So the average pace is the requested one, however irregularly snapshots arrive.
+    // `due` grows by whole periods, so that irregular snapshots do not lower the average pace.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }

@@ -23,7 +23,7 @@
 namespace tw::web {
 
 /// The sessions and data that viewers of the page currently look at. The page's thread sets them;
-/// workers query them for every record. Without viewers, a query costs one load.
+/// workers query them for every record. Without viewers, a query reads one atomic flag.
 class ViewerInterest {
   public:
     /// The maximum number of sessions that can be watched one by one.
@@ -97,8 +97,7 @@ struct InspectedSnapshot {
 
 /// Data from one worker for the viewers. Reused, to avoid allocations.
 struct ViewerBatch {
-    /// A batch that reaches one of these limits is full: about 100 full snapshots, or some thousand
-    /// lines.
+    /// Limits of `ints` and `lines`: about 100 full snapshots, and some thousand lines.
     static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
@@ -217,11 +216,11 @@ struct FrameHead {
                                      std::span<const TimelineBar> bars,
                                      const record::TypeNames& types);
 
-/// Returns as JSON the bars of snapshots that could not be decoded. They are sent while no frame
-/// can be sent.
+/// Returns bars of the timeline as JSON. The page gets this text instead of a frame while snapshots
+/// cannot be decoded.
 [[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars);
 
-/// Paces in frames a second. A viewer that asks for kEveryTick or more gets a frame for each
+/// The default pace, in frames a second. With kEveryTick or more, a viewer gets a frame for each
 /// snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
@@ -231,9 +230,9 @@ inline constexpr int kEveryTick = 50;
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
-    /// Valid only while the frame is passed to the callback.
+    /// Callable only while the frame is passed to the callback.
     std::function<std::shared_ptr<const std::string>()> full{};
-    bool bars_only = false; ///< `delta` contains only bars of snapshots that could not be decoded
+    bool bars_only = false; ///< `delta` contains only bars, because a snapshot could not be decoded
 };
 
 /// Makes frames for viewers, at several paces, from the snapshots of one session.
@@ -279,7 +278,7 @@ class FrameMaker {
     void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    record::TypeNames types_; ///< names of 0.6: 0.7 objects arrive translated
+    record::TypeNames types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6
     std::optional<InspectedSnapshot> latest_;
     snapshot::Snapshot now_;
     std::uint64_t taken_ = 0;

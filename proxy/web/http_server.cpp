@@ -495,7 +495,6 @@ void HttpServer::start() {
 void HttpServer::wake() {
     asio::post(impl_->io, [impl = impl_.get()] {
         if (impl->is_updating) {
-            // the result is needed only by the regular calls
             std::ignore = impl->server_context.handlers.update();
         }
     });

@@ -74,8 +74,8 @@ struct Response {
 /// Limits the number of connections, in all and for each peer. A few more connections are reserved
 /// for health checks, which therefore work even while all other connections are in use.
 ///
-/// If a new connection arrives, a reserved connection that has not sent its request is closed,
-/// because health checks send their request at once.
+/// If the reserved connections are used up, a new connection replaces the oldest of them that has
+/// not sent its request. Health checks send their request at once, so they are not replaced.
 class ConnectionLimiter {
   public:
     using ConnectionNumber = std::uint64_t;
@@ -101,7 +101,7 @@ class ConnectionLimiter {
     [[nodiscard]] ConnectionDecision admit_connection(ConnectionNumber number,
                                                       const base::Network& peer);
 
-    /// Tells that the connection's request has arrived. The connection can no longer be evicted.
+    /// Protects a connection from eviction, because its request has arrived.
     void mark_request_arrived(ConnectionNumber number) noexcept;
 
     /// Removes a closed connection. Does nothing if the connection was not admitted.
@@ -144,15 +144,15 @@ struct HttpHandlers {
     Handler handler{};
     /// Answers requests for a WebSocket. If empty, `handler` answers these requests.
     std::function<WebSocketAnswer(const Request&)> upgrade{};
-    /// From a request on, the server calls this function every kUpdateInterval until it returns
-    /// false. The server also calls it after wake().
+    /// Called every kUpdateInterval, from a request until the function returns false. In that time,
+    /// HttpServer::wake() calls the function, too.
     std::function<bool()> update{};
 };
 
 /// The interval of calls of HttpHandlers::update.
 inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
-/// The time within which a client must send its request, and then receive the response.
+/// The time in which a client must send its request, and the same time to receive the response.
 struct HttpTimeouts {
     std::chrono::milliseconds usual{5000};
     std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks
@@ -174,8 +174,8 @@ class HttpServer {
 
     void start();
 
-    /// Makes the server call HttpHandlers::update now, if its regular calls are active. Callable
-    /// from any thread. Does not wait.
+    /// Makes the server's thread call HttpHandlers::update soon, if the calls every kUpdateInterval
+    /// are active. Callable from any thread. Does not wait.
     void wake();
 
     /// Closes every connection and joins the thread.

@@ -170,7 +170,7 @@ std::string peer_name(const Socket& socket, ConnectionOrigin origin) {
 }
 
 void disable_nagle(Socket& socket) {
-    Error ignored; // fails for unix sockets, which always send at once
+    Error ignored; // set_option fails for unix sockets, which never delay data
     socket.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
 }
 

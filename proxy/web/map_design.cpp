@@ -20,20 +20,20 @@ namespace tw::web {
 
 namespace {
 
-// Limits of a design, in bytes and pixels. Layers and images beyond them are left out.
+// Limits of what is sent of one map. Layers and images beyond the limits are left out.
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMaxLayers = 64;
-constexpr std::size_t kMaxTileBytes = std::size_t{32} << 20U; ///< of all layers
+constexpr std::size_t kMaxTileBytes = std::size_t{32} << 20U; ///< of all layers together
 constexpr std::size_t kMaxBlockBytes = kMaxTileBytes / 4;
 constexpr std::size_t kMaxImages = 32;
-constexpr std::size_t kMaxImageBytes = std::size_t{64} << 20U; ///< of all images
+constexpr std::size_t kMaxImageBytes = std::size_t{64} << 20U; ///< of all images together
 constexpr std::int32_t kMaxImageSide = 1024;
 
 constexpr std::int32_t kTileColumns = 16; ///< number of tiles in a row and in a column of an image
 constexpr std::size_t kTileBytes = 4;     ///< index, flags, two unused bytes
 constexpr std::int32_t kFullParallax = 100;
 
-/// A layer and its group, in the order of drawing.
+/// The index of a group and of a layer in the map. The game draws layers in ascending order.
 using LayerPlace = std::pair<std::uint32_t, std::size_t>;
 
 bool moves_with_game(const map::Map& map, std::uint32_t group) {

@@ -12,9 +12,9 @@ namespace tw::web {
 
 /// Returns the design of a map file as JSON: its plain tile layers that move with the game layer,
 /// from back to front, and the embedded images that these layers use. Tiles are in base64, with
-/// index and flags of each tile, rows from the top. Without an image, no layer is listed. Layers
-/// and images that are too large to send are left out. Returns nullopt if the file is too large or
-/// not a map.
+/// index and flags of each tile, rows from the top. Layers and images that are too large to send
+/// are left out; all layers are left out if no image can be sent. Returns nullopt if the file is
+/// too large or not a map.
 [[nodiscard]] std::optional<std::string> design_json(std::span<const std::byte> file);
 
 /// Returns the pixels of an embedded image of a map file: RGBA, rows from the top. Returns nullopt

@@ -18,7 +18,7 @@ namespace tw::web {
 
 namespace {
 
-/// The maximum number of rows sent; cheaper rows are left out.
+/// The maximum number of rows of a direction; rows with fewer bits are left out.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace

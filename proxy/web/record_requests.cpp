@@ -146,7 +146,7 @@ std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t 
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How long a response waits for filtering. After this time, it contains the lines found so far.
+/// How long a response waits until all lines are filtered. Then, the response is an error.
 constexpr std::chrono::milliseconds kPatience{1500};
 
 std::string body_of(const LogRing& found, std::size_t limit) {
@@ -159,7 +159,7 @@ std::string body_of(const LogRing& found, std::size_t limit) {
 } // namespace
 
 void RecordRequests::add_request(RecordRequest request) {
-    // LogRing counts less than twice the text's bytes for a line.
+    // LogRing also counts an overhead for each line, which is smaller than a record's line.
     waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 

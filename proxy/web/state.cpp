@@ -223,7 +223,7 @@ json::value stream_json(const std::optional<StreamState>& stream) {
                         {"left_out", stream->left_out}};
 }
 
-/// Returns the latest change of the impairment on the page; null if another impairment is in force.
+/// Returns the latest change of the impairment on the page; null if the impairment changed later.
 json::value impaired_json(const RunState& state) {
     if (!state.impaired || state.impaired->settings != state.impairment) {
         return nullptr;
@@ -468,8 +468,8 @@ void add_findings(Metrics& out, std::string_view name, const record::FindingCoun
     }
 }
 
-/// Adds the metrics of a record stream's servers. Their names differ from the names of the servers'
-/// own metrics. Therefore, nothing counts twice if both the servers and a collector are scraped.
+/// Adds a collector's metrics of the servers. The metrics have other names than in a server's own
+/// process, so that nothing counts twice if a scraper reads both processes.
 void add_stream(Metrics& out, const RunState& state) {
     out.add_gauge("collect_connected", "1 while records arrive from the bus.",
                   state.stream->trouble.empty() ? 1 : 0);
@@ -518,7 +518,7 @@ void add_traffic(Metrics& out, const record::SessionStats& totals) {
 }
 
 void add_snapshots(Metrics& out, const StatusView& view) {
-    // The name of the metrics that count snapshots by result. Other counters have separate names.
+    // All counters of snapshots by result are one metric, with the result as a label.
     constexpr std::string_view kOutcomes = "snapshots_total";
     const record::SessionStats& totals = view.totals;
     const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);

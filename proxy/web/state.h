@@ -96,7 +96,7 @@ struct RunState {
     /// The number of the observer process in this run; above 1 if it was restarted.
     std::uint32_t observer = 1;
     std::size_t viewers = 0;        ///< number of viewers of the live page
-    std::uint64_t viewers_lost = 0; ///< frames dropped because viewers were too slow
+    std::uint64_t viewers_lost = 0; ///< number of messages dropped because viewers were too slow
     bool inspecting = true;
     std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic
     RelayState relay{};

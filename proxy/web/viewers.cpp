@@ -28,7 +28,7 @@ std::shared_ptr<const std::string> shared(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// Returns true if one more request of this peer may wait.
+/// Returns true if a peer that has `of_peer` of `all` waiting requests may add another request.
 bool may_wait(std::size_t all, std::size_t of_peer) {
     return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
 }
@@ -54,14 +54,14 @@ void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::N
             handle_message(*still, text);
         }
     };
-    stated_ = {}; // the state is sent at once
+    stated_ = {}; // the next update sends the state
 }
 
 void Viewers::disconnect_viewers_with_other_token(std::uint32_t token) {
     for (const auto& viewer : viewers_) {
         const auto socket = viewer->socket.lock();
         if (viewer->token != 0 && viewer->token != token && socket != nullptr) {
-            viewer->token = 0; // so that the socket is closed only once
+            viewer->token = 0; // 0 prevents a second close
             socket->close("the token was changed");
         }
     }
@@ -213,7 +213,7 @@ void Viewers::fetch_batch(std::size_t worker) {
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
         std::swap(world_server_, *batch_.world_server);
-        stated_ = {}; // the state is sent at once
+        stated_ = {}; // the next update sends the state
     }
     log_.add_lines(batch_.lines);
     if (!batch_.world_line.empty() && sources_.feed->interest.wants_world_line()) {
@@ -248,7 +248,7 @@ void Viewers::send_log() {
         const std::size_t at = (first + i) % viewers_.size();
         const auto begin = Clock::now();
         if (begin >= end) {
-            log_turn_ = at; // this viewer's log is filtered first in the next turn
+            log_turn_ = at; // this viewer's log is filtered first in the next call
             return;
         }
         if (viewers_[at]->log) {

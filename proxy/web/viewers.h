@@ -54,7 +54,7 @@ class Viewers {
     void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
                     std::uint32_t token = 0);
 
-    /// Disconnects the viewers that used another token.
+    /// Disconnects the viewers that used another token than the one with this number.
     void disconnect_viewers_with_other_token(std::uint32_t token);
 
     /// Responds with the JSON line of the session's next snapshot; of the next merged snapshot of
@@ -73,7 +73,7 @@ class Viewers {
 
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
-    /// Returns the number of frames and lines dropped because viewers were too slow.
+    /// Returns the number of messages dropped because viewers were too slow.
     [[nodiscard]] std::uint64_t lost_count() const { return lost_; }
 
   private:
@@ -92,7 +92,7 @@ class Viewers {
         std::uint64_t log_seen = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t log_lost = 0;
-        /// Value of lines_lost_on_the_way_ when lost lines were last reported to the viewer.
+        /// Value of lines_lost_on_the_way_ at the latest update of log_lost.
         std::uint64_t lines_way = 0;
         std::uint64_t lost = 0;     ///< number of frames dropped because the viewer was too slow
         std::uint64_t lost_way = 0; ///< value of frames_lost_on_the_way_ when the viewer connected
@@ -138,7 +138,7 @@ class Viewers {
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< traffic totals of each worker
     ViewerBatch batch_;
     std::uint64_t lost_ = 0;
-    /// Number of frames lost because a worker's batch was full.
+    /// Numbers of frames and lines lost because a worker's batch was full.
     std::uint64_t frames_lost_on_the_way_ = 0;
     std::uint64_t lines_lost_on_the_way_ = 0;
     Clock::time_point stated_{};
