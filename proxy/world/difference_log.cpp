@@ -47,8 +47,7 @@ void DifferenceLog::report_difference(OpenDifference& open) {
 }
 
 /// Returns whether a difference can be forgotten. Differences in per-viewer fields are remembered
-/// twice as long as items on which views agreed. Otherwise the item would count as agreed when the
-/// views differ again.
+/// twice as long as items on which views agreed, so that a chance agreement is forgotten first.
 bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
@@ -77,7 +76,7 @@ void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     }
     if (open.state != State::reported && open.agreed >= kSteady) {
         open = fresh;
-        report_difference(open); // views have agreed since the previous difference
+        report_difference(open); // a fault, because the views agreed for kSteady ticks before
         return;
     }
     open.last = tick;
@@ -119,7 +118,7 @@ void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
                                         const IsCommon& is_common) {
     noted_ = shown.tick;
     if (untracked_.size() == kMaxSteady) {
-        return; // further differences were not tracked, so it is unknown on which items views agree
+        return; // items with differences may be missing in untracked_, and must not count as agreed
     }
     std::erase_if(steady_,
                   [&](const auto& each) { return WideInt{shown.tick} - each.second.last > kOver; });

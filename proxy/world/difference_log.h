@@ -39,9 +39,8 @@ struct Difference {
 ///   is reported as a fault after kJudge ticks or at the end.
 ///
 /// Once a field was found to be per viewer, its differences in new items are not reported.
-/// Differences in items that views agreed on for kSteady ticks are reported nevertheless.
-/// Therefore, a server cannot hide faults by sending one item with different values, or by
-/// alternating.
+/// Differences in items that views agreed on for kSteady ticks are reported nevertheless, so that
+/// a server cannot hide later faults by sending each viewer its own value for a while.
 class DifferenceLog {
   public:
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
@@ -78,8 +77,8 @@ class DifferenceLog {
     /// A difference is reported as a fault this many ticks after its first tick, unless its field
     /// is per viewer.
     static constexpr snapshot::Tick kJudge = 100;
-    /// Items may exist for less than kOften ticks. A field of such items is per viewer if views
-    /// differed on it in this many ticks and never agreed.
+    /// Items may exist for less than kOften ticks. If views never agree on a field of any item, the
+    /// field is per viewer after this many ticks with a difference.
     static constexpr std::uint32_t kOftenShort = 25;
 
     /// The estimated memory, in bytes, of an entry of open_ and of steady_.
@@ -115,7 +114,7 @@ class DifferenceLog {
         /// Number of ticks since the first difference in which views agreed on an item of this
         /// type.
         std::uint32_t agreed = 0;
-        bool lasting = false; ///< views differed on one item as often as kOften and kOftenTicks say
+        bool lasting = false; ///< views differed on one item in kOften ticks or more
         bool told = false;
     };
 

@@ -112,7 +112,7 @@ std::uint16_t NameIds::generate_id() {
     if (id < kFewMadeUp) {
         return id;
     }
-    // All usual ids are taken. Takes the id whose name was not seen for the longest time.
+    // All ids below kFewMadeUp are taken. Reuses the id of the name that was unseen for longest.
     const auto end = by_id_.lower_bound(kFewMadeUp);
     const auto stale = std::min_element(
         by_id_.lower_bound(kFirstMadeUp), end, [](const auto& left, const auto& right) {
@@ -142,9 +142,8 @@ namespace {
 constexpr std::string_view kCharacter = "character"; // object name in 0.6 and 0.7
 constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 
-/// Returns whether an item of this type may be a stand-in (StandInFinder) that only its position
-/// reveals: a pickup or laser in an old form. A stand-in in the newest form of a pickup has a flag;
-/// see has_stand_in_flag().
+/// Returns whether an item of this type may be a stand-in (see StandInFinder) without a flag that
+/// says so: a pickup or laser in an old form. For the newest form, see has_stand_in_flag().
 bool may_be_stand_in(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.form != 0 &&
@@ -196,8 +195,9 @@ bool StandInFinder::is_stand_in(const ObjectSpec& object, const ItemView& item) 
 
 namespace {
 
-/// The start of a name such as "⋅ 12 others". DDNet servers from 20.0 on use such a name for the
-/// second to last id of a translated view. On other servers, it may be a player's name.
+/// The start of a name such as "⋅ 12 others". If a client supports fewer players than the server
+/// has, DDNet 20.0 and later give such a name to the client's second to last id. On other servers,
+/// it may be a player's name.
 constexpr std::string_view kOthers = "\u22c5 ";
 /// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
@@ -240,7 +240,7 @@ class UniqueNames {
 struct NonPlayers {
     /// In ascending order. The last id is used for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
-    bool others = false; ///< all players without an id of their own share the last but one
+    bool others = false; ///< the second to last of `ids` stands for all players without an id
 
     [[nodiscard]] bool have(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();
@@ -268,8 +268,8 @@ NonPlayers nobodies_of(const View& view) {
     return found;
 }
 
-/// Returns the id that the server itself uses for the viewer: that of the spectator_info item,
-/// which servers never translate.
+/// Returns the id that the server itself uses for the viewer's player: the id of the item
+/// spectator_info, which servers never translate.
 std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -428,7 +428,7 @@ void IdRestorer::learn_ids() {
     });
 }
 
-/// Returns whether the view's numbers may be the server's ids: no number is known to differ.
+/// Returns whether the view's numbers may be the server's ids: none differs from a learned id.
 bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = ids_.last_learned_id(player.name);
@@ -436,8 +436,8 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     });
 }
 
-/// Gives each player, as id, the number that all views with the server's ids use for the player,
-/// unless the player has an id in this tick or another player has this number.
+/// Gives each player without an id in this tick the number that all views with the server's ids
+/// use for the player, unless another player has this number.
 void IdRestorer::offer_agreed_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
@@ -460,8 +460,8 @@ void IdRestorer::offer_agreed_ids() {
     });
 }
 
-/// Gives each player without an id in this tick, as id, the number in the view of the player's own
-/// client, unless this number is known not to be the server's id.
+/// Gives each player without an id in this tick the number in the view of the player's own client,
+/// unless this number is known not to be the server's id.
 void IdRestorer::offer_own_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {

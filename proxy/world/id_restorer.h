@@ -76,7 +76,7 @@ class NameIds {
     using Names = std::map<std::string, NameEntry>;
     using Entry = Names::iterator;
 
-    /// Made-up ids are usually less than this, because a roster has this many entries.
+    /// Made-up ids stay below this limit if possible, because a roster has only this many entries.
     static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
 
     void forget_name(Entry known);
@@ -95,7 +95,8 @@ class NameIds {
 /// if the client has no free client id for the player. Stand-ins have separate item ids.
 class StandInFinder {
   public:
-    /// Collects the stand-ins in the views of a tick. Call this function before ids are rewritten.
+    /// Collects what is_stand_in() needs from a tick's views: the tees' positions and the items of
+    /// untranslated views. Call this function before ids are rewritten.
     void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
 
     /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
@@ -194,7 +195,7 @@ class IdRestorer {
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
-        bool others = false;           ///< the view contains an entry for players without a number
+        bool others = false; ///< one number stands for all players without a number
         std::uint64_t seen = 0;
         ClientIds ids{}; ///< client id of each number; empty for an untranslated view
     };
@@ -217,14 +218,14 @@ class IdRestorer {
     void for_each_present_session(const Use& use);
 
     NameIds ids_;
-    StandInFinder stand_ins_; ///< the tick's stand-ins, if a view may contain some
+    StandInFinder stand_ins_; ///< has the tick's data only if a view may contain stand-ins
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
     std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
     std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
     std::size_t bytes_ = 0;              ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
-    /// True if the items about the viewer contain the client's own number and not the server's id.
-    /// This is known if several clients received the same value.
+    /// True if the server puts the client's own number, not the server's id, into the items about
+    /// the viewer. Detected when the clients of two players received the same value.
     bool told_is_number_ = false;
     std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;

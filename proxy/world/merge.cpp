@@ -417,8 +417,8 @@ void ViewMerger::drop_redundant_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
-    // If all clients have the same version, each family occurs in one form, and nothing is dropped.
-    std::array<std::optional<std::uint8_t>, 4> forms; // for each family, the form that is kept
+    // Each family of objects has one form (object) if all clients have the same version.
+    std::array<std::optional<std::uint8_t>, 4> forms; // for each family, the form seen last
     bool is_mixed = false;
     for (const MergedItem& item : merged_) {
         if (is_form(item)) {
@@ -516,8 +516,8 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
 }
 
 void ViewMerger::write_items() {
-    // Of an int's patches with the same rank, the earlier one comes first; with the rank kGreatest,
-    // the one with the greatest value.
+    // write_item() uses an int's first patch: of patches with the same rank, the earliest one; with
+    // the rank kGreatest, the patch with the greatest value.
     std::ranges::stable_sort(patches_, [](const ValuePatch& left, const ValuePatch& right) {
         const auto order = [](const ValuePatch& patch) {
             return std::tuple{patch.key, patch.offset, patch.rank,

@@ -22,8 +22,8 @@ constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
 /// The bit "dead" of 0.7's playerflag.
 constexpr std::uint32_t kDeadBit = 0x10;
 
-/// The distance that a tee may move within some ticks. The view distances of vanilla servers below
-/// are reduced by this distance.
+/// How far a tee may move in a few ticks, in world units. Subtracted from the distances at which
+/// vanilla servers send tees.
 constexpr std::int64_t kMargin = 400;
 constexpr std::int64_t kWide = 1000 - kMargin;
 constexpr std::int64_t kHigh = 800 - kMargin;

@@ -22,9 +22,9 @@ class MissingTeeCheck {
     void reset() { players_.clear(); }
 
     /// Examines a merged snapshot. Returns findings about the tees that disappeared, each once.
-    /// `is_complete`: false if the merged snapshot lacks the views of some sessions. Then a missing
-    /// tee may still exist, and nothing is reported. Such a snapshot only excuses players who die
-    /// or spectate in it, and sessions without a view no longer count as having seen any tee.
+    /// `is_complete`: false if the merged snapshot lacks some sessions' views. Then nothing is
+    /// reported, because a missing tee may be in the lacking views. Players who die or spectate are
+    /// excused nevertheless, and sessions without a view are no longer witnesses of any tee.
     [[nodiscard]] std::vector<record::FindingRecord>
     find_disappeared_tees(const record::WorldRecord& world, std::span<const View> views,
                           bool is_complete);

@@ -309,7 +309,7 @@ void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
 
 void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // If `now` is this much earlier, the clock was set back. The clocks of workers differ by less.
+    // The clock was set back if `now` is this much before advanced_: workers' clocks differ less.
     constexpr record::Timestamp kSteppedBack = 10 * kStep;
     if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
         advanced_ = now;
@@ -402,8 +402,8 @@ void WorldMerger::enforce_memory_limit() {
 }
 
 void WorldMerger::on_input(const WorldInput& input) {
-    // Each event shows all servers that time has passed. Messages do not count, because they are
-    // optional inputs, which must not change the merged snapshots.
+    // An event of one session advances the time of all servers. A message does not, because
+    // messages are optional inputs, which must not change the merged snapshots.
     if (input.kind != WorldInput::Kind::message) {
         advance_time(input.time);
     }

@@ -107,8 +107,8 @@ class ServerWorlds {
     void set_tile_map(const WorldInput& input);
     void write_world(ClosedTick closed);
     void begin_run(std::uint32_t run);
-    /// Begins anew with merged snapshots of this protocol version: 0.7 until the first 0.6 view,
-    /// then 0.6.
+    /// Begins the merged snapshots anew, in this protocol version. A run has the version 0.7 until
+    /// its first 0.6 view, then 0.6.
     void set_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
     void read_views(std::vector<View> views);

@@ -151,7 +151,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            // In 0.6, an empty text is not encoded as 0.
+            // A 0.6 text of zeros is not empty, so the empty text is encoded.
             if (field.kind == snapshot::FieldKind::int_string) {
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
@@ -200,7 +200,7 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
         six.missing_ints &= ~(Sightings::int_bit(0) | Sightings::int_bit(kClientId));
         break;
     case snapshot::kCharacterType:
-        // For frozen players and ninjas, this int is the tick at which the state ends.
+        // For frozen players and ninjas, the ammo count is the tick at which the state ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
             six.missing_ints |= Sightings::int_bit(kAmmoCount);

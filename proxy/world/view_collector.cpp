@@ -11,7 +11,7 @@ using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must 
 namespace {
 
 constexpr Timestamp kTickTime = 20'000'000;
-/// Views of one run agree on the time of tick 0 up to this difference.
+/// Views of one run agree on the time of tick 0 up to this difference in nanoseconds.
 constexpr Timestamp kSlack = 3'000'000'000;
 /// In most networks, the views of one run agree on the time of tick 0 up to this difference. No run
 /// is shorter than this.
@@ -112,7 +112,7 @@ ViewCollector::RunOfView ViewCollector::assign_run(const Session& session,
     const bool lingers = session.run != run_ && !on_time && is_of_previous_run(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
     if (lingers || (fits && is_far_ahead(session, input))) {
-        // The view belongs to no run, or to a short run whose ticks also fit the current run.
+        // This is a late view of the previous run, or its tick fits the current run only by chance.
         return other;
     }
     if (!may_enter) {
@@ -137,9 +137,9 @@ bool ViewCollector::ends_run(const Session& session, const WorldInput& input) co
         return true;
     }
     const Timestamp offset = offset_of(input);
-    // A session that enters a run may be the first session in the next run. Other sessions may have
-    // views of an unannounced run or of the previous run. After every kMaxStrays such views, the
-    // sessions in both runs are counted.
+    // The sessions in both runs are counted below when a session enters a run, perhaps as the first
+    // one, and after every kMaxStrays stray views of a session, which may belong to an unannounced
+    // run.
     const bool enters = session.entering && !is_of_previous_run(offset);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
@@ -306,7 +306,7 @@ bool ViewCollector::may_have_been_written(const Session& session, Tick tick) con
 }
 
 bool ViewCollector::was_written_by_previous_process(Tick tick) const {
-    // Both processes can have received only the first ticks after a takeover.
+    // Only the first ticks after a takeover can have reached both processes.
     return tick < Wide{*first_} + patience_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
                return each.second.full_rate && may_have_been_written(each.second, tick);
@@ -329,8 +329,8 @@ bool ViewCollector::may_close_tick(Tick tick) {
     if (*newest_ < Wide{tick} + patience_.least) {
         return false;
     }
-    // Whether the previous process wrote the first ticks is known as soon as the sessions' rates
-    // are known.
+    // The first ticks wait until the sessions' rates are known, which tell whether the previous
+    // process wrote these ticks.
     const bool first = tick < Wide{*first_} + patience_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;

@@ -52,28 +52,30 @@ struct MergeDelay {
     /// The shortest wait. Snapshots may arrive 4 ticks out of order, and the first view of a new
     /// session may be late.
     snapshot::Tick least = 4;
-    snapshot::Tick most = 50; ///< used while a session lags behind
+    snapshot::Tick most = 50; ///< the longest wait, for a session that lags behind
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
 /// complete. A tick is closed when the newest tick is MergeDelay::least ticks ahead and each
-/// session that receives all ticks has reached the tick. It is closed at the latest when the newest
-/// tick is MergeDelay::most ticks ahead, or when no view arrived for kSilence. Ticks are closed in
-/// order, whatever the order in which views arrive.
+/// session that receives all ticks has reached the tick. At the latest, a tick is closed when the
+/// newest tick is MergeDelay::most ticks ahead, or when no view arrived for kSilence. Ticks are
+/// closed in ascending order, in whatever order views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
 /// Therefore, a tick of the first second counts as incomplete unless all sessions have a view of
 /// it. Ticks that both processes received were written by the previous process.
 ///
-/// A run is the time from a start of the server or a map change to the next one. Its ticks count
-/// from 0, so views of different runs must not be mixed. A session enters the next run if the
-/// server announces to it another map than the current run's. It also enters the next run if the
-/// server announces the same map again and the time of tick 0 then differs. The same happens if
-/// many consecutive views of a session do not fit the current run: the map change was lost, or the
-/// current run began with a wrong view. In all cases the majority decides: a run ends when more
-/// sessions are in the next run than in the current one. Therefore, a map change announced to all
-/// sessions takes effect with the first view, and the views of a single deviating session, real or
-/// forged, are strays.
+/// A run is the time from a start of the server or a map change to the next one. Ticks count from 0
+/// in each run, so views of different runs must not be mixed. A session enters the next run if
+///
+/// - the server announces another map to the session than the current run's;
+/// - the server announces the same map again, and the time of tick 0 then differs;
+/// - many consecutive views of the session do not fit the current run, because a map change was
+///   lost or the current run began with a wrong view.
+///
+/// A run ends when more sessions are in the next run than in the current one. So a map change that
+/// all sessions hear of takes effect with the first view, and a single deviating session, real or
+/// forged, has only stray views.
 ///
 /// This class does not limit its memory: the caller checks memory_bytes() and closes the oldest
 /// tick if necessary.
@@ -93,14 +95,14 @@ class ViewCollector {
         : close_{std::move(close)}, run_{run}, patience_{patience} {}
 
     void add_session(std::uint32_t session);
-    /// Tells that the server announced this map to the session. Adds the session if it is new.
+    /// Sets the map that the server announced to the session. Adds the session if it is new.
     void add_session(std::uint32_t session, MapId map);
     /// Adds a session that another process inspected before. Which ticks it receives is unknown.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     /// Adds a session's verified snapshot as a view.
     void add_view(const WorldInput& input);
-    /// Tells that no view arrived until `now`. Closes ticks that have waited for kSilence.
+    /// Closes all ticks if no view has arrived for kSilence.
     void advance_time(record::Timestamp now);
     /// Closes all ticks.
     void finish();
@@ -143,8 +145,7 @@ class ViewCollector {
         bool resumed = false;  ///< another process inspected the session before, in the current run
         std::uint32_t run = 0; ///< run of the session's last snapshot
         int strays = 0;        ///< number of consecutive views that do not fit the current run
-        /// Value of fitted_ (number of views that fitted the run) when the current series of at
-        /// most kMaxStrays stray views began.
+        /// Value of fitted_ at the start of `strays`, restarted after every kMaxStrays of them.
         std::uint64_t strays_since = 0;
         std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last view of its run
         ViewTime seen{};                 ///< the session's last view of its run
@@ -179,7 +180,7 @@ class ViewCollector {
     [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the tick is incomplete without a view of this session.
     [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;
-    /// Returns whether the previous process may have received the session's view of this tick.
+    /// Returns whether the previous process may have written the session's view of this tick.
     [[nodiscard]] bool may_have_been_written(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the previous process wrote the world record of this tick.
     [[nodiscard]] bool was_written_by_previous_process(snapshot::Tick tick) const;
@@ -212,7 +213,7 @@ class ViewCollector {
     CloseHandler close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
-    std::uint32_t awaited_ = 0; ///< the session for which the oldest tick was last found to wait
+    std::uint32_t awaited_ = 0; ///< the session for which the oldest tick waited when last checked
     std::size_t bytes_ = 0;     ///< memory use of the open ticks
     std::uint32_t run_;
     MergeDelay patience_;

@@ -219,7 +219,7 @@ void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
     MessageText& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.told) {
-        --times; // every session that received the text also received the forgotten occurrence
+        --times; // counted from the oldest occurrence, which each session here received
     }
     bytes_ -=
         kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });

@@ -50,10 +50,10 @@ class WorldMessages {
     /// snapshot.
     void add_message(std::uint32_t session, const RunTick& at, record::Timestamp time,
                      std::span<const std::byte> payload);
-    /// Tells that the next merged tick includes a view of this session. `ids`: the client ids for
-    /// the session's client numbers; null if the numbers are the server's client ids.
+    /// Adds a session with a view in the next merged tick. `ids`: the client ids for the session's
+    /// client numbers; null if the numbers are the server's client ids.
     void add_viewing_session(std::uint32_t session, const ClientIds* ids);
-    /// Tells that the session has ended.
+    /// Removes a session as soon as its waiting messages are processed.
     void remove_session(std::uint32_t session);
 
     /// The merged tick that is being written.
@@ -103,8 +103,7 @@ class WorldMessages {
 
     using MessageTexts = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
 
-    /// An occurrence of a text, which is forgotten kWindow ticks after `tick`. It is then the
-    /// text's oldest occurrence.
+    /// The oldest occurrence of a text. The occurrence is forgotten kWindow ticks after `tick`.
     struct OldestOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator line{};
@@ -124,8 +123,8 @@ class WorldMessages {
         std::optional<ClientIds> ids{};
     };
 
-    /// Memory counted for a message in addition to its payload. Waiting messages count more,
-    /// because processing a message must not increase the counted memory.
+    /// Memory counted for a waiting message in addition to its payload: kTimeBytes + kToldBytes, so
+    /// that processing a message does not increase the counted memory.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
