@@ -125,9 +125,9 @@ json::object findings_json(const FindingCounts& counts) {
 
 namespace {
 
-/// Shortens numbers to a few digits and replaces escaped surrogates. simdjson rejects large numbers
-/// and surrogates without a partner, although they are well-formed JSON. The result is well formed
-/// if and only if `text` is well formed.
+/// Shortens numbers to a few digits and replaces escaped surrogates, because simdjson rejects large
+/// numbers and unpaired surrogates, which are well-formed JSON. The result is well formed if and
+/// only if `text` is well formed.
 std::string simplify_values(std::string_view text) {
     constexpr std::size_t kDigits = 2; // an exponent of two digits is never too large
     constexpr std::size_t kShortEscape = 2;

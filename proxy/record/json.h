@@ -27,7 +27,7 @@ namespace tw::record {
 /// Returns the object under a key; null if the key is missing or has another type of value.
 [[nodiscard]] const boost::json::object* object_of(const boost::json::object& object,
                                                    std::string_view key);
-/// Like the function above; returns null if `object` is null.
+/// Returns the object under a key; null if `object` is null or the key has no object.
 [[nodiscard]] const boost::json::object* object_of(const boost::json::object* object,
                                                    std::string_view key);
 /// Returns the array under a key; null if the key is missing or has another type of value.
@@ -38,8 +38,8 @@ namespace tw::record {
 /// Returns an object that maps the name of each kind of finding that occurred to its count.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Adds each spread of `totals` to the JSON object under the spread's key. If the spread has a
-/// limit, also adds the limit, for example as "items_limit".
+/// Adds each spread (minimum, mean, maximum) of `totals` to the JSON object under the spread's key.
+/// If the protocol limits the values, also adds the limit, for example as "items_limit".
 template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);

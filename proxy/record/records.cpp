@@ -59,7 +59,7 @@ std::optional<map::Location> TileMap::tiles_at(const snapshot::ObjectSpec& objec
         return std::nullopt;
     }
     map::Location at = physics_->locate(position->x, position->y);
-    // locate() rounds like the game, as floats, which is less precise far from the origin.
+    // Replaces the rounded position of locate(), whose floats are imprecise far from the origin.
     at.position = {static_cast<int>(std::lround(position->x)),
                    static_cast<int>(std::lround(position->y))};
     return at;

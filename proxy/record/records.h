@@ -114,9 +114,10 @@ using Timestamp = std::int64_t;
 /// RecordSink::on_record() that passes the record.
 struct RecordHeader {
     Timestamp time = 0;
-    std::uint32_t session = 0; ///< session number, from 1; 0 if the record is about the whole run
+    std::uint32_t session = 0; ///< session number, from 1; 0 if the record is about all sessions
     std::optional<wire::Direction> direction{};
-    /// The server's name in the configuration, valid until the run ends; empty if it has no name.
+    /// The server's name in the configuration, valid until the program ends; empty if the server
+    /// has no name.
     std::string_view server_name{};
 };
 
@@ -185,8 +186,7 @@ inline constexpr std::array<std::string_view, 3> kIdKinds{"server", "views", "tw
     return kIdKinds[static_cast<std::size_t>(kind)];
 }
 
-/// A client whose client id in a session's snapshots (`number`) differs from that in the world
-/// (`id`).
+/// A client that has the id `number` in a session's snapshots, and another id, `id`, in the world.
 struct RenumberedClient {
     std::uint32_t session = 0;
     std::uint16_t number = 0;
@@ -206,9 +206,9 @@ struct Sightings {
     /// For each item, a bit mask of its first 32 ints. A bit is set if no session received the int,
     /// which is then 0, an empty text, or "no country".
     std::span<const std::uint32_t> missing_ints{};
-    std::span<const IdKind> id_kinds{}; ///< index: client id; IdKind::server after the end
+    std::span<const IdKind> id_kinds{}; ///< index: client id; higher ids are IdKind::server
     std::span<const RenumberedClient> renumbered{}; ///< sorted by session, then by number
-    bool renumbered_anew = false; ///< `renumbered` differs from that of the previous world
+    bool renumbered_anew = false; ///< `renumbered` differs from the previous world's list
 
     [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
         return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
@@ -254,7 +254,7 @@ struct SnapshotRecord {
     /// (snap_empty).
     bool rebuilt = false;
     snapshot::SnapshotView items{};
-    /// The previous decoded snapshot of the session.
+    /// The previous decoded snapshot of the session; nullopt if there is none.
     std::optional<snapshot::SnapshotView> previous{};
     std::uint64_t ordinal = 0; ///< number of the connection's decoded snapshots before this one
     const TypeNames* types = nullptr;  ///< the UUIDs of the type numbers
@@ -315,9 +315,9 @@ struct FindingRecord {
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
-    /// The tick of the first of several successive unusable snapshots.
+    /// The first tick of a problem that lasts for several ticks, such as unusable snapshots.
     std::optional<snapshot::Tick> since_tick{};
-    /// Number of successive unusable snapshots up to this one.
+    /// Number of lost or unusable snapshots or datagrams, depending on the kind of finding.
     std::optional<std::uint64_t> lost{};
     std::optional<std::int64_t> value{};
     std::optional<std::int64_t> limit{};
@@ -482,7 +482,7 @@ struct WorldMessage {
     std::uint32_t run = 1; ///< number of starts and map changes of the server up to this message
     /// The message's layout in the dialect of the world; never null.
     const wire::MessageSpec* spec = nullptr;
-    /// The message's fields. The client ids in them are those of the world.
+    /// The message's fields, with the client ids of the world.
     std::span<const wire::FieldValue> values{};
     std::span<const std::byte> payload{}; ///< the message, encoded from `values`
 };
@@ -493,8 +493,8 @@ class WorldMessageSink : public Interface {
     virtual void on_world_message(const WorldMessage& message) = 0;
 };
 
-/// Returns the severity of a finding: that of its id, but Severity::info if the finding reports
-/// that a server answers again.
+/// Returns the severity of the finding's id; Severity::info if the finding reports that a server
+/// answers again.
 [[nodiscard]] Severity severity_of(const FindingRecord& record);
 
 /// Returns a description of a finding, in one line that is safe for a terminal.

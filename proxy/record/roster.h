@@ -111,7 +111,7 @@ class Roster {
 }
 
 /// Returns the name of the player with the given client id; nullopt if the name is unknown. In 0.6,
-/// the snapshot contains it; in 0.7, an earlier message contained it.
+/// the snapshot contains the name; in 0.7, an earlier message contained the name.
 [[nodiscard]] inline std::optional<PackedText> player_name(const SnapshotRecord& record,
                                                            std::uint16_t client) {
     return record.roster != nullptr ? record.roster->name(client)

@@ -63,7 +63,7 @@ struct ObjectRow {
     const Schema* schema;
 };
 
-/// A row of a schema for all cells of a struct of totals (see stats.h). Each cell has its own key.
+/// A row of a schema for all cells (members) of a struct of totals. Each cell has its own key.
 template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;

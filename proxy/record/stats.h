@@ -43,9 +43,9 @@ struct CounterRow {
     std::string_view key{};
     Topic topic = Topic::traffic;
     std::string_view sentence{};
-    /// Name of the counter's metric without the prefix; empty if it has no metric.
+    /// Name of the counter's metric without the prefix; empty if the counter has no metric.
     std::string_view metric{};
-    /// True for a counter of snapshots. Reports then also show its share of all snapshots.
+    /// True for a counter of snapshots that reports also show as a share of all snapshots.
     bool share = false;
 };
 
@@ -55,7 +55,7 @@ struct SpreadRow {
     std::string_view key{};
     std::string_view sentence{};
     std::string_view metric{};
-    double metric_unit = 1;  ///< factor from the unit of the spread to that of the metric
+    double metric_unit = 1;  ///< factor to the metric's unit: 1e-6 for µs to seconds
     std::uint64_t limit = 0; ///< the largest value that the protocol allows; 0 if unlimited
 };
 
@@ -304,7 +304,7 @@ enum class MetricKind : bool { counter, gauge };
 
 struct BusMetricRow {
     std::string_view metric; ///< name of the metric without the prefix
-    std::string_view result; ///< value of the metric's label `result`; empty if it has no label
+    std::string_view result; ///< value of the metric's label `result`; empty without this label
     MetricKind kind;
     std::string_view sentence; ///< description of the metric; the same in all rows of the metric
     std::uint64_t BusTotals::*value;
@@ -313,7 +313,7 @@ struct BusMetricRow {
 /// Returns a row for each number in BusTotals. Rows of the same metric are adjacent.
 [[nodiscard]] std::span<const BusMetricRow> bus_metric_rows() noexcept;
 
-/// The use of bytes in datagrams. The ledger subdivides most groups by name.
+/// What bytes of datagrams are used for. ByteLedger subdivides most groups by name.
 enum class ByteGroup : std::uint8_t {
     packet,     ///< header, token, end of the compressed stream
     control,    ///< control packets, by kind
@@ -344,7 +344,7 @@ enum class BytePart : std::uint8_t {
 
 /// The bytes that one row of the ledger counts.
 struct ByteCount {
-    /// Number of messages, items or other units to which the bytes belong.
+    /// Number of messages, items, packets or other parts of traffic to which the bytes belong.
     std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< number of bytes after decompression
     /// Number of bits on the wire: 8 per byte; in compressed packets, the lengths of the Huffman
@@ -366,7 +366,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// A row of the ledger: a use of bytes, and the number of bytes.
+/// A row of a ByteLedger: what bytes are used for, and how many there are.
 struct LedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -375,8 +375,8 @@ struct LedgerRow {
     ByteCount total;
 };
 
-/// Counts every byte of one or more sessions by its use. The bits of all rows of a direction add up
-/// to eight times the bytes of UDP payload in that direction.
+/// Counts every byte of one or more sessions by ByteGroup, part and name. The bits of all rows of a
+/// direction add up to eight times the bytes of UDP payload in that direction.
 class ByteLedger {
   public:
     /// The maximum number of rows. Bytes with any further name are counted in a row kOthers. The
@@ -404,7 +404,7 @@ class ByteLedger {
                         std::string_view name);
 
     std::vector<LedgerRow> rows_;
-    /// A hash table: for each used slot, the index of its row in `rows_` plus 1.
+    /// A hash table of indices in `rows_`, each plus 1; 0 in unused slots.
     std::vector<std::uint16_t> slots_;
 };
 
