@@ -30,7 +30,7 @@ enum class ViewChoice : std::uint8_t { sessions, world, both };
 
 /// Settings for inspecting traffic and writing records, from the command line.
 struct Config {
-    /// The mod's objects and messages; must outlive the run.
+    /// The mod's objects and messages; must outlive this object and its copies.
     const wire::ModDescription* mod = &wire::ModDescription::standard();
     inspect::Options inspect{}; ///< without the mod's tables, which make_inspect_options() adds
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
@@ -43,7 +43,7 @@ struct Config {
     bool limits_findings = false;           ///< limit repeated findings (FindingRateLimiter)
     std::optional<filter::Filter> filter{}; ///< selects the written records
     std::optional<filter::Filter> console_filter{}; ///< selects the records on the console
-    /// Selects the datagrams in the written capture by their records.
+    /// Selects the datagrams that are written to the capture: those with a selected record.
     std::optional<filter::Filter> capture_filter{};
     std::vector<filter::Expectation> expectations{};
     /// Key for pseudonyms of client addresses; empty: addresses are written unchanged.
@@ -69,8 +69,7 @@ struct Config {
 
 class WorldThread;
 
-/// The outputs to which the workers of a run write; null for unused ones. They must outlive the
-/// workers.
+/// The outputs to which all workers write. An unused output is null. Outputs must outlive workers.
 struct Outputs {
     unsigned workers = 1; ///< number of workers that share the outputs
     sink::Output* records = nullptr;

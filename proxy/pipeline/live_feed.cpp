@@ -87,9 +87,8 @@ void LiveFeed::add_ledger(Clock::time_point now) {
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::LedgerRow& row : ledger_.ledger().rows(direction)) {
-            // When a delta is decoded, the bits counted for its parts are subtracted. If the parts
-            // arrived before the viewer opened the page, they were not counted, and the result is
-            // negative.
+            // Leaves out negative counts. Decoding a delta subtracts the bits of its parts, even
+            // if these were not counted, because they arrived before the viewer opened the page.
             if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }
@@ -106,7 +105,7 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // If try_put() succeeds, batch_ contains old data that the page has read.
+    // After try_put() succeeds, batch_ contains old data that the page has read: it is cleared.
     if (!feed_->interest.wants_anything() || feed_->try_put(worker_, batch_)) {
         batch_.clear();
     }
@@ -208,7 +207,6 @@ void FindingContextCollector::on_session(const record::SessionRecord& record) {
     finish_context(record.head.session, state);
     state.last_valid.reset();
     if (record.event == record::SessionEvent::close) {
-        // a new session with this number begins with a session record
         sessions_.erase(record.head.session);
         return;
     }

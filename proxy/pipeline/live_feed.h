@@ -49,7 +49,8 @@ class PageTrafficCounter final : public inspect::Observer {
     /// `interest` must outlive this object.
     explicit PageTrafficCounter(const web::ViewerInterest& interest) : interest_{&interest} {}
 
-    /// Makes an inspector call this object. The inspector must call it for all datagrams.
+    /// Adds this object to an inspector's observers. The inspector must call observers for every
+    /// datagram.
     void add_to(inspect::Observers& observers) {
         observers.add(*this);
         observers.add(attribution_, &is_counting_);
@@ -211,8 +212,8 @@ class FindingContextCollector final : public record::RecordSink {
     void on_map(const record::MapRecord& record);
     void on_snapshot(const record::SnapshotRecord& record);
     void on_finding(const record::FindingRecord& record);
-    /// Adds two snapshots to the open context: the session's last valid snapshot before the
-    /// finding, and `record`.
+    /// Completes the open context with the valid snapshots that enclose the finding: the session's
+    /// last one before it, and `record` after it.
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
     void finish_context(std::uint32_t session, SessionState& state);
     static void append_line(OpenContext& open, std::string& to, const std::string& line);

@@ -45,11 +45,11 @@ class MapFolders final : public inspect::MapSource {
     find_stored(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
-    /// The map with this checksum, if it is loaded.
+    /// Returns the map with this checksum; an empty result if the map is not loaded.
     [[nodiscard]] inspect::FoundMap loaded_map(const map::Sha256& sha256);
 
   private:
-    /// The limit of loaded maps. Otherwise a server that keeps changing maps could exhaust memory.
+    /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
     static constexpr std::size_t kMaxLoaded = 16;
 
     [[nodiscard]] inspect::FoundMap read_map(const inspect::MapAnnouncement& announcement);
@@ -66,8 +66,8 @@ class MapFolders final : public inspect::MapSource {
     void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
     /// Precondition: mutex_ is held.
     [[nodiscard]] inspect::FoundMap find_loaded(const map::Sha256& sha256) const;
-    /// The earlier result for this announcement; null if there is none. Precondition: mutex_ is
-    /// held.
+    /// Returns the earlier result for this announcement; null if there is none. Precondition:
+    /// mutex_ is held.
     [[nodiscard]] const inspect::FoundMap*
     find_known_result(const inspect::MapAnnouncement& announcement) const;
     void remember_map(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);

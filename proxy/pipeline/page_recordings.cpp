@@ -286,7 +286,7 @@ void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record:
     }
     if (task.capture) {
         capture_ = task.capture;
-        block_buffer_.discard_comments(); // forgets data about earlier sessions
+        block_buffer_.discard_comments(); // drops comments from before this capture
         block_buffer_.blocks().on_new_file();
     }
 }

@@ -137,8 +137,8 @@ class PageRecordings {
     std::atomic<std::uint64_t> lost_{0};
 };
 
-/// Writes one worker's part of the recordings that viewers of the page switched on. Only tracks
-/// sessions while no recording is on.
+/// Writes one worker's part of the recordings that viewers of the page switched on. While no
+/// recording is on, tracks sessions and writes nothing.
 class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
   public:
     /// `recordings` must outlive this object.

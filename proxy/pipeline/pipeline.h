@@ -41,7 +41,7 @@ class RecordFanout final : public record::RecordSink {
         add(filter ? filtered_.emplace_back(*filter, sink) : sink);
     }
 
-    /// Makes a sink that only receives records, and adds it as add() does.
+    /// Creates a sink that this object owns, and adds the sink like add().
     template <typename Sink, typename... Arguments>
     void make(const std::optional<filter::Filter>& filter, Arguments&&... arguments) {
         add(*owned_.emplace_back(std::make_unique<Sink>(std::forward<Arguments>(arguments)...)),
@@ -78,8 +78,8 @@ inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 /// Writes the checkpoints and logs how many were left out. Does nothing if `file` is invalid.
 void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
-/// Reads the checkpoints that write_checkpoints() wrote. Returns none if the file is invalid or has
-/// another version.
+/// Reads the checkpoints that write_checkpoints() wrote. Returns an empty map if the file is
+/// invalid or has another version.
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
 /// The result of one worker, or the sum of all workers' results. New members must also be added to
@@ -96,7 +96,7 @@ struct WorkerResult {
     /// The sessions that continue in another relay, for the observer there.
     SessionCheckpoints checkpoints{};
 
-    /// Adds the result of another worker. Precondition: `other` had the same expectations.
+    /// Adds the result of another worker, which checked the same expectations.
     void merge(WorkerResult other) {
         totals.merge(other.totals);
         sessions += other.sessions;
@@ -207,7 +207,7 @@ class Pipeline {
     /// Returns the feed of the live page; null without a page.
     [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
 
-    /// Copies to `view` the state that the live page shows. Precondition: the run has a page.
+    /// Copies to `view` the state that the live page shows. Precondition: the page is enabled.
     void fill_status(web::StatusView& view);
     /// Passes collected data to the outputs. Call this function several times a second.
     void flush(record::Timestamp now);
@@ -224,7 +224,7 @@ class Pipeline {
     inspect::Observers observers_;
     inspect::ByteAttribution attribution_{result_.ledger};
     std::deque<DatagramForwarder> datagrams_; ///< one for each sink that receives datagrams
-    RecordFanout sinks_; ///< all sinks of records; each record passes them in this order
+    RecordFanout sinks_;                      ///< all sinks of records, in the order of their calls
     RecordWriter written_;
     SnapshotRemover without_snapshots_{written_};
     std::optional<web::StatusCollector> live_;

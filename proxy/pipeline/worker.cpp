@@ -168,7 +168,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
 
 void Worker::publish_status_view() {
     pipeline_.fill_status(view_);
-    // Fails while a reader uses the slot, and is repeated later.
+    // try_publish() fails while a reader uses the board; the worker tries again later.
     needs_publish_ = !board_->try_publish(index_, view_);
 }
 

@@ -60,7 +60,7 @@ void WorldQueue::on_input(const WorldInput& input) {
         tile_map = copies.tile_map;
         roster = copies.roster;
     } else if (input.kind != WorldInput::Kind::message) {
-        copies_.erase(input.session); // a later map may have the same address
+        copies_.erase(input.session); // another map at the same address must be copied again
     }
     QueuedInput queued{input, std::move(tile_map), std::move(roster)};
     const std::lock_guard lock{mutex_};
@@ -167,7 +167,7 @@ void WorldThread::merge_input(WorldQueue::Batch& batch) {
     const QueuedInput next = std::move(batch.front());
     batch.pop_front();
     next.pass_on(merger_);
-    // Tells the finding limit that the session has ended: records of merged snapshots do not.
+    // written_ receives no records of single sessions, so it must be told that a session has ended.
     if (const WorldInput& input = next.input; input.kind == WorldInput::Kind::close) {
         written_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
