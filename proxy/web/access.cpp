@@ -29,7 +29,7 @@ Digest digest_of(std::string_view text) {
 }
 
 /// Returns the text after the scheme "Bearer"; empty for another scheme.
-std::string_view credentials(std::string_view authorization) {
+std::string_view bearer_credentials(std::string_view authorization) {
     const auto end = authorization.find(' ');
     const std::string_view scheme = authorization.substr(0, end);
     if (!iequals(scheme, kScheme) || end == std::string_view::npos) {
@@ -42,7 +42,7 @@ std::string_view credentials(std::string_view authorization) {
 } // namespace
 
 bool authorization_has_token(std::string_view authorization, std::string_view token) {
-    const std::string_view shown = credentials(authorization);
+    const std::string_view shown = bearer_credentials(authorization);
     return !token.empty() && !shown.empty() &&
            CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
 }

@@ -46,7 +46,7 @@ void show_objects(RequestContext& context, const Request& /*request*/, const Res
     respond({.content_type = kJsonType, .body = objects_json(*context.sources.view.objects)});
 }
 
-void show_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+void show_filter_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
     respond({.content_type = kJsonType, .body = context.sources.api.keys_json()});
 }
 
@@ -54,13 +54,13 @@ Response response_of(const Health& health) {
     return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
 }
 
-void show_live(RequestContext& context, const Request& /*request*/, const Respond& respond) {
+void show_liveness(RequestContext& context, const Request& /*request*/, const Respond& respond) {
     respond(response_of(context.sources.live()));
 }
 
 /// Answers /readyz. On a connection reserved for health checks, sends the result of the previous
 /// check without waiting for a new one.
-void show_ready(RequestContext& context, const Request& request, const Respond& respond) {
+void show_readiness(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
         respond(response_of(
             context.readiness.value_or(Health{.text = "too many requests; try again"})));
@@ -97,7 +97,7 @@ void set_impairment(RequestContext& context, const Request& request, const Respo
     show_impairment(context, request, respond);
 }
 
-void answer_explain(RequestContext& context, const Request& request, const Respond& respond) {
+void show_explanation(RequestContext& context, const Request& request, const Respond& respond) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
     const auto tick = query_number<std::int64_t>(request.query, "tick");
     if (!session || !tick) {
@@ -112,7 +112,8 @@ void answer_explain(RequestContext& context, const Request& request, const Respo
                      "'twscope explain' reads the records\n"});
 }
 
-void answer_flight(RequestContext& context, const Request& request, const Respond& respond) {
+void write_flight_recording(RequestContext& context, const Request& request,
+                            const Respond& respond) {
     constexpr unsigned kConflict = 409;
     const auto session = request.query.empty()
                              ? std::optional<std::uint32_t>{0}
@@ -144,26 +145,26 @@ constexpr std::array<Route, 23> kRoutes{
     {{"GET", "/", AccessLevel::page, show_page<page_html>},
      {"GET", "/page.js", AccessLevel::page, show_page<page_script>},
      {"GET", "/page.css", AccessLevel::page, show_page<page_style>},
-     {"GET", "/healthz", AccessLevel::health, show_live},
-     {"GET", "/readyz", AccessLevel::health, show_ready},
+     {"GET", "/healthz", AccessLevel::health, show_liveness},
+     {"GET", "/readyz", AccessLevel::health, show_readiness},
      {"GET", "/metrics", AccessLevel::read, show_state<metrics_text>},
      {"GET", "/api/state", AccessLevel::read, show_state<state_json>},
      {"GET", "/api/sessions", AccessLevel::read, show_sessions},
      {"GET", "/api/findings", AccessLevel::read, show_state<findings_json>},
-     {"GET", "/api/explain", AccessLevel::read, answer_explain},
+     {"GET", "/api/explain", AccessLevel::read, show_explanation},
      {"GET", "/api/world", AccessLevel::read, send_next_snapshot},
      {"GET", "/api/records", AccessLevel::read, send_records},
      {"GET", "/api/map", AccessLevel::read, send_map},
      {"GET", "/api/map_design", AccessLevel::read, show_map_design},
      {"GET", "/api/map_image", AccessLevel::read, show_map_image},
      {"GET", "/api/objects", AccessLevel::read, show_objects},
-     {"GET", "/api/keys", AccessLevel::read, show_keys},
+     {"GET", "/api/keys", AccessLevel::read, show_filter_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},
      {"PUT", "/api/impairment", AccessLevel::change, set_impairment},
      {"GET", "/api/recordings", AccessLevel::read, send_recording_list},
      {"POST", "/api/recordings", AccessLevel::change, switch_recordings},
      {"GET", "/api/recording", AccessLevel::change, send_recording},
-     {"POST", "/api/flight", AccessLevel::change, answer_flight}}};
+     {"POST", "/api/flight", AccessLevel::change, write_flight_recording}}};
 
 } // namespace
 

@@ -27,7 +27,7 @@ RunState RequestContext::state() const {
     state.view.limit_sessions();
     state.impaired = impaired;
     state.viewers = viewers.size();
-    state.viewers_lost = viewers.lost_count();
+    state.viewers_lost = viewers.dropped_message_count();
     return state;
 }
 
@@ -80,7 +80,7 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
     return wanted;
 }
 
-Response no_folder() {
+Response no_folder_response() {
     return {.status = kConflict, .body = std::string{kNoFolder}};
 }
 
@@ -90,7 +90,7 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
                          const Respond& respond) {
     const RecordingSources& sources = context.sources.recordings;
     if (!sources.list) {
-        return respond(no_folder());
+        return respond(no_folder_response());
     }
     boost::json::array files;
     for (const RecordedFile& file : sources.list()) {
@@ -105,7 +105,7 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
 void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
     const RecordingSources& sources = context.sources.recordings;
     if (!sources.set) {
-        return respond(no_folder());
+        return respond(no_folder_response());
     }
     const auto wanted = parse_switch_request(request.query);
     if (!wanted) {

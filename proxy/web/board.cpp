@@ -11,7 +11,7 @@ namespace tw::web {
 namespace {
 
 /// Sorts sessions by number, the connected ones first.
-void order_by_use(std::vector<SessionView>& sessions) {
+void sort_connected_first(std::vector<SessionView>& sessions) {
     std::ranges::sort(sessions, {}, [](const SessionView& session) {
         return std::pair{!session.connected, session.number};
     });
@@ -64,7 +64,7 @@ void StatusView::merge_with(const StatusView& other) {
 }
 
 void StatusView::limit_sessions_per_server() {
-    order_by_use(sessions);
+    sort_connected_first(sessions);
     std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
         return ++found[session.server_name] > kMaxSessions;
@@ -73,7 +73,7 @@ void StatusView::limit_sessions_per_server() {
 }
 
 void StatusView::limit_sessions() {
-    order_by_use(sessions);
+    sort_connected_first(sessions);
     sessions.resize(std::min(sessions.size(), kMaxSessions));
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
@@ -103,7 +103,7 @@ constexpr std::int64_t kNanosecondsInMs = 1'000'000;
 constexpr std::int64_t kLookEvery = 1'000'000'000;
 constexpr std::uint32_t kTypeShift = 16; ///< position of the type in a packed item key
 
-std::uint64_t serious_findings(const record::SessionStats& stats) {
+std::uint64_t count_serious_findings(const record::SessionStats& stats) {
     std::uint64_t count = 0;
     for (const record::FindingInfo& info : record::finding_table()) {
         if (info.severity != record::Severity::info) {
@@ -277,7 +277,7 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     session.frozen_ms = stats.frozen_ms;
     session.ack_lag_ticks = stats.ack_lag_ticks;
     session.largest_snapshot = stats.snapshot_bytes.max;
-    session.findings = serious_findings(stats);
+    session.findings = count_serious_findings(stats);
     view.sessions.push_back(std::move(session));
 }
 

@@ -159,11 +159,11 @@ using Text = fmt::memory_buffer;
 
 constexpr double kNanosecondsPerMs = 1e6;
 
-void put(Text& out, std::string_view text) {
+void append_text(Text& out, std::string_view text) {
     out.append(text.data(), text.data() + text.size());
 }
 
-void put(Text& out, std::int64_t value) {
+void append_text(Text& out, std::int64_t value) {
     const fmt::format_int text{value};
     out.append(text.data(), text.data() + text.size());
 }
@@ -189,39 +189,39 @@ bool has_changed_types(const record::TypeNames& types, const snapshot::SnapshotV
     return false;
 }
 
-void put_item(Text& out, const snapshot::ItemView& item, const record::TypeNames& types) {
-    put(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    put(out, object_index(types, item.key.type));
-    put(out, ",");
-    put(out, std::int64_t{item.key.id});
+void append_item(Text& out, const snapshot::ItemView& item, const record::TypeNames& types) {
+    append_text(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
+    append_text(out, object_index(types, item.key.type));
+    append_text(out, ",");
+    append_text(out, std::int64_t{item.key.id});
     for (const std::int32_t value : item.data) {
-        put(out, ",");
-        put(out, std::int64_t{value});
+        append_text(out, ",");
+        append_text(out, std::int64_t{value});
     }
-    put(out, "]");
+    append_text(out, "]");
 }
 
 /// Appends the bars to a JSON object as its last member.
-void put_bars(Text& out, std::span<const TimelineBar> bars) {
-    put(out, ",\"bars\":[");
+void append_bars(Text& out, std::span<const TimelineBar> bars) {
+    append_text(out, ",\"bars\":[");
     for (const TimelineBar& bar : bars) {
         fmt::format_to(std::back_inserter(out), "{}[{},{:.1f},{},{},{},{},{},{}]",
                        &bar == bars.data() ? "" : ",", bar.session,
                        static_cast<double>(bar.time) / kNanosecondsPerMs, bar.tick, bar.delta_tick,
                        bar.bytes, bar.parts, bar.size, static_cast<int>(bar.outcome));
     }
-    put(out, "]");
+    append_text(out, "]");
 }
 
-bool same(const snapshot::ItemView& a, const snapshot::ItemView& b) {
+bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
     return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
 }
 
 /// Appends the new and changed items of `now`. Returns the keys that only `before` has. Both
 /// snapshots are sorted by key.
-std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotView& now,
-                                           const snapshot::SnapshotView& before,
-                                           const record::TypeNames& types) {
+std::vector<snapshot::ItemKey> append_changes(Text& out, const snapshot::SnapshotView& now,
+                                              const snapshot::SnapshotView& before,
+                                              const record::TypeNames& types) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -230,8 +230,9 @@ std::vector<snapshot::ItemKey> put_changes(Text& out, const snapshot::SnapshotVi
             gone.push_back(before[old].key);
         }
         const bool was = old < before.size() && before[old].key == item.key;
-        if (item.key.type != snapshot::kDescriptorType && !(was && same(item, before[old]))) {
-            put_item(out, item, types);
+        if (item.key.type != snapshot::kDescriptorType &&
+            !(was && are_equal_items(item, before[old]))) {
+            append_item(out, item, types);
         }
         old += was ? 1 : 0;
     }
@@ -251,22 +252,22 @@ std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
                    R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
                    head.session, head.number, !before.has_value(),
                    static_cast<double>(head.time) / kNanosecondsPerMs, head.tick);
-    const auto gone = put_changes(out, now, before.value_or(snapshot::SnapshotView{}), types);
-    put(out, "],\"gone\":[");
+    const auto gone = append_changes(out, now, before.value_or(snapshot::SnapshotView{}), types);
+    append_text(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
-        put_item(out, {key, {}}, types);
+        append_item(out, {key, {}}, types);
     }
-    put(out, "]");
-    put_bars(out, bars);
-    put(out, "}");
+    append_text(out, "]");
+    append_bars(out, bars);
+    append_text(out, "}");
     return {out.data(), out.size()};
 }
 
 std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars) {
     Text out;
     fmt::format_to(std::back_inserter(out), R"({{"k":"bars","session":{})", session);
-    put_bars(out, bars);
-    put(out, "}");
+    append_bars(out, bars);
+    append_text(out, "}");
     return {out.data(), out.size()};
 }
 

@@ -46,26 +46,26 @@ namespace {
 namespace beast = boost::beast;
 namespace http = beast::http;
 
-std::string_view http_text(beast::string_view text) {
+std::string_view to_std_view(beast::string_view text) {
     return {text.data(), text.size()};
 }
 
 /// Returns a header that may occur only once; empty if it is missing or repeated.
 std::string_view single_field(const HttpMessage& message, http::field name) {
-    return message.count(name) == 1 ? http_text(message[name]) : std::string_view{};
+    return message.count(name) == 1 ? to_std_view(message[name]) : std::string_view{};
 }
 
 /// Returns the request that a message contains. Its views are valid while the message exists.
 Request request_from(const HttpMessage& message) {
-    const RequestTarget target = read_request_target(http_text(message.target()));
+    const RequestTarget target = read_request_target(to_std_view(message.target()));
     const std::string_view host = single_field(message, http::field::host);
-    return {.method = http_text(message.method_string()),
+    return {.method = to_std_view(message.method_string()),
             .path = target.path,
             .query = target.query,
             .host = host.empty() ? host : target.host.value_or(host),
-            .origin = http_text(message[http::field::origin]),
-            .fetch_site = http_text(message["Sec-Fetch-Site"]),
-            .content_type = http_text(message[http::field::content_type]),
+            .origin = to_std_view(message[http::field::origin]),
+            .fetch_site = to_std_view(message["Sec-Fetch-Site"]),
+            .content_type = to_std_view(message[http::field::content_type]),
             .authorization = single_field(message, http::field::authorization),
             .body = message.body()};
 }
@@ -164,7 +164,7 @@ constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 
 /// Returns the status line and the headers of a response. `length`: the size of its body.
 std::string header_text(const Response& response, std::uint64_t length, bool is_gzipped) {
     const auto reason = http::obsolete_reason(http::int_to_status(response.status));
-    std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_text(reason));
+    std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, to_std_view(reason));
     const auto add = [&](std::string_view name, std::string_view value) {
         text.append(name).append(": ").append(value).append("\r\n");
     };
@@ -203,7 +203,7 @@ struct ServerContext {
     HttpHandlers handlers;
     HttpTimeouts timeouts;
     /// Starts the regular calls of HttpHandlers::update. Called after a request.
-    std::function<void()> wake{};
+    std::function<void()> start_updates{};
     ConnectionLimiter limiter{};
 };
 
@@ -225,13 +225,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
 
-    void run() {
+    void read_header() {
         stream_.expires_after(deadline_);
         http::async_read_header(
             stream_, buffer_, parser_,
             [self = shared_from_this()](const Error& error, std::size_t) {
                 if (error) {
-                    self->refuse(error);
+                    self->respond_to_error(error);
                 } else if (self->buffer_.size() == 0 && !self->parser_.is_done() &&
                            expects_continue(self->parser_.get())) {
                     self->send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_body);
@@ -250,13 +250,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void read_body() {
         http::async_read(stream_, buffer_, parser_,
                          [self = shared_from_this()](const Error& error, std::size_t) {
-                             error ? self->refuse(error) : self->on_request();
+                             error ? self->respond_to_error(error) : self->on_request();
                          });
     }
 
-    void refuse(const Error& error) {
+    void respond_to_error(const Error& error) {
         if (auto response = error_response(error)) {
-            write(*std::move(response));
+            write_response(*std::move(response));
         }
     }
 
@@ -280,7 +280,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
                                            : ::pread(file_->file.get(), piece.data(), piece.size(),
                                                      static_cast<off_t>(sent_));
         if (size <= 0) {
-            return end();
+            return shut_down();
         }
         piece.resize(static_cast<std::size_t>(size));
         sent_ += piece.size();
@@ -293,7 +293,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void on_request() {
         server_->limiter.mark_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        gzip_ = accepts_gzip(http_text(parser_.get()[http::field::accept_encoding]));
+        gzip_ = accepts_gzip(to_std_view(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
         request.connection_origin = origin_;
         request.is_reserved = spare_;
@@ -301,18 +301,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         request.peer = peer_of(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
         if (request.upgrade && server_->handlers.upgrade) {
-            return upgrade(request);
+            return upgrade_to_web_socket(request);
         }
         server_->handlers.handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
-                           self->write(std::move(response));
+                           self->write_response(std::move(response));
                        });
         });
-        server_->wake();
+        server_->start_updates();
     }
 
-    void upgrade(Request& request) {
+    void upgrade_to_web_socket(Request& request) {
         const std::string token =
             token_in_protocols(single_field(parser_.get(), http::field::sec_websocket_protocol));
         const std::string authorization = "Bearer " + token;
@@ -321,24 +321,25 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         }
         WebSocketAnswer answer = server_->handlers.upgrade(request);
         if (answer.refusal) {
-            return write(*std::move(answer.refusal));
+            return write_response(*std::move(answer.refusal));
         }
-        accept_web_socket(std::move(stream_), parser_.release(),
-                          [on_open = std::move(answer.on_open),
-                           wake = server_->wake](const std::shared_ptr<WebSocket>& socket) {
-                              on_open(socket);
-                              wake();
-                          });
+        accept_web_socket(
+            std::move(stream_), parser_.release(),
+            [on_open = std::move(answer.on_open),
+             start_updates = server_->start_updates](const std::shared_ptr<WebSocket>& socket) {
+                on_open(socket);
+                start_updates();
+            });
     }
 
-    void write(Response response) {
+    void write_response(Response response) {
         const bool gzip =
             gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip);
         if (gzip) {
             response.body =
-                response.gzipped != nullptr ? *response.gzipped : gzipped(response.body);
+                response.gzipped != nullptr ? *response.gzipped : gzip_text(response.body);
         } else if (response.body.empty() && response.gzipped != nullptr) {
-            response.body = gunzipped(*response.gzipped);
+            response.body = gunzip_text(*response.gzipped);
         }
         file_ = head_only_ ? nullptr : response.file;
         const std::uint64_t length =
@@ -346,10 +347,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         std::string head = header_text(response, length, gzip);
         stream_.expires_after(deadline_);
         send(std::move(head), head_only_ ? std::string{} : std::move(response.body),
-             file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::end);
+             file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::shut_down);
     }
 
-    void end() {
+    void shut_down() {
         Error ignored;
         stream_.socket().shutdown(Socket::shutdown_both, ignored);
     }
@@ -383,7 +384,7 @@ struct Acceptor {
 struct HttpServer::Impl {
     Impl(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
          const HttpTimeouts& timeouts)
-        : server_context{std::move(handlers), timeouts, [this] { wake(); }} {
+        : server_context{std::move(handlers), timeouts, [this] { start_updates(); }} {
         acceptors.reserve(listening.size());
         for (const ListeningSocket& each : listening) {
             where.push_back(each.where());
@@ -408,12 +409,12 @@ struct HttpServer::Impl {
                 });
                 return;
             }
-            add_viewer(std::move(socket), acceptor.origin);
+            add_connection(std::move(socket), acceptor.origin);
             accept(acceptor);
         });
     }
 
-    void add_viewer(Socket socket, ConnectionOrigin origin) {
+    void add_connection(Socket socket, ConnectionOrigin origin) {
         disable_nagle(socket);
         const ConnectionLimiter::ConnectionNumber number = ++last_number;
         const ConnectionLimiter::ConnectionDecision place =
@@ -437,23 +438,23 @@ struct HttpServer::Impl {
         if (place.is_reserved) {
             spare[number] = connection;
         }
-        connection->run();
+        connection->read_header();
     }
 
-    void wake() {
+    void start_updates() {
         if (server_context.handlers.update && !std::exchange(is_updating, true)) {
             update_timer.expires_after(kUpdateInterval);
-            update();
+            schedule_update();
         }
     }
 
-    void update() {
+    void schedule_update() {
         update_timer.async_wait([this](const Error& error) {
             is_updating = !error && server_context.handlers.update();
             if (is_updating) {
                 update_timer.expires_at(std::max(update_timer.expiry() + kUpdateInterval,
                                                  std::chrono::steady_clock::now()));
-                update();
+                schedule_update();
             }
         });
     }

@@ -222,7 +222,7 @@ class AcceptedWebSocket final : public WebSocket,
             self->open_ = true;
             self->request_ = {};
             on_open(self);
-            self->read();
+            self->read_message();
         });
     }
 
@@ -234,7 +234,7 @@ class AcceptedWebSocket final : public WebSocket,
         queued_ += text->size();
         queue_.push_back(std::move(text));
         if (queue_.size() == 1) {
-            write();
+            write_next_text();
         }
         return true;
     }
@@ -252,7 +252,7 @@ class AcceptedWebSocket final : public WebSocket,
   private:
     // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
     // operation
-    void read() {
+    void read_message() {
         socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
             if (error || !self->open_) {
                 self->open_ = false;
@@ -267,12 +267,12 @@ class AcceptedWebSocket final : public WebSocket,
             }
             self->buffer_.clear();
             if (self->open_) {
-                self->read();
+                self->read_message();
             }
         });
     }
 
-    void write() {
+    void write_next_text() {
         socket_.async_write(asio::buffer(*queue_.front()),
                             [self = shared_from_this()](const Error& error, std::size_t) {
                                 self->queued_ -= self->queue_.front()->size();
@@ -280,7 +280,7 @@ class AcceptedWebSocket final : public WebSocket,
                                 if (error) {
                                     self->open_ = false;
                                 } else if (self->open_ && !self->queue_.empty()) {
-                                    self->write();
+                                    self->write_next_text();
                                 }
                             });
     }

@@ -34,7 +34,7 @@ constexpr std::size_t kTileBytes = 4;     ///< index, flags, two unused bytes
 constexpr std::int32_t kFullParallax = 100;
 
 /// The index of a group and of a layer in the map. The game draws layers in ascending order.
-using LayerPlace = std::pair<std::uint32_t, std::size_t>;
+using GroupAndLayer = std::pair<std::uint32_t, std::size_t>;
 
 bool moves_with_game(const map::Map& map, std::uint32_t group) {
     const auto game = map.physics_layer(map::Layer::game);
@@ -43,9 +43,9 @@ bool moves_with_game(const map::Map& map, std::uint32_t group) {
            (item && item->parallax_x == kFullParallax && item->parallax_y == kFullParallax);
 }
 
-std::vector<LayerPlace> find_design_layers(const map::Map& map) {
+std::vector<GroupAndLayer> find_design_layers(const map::Map& map) {
     const auto groups = map.groups_of_layers();
-    std::vector<LayerPlace> places;
+    std::vector<GroupAndLayer> places;
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const auto item = map.layer(i);
         const auto* const tiles = item ? std::get_if<map::TileLayer>(&item->content) : nullptr;
@@ -209,7 +209,8 @@ std::shared_ptr<const std::vector<std::byte>> find_file(const ApiSources& source
     return session && sources.map_file ? sources.map_file(*session) : nullptr;
 }
 
-void answer(std::optional<std::string> body, const char* content_type, const Respond& respond) {
+void send_or_not_found(std::optional<std::string> body, const char* content_type,
+                       const Respond& respond) {
     if (!body) {
         return respond({.status = 404,
                         .body = "no such map or image, or it is too large; an example: "
@@ -222,14 +223,14 @@ void answer(std::optional<std::string> body, const char* content_type, const Res
 
 void show_map_design(RequestContext& context, const Request& request, const Respond& respond) {
     const auto file = find_file(context.sources.api, request);
-    answer(file ? design_json(*file) : std::nullopt, "application/json", respond);
+    send_or_not_found(file ? design_json(*file) : std::nullopt, "application/json", respond);
 }
 
 void show_map_image(RequestContext& context, const Request& request, const Respond& respond) {
     const auto file = find_file(context.sources.api, request);
     const auto number = query_number<std::uint32_t>(request.query, "image");
-    answer(file && number ? image_pixels(*file, *number) : std::nullopt, "application/octet-stream",
-           respond);
+    send_or_not_found(file && number ? image_pixels(*file, *number) : std::nullopt,
+                      "application/octet-stream", respond);
 }
 
 } // namespace tw::web

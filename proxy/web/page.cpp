@@ -13,7 +13,7 @@ namespace tw::web {
 namespace beast = boost::beast;
 namespace http = beast::http;
 
-std::string gzipped(std::string_view text) {
+std::string gzip_text(std::string_view text) {
     constexpr int kGzip = 15 + 16; // windowBits of zlib: the largest window, with gzip's header
     constexpr int kMemory = 8;
     z_stream stream{};
@@ -34,7 +34,7 @@ std::string gzipped(std::string_view text) {
     return out;
 }
 
-std::string gunzipped(std::string_view packed) {
+std::string gunzip_text(std::string_view packed) {
     constexpr int kGzip = 15 + 16;
     constexpr std::size_t kPiece = std::size_t{1} << 20U;
     z_stream stream{};
@@ -96,10 +96,10 @@ constexpr std::string_view kScript;
 constexpr std::string_view kStyle;
 #endif
 
-PageFile asset(std::string_view content_type, std::string_view text) {
+PageFile make_page_file(std::string_view content_type, std::string_view text) {
     return {.content_type = content_type,
             .text = text,
-            .gzipped = std::make_shared<const std::string>(gzipped(text))};
+            .gzipped = std::make_shared<const std::string>(gzip_text(text))};
 }
 
 } // namespace
@@ -109,17 +109,17 @@ bool is_page_built() {
 }
 
 const PageFile& page_html() {
-    static const PageFile html = asset("text/html; charset=utf-8", kHtml);
+    static const PageFile html = make_page_file("text/html; charset=utf-8", kHtml);
     return html;
 }
 
 const PageFile& page_script() {
-    static const PageFile script = asset("text/javascript; charset=utf-8", kScript);
+    static const PageFile script = make_page_file("text/javascript; charset=utf-8", kScript);
     return script;
 }
 
 const PageFile& page_style() {
-    static const PageFile style = asset("text/css; charset=utf-8", kStyle);
+    static const PageFile style = make_page_file("text/css; charset=utf-8", kStyle);
     return style;
 }
 

@@ -50,12 +50,12 @@ namespace {
 constexpr std::array kLayers{map::Layer::game,    map::Layer::front,   map::Layer::tele,
                              map::Layer::speedup, map::Layer::switch_, map::Layer::tune};
 
-using Plane = std::vector<unsigned char>;
+using TileBytes = std::vector<unsigned char>;
 
 /// Encodes the byte that `pick` returns for each tile.
 template <typename Pick>
-Plane plane_of(const map::PhysicsLayers& physics, Pick&& pick) {
-    Plane plane;
+TileBytes collect_tile_bytes(const map::PhysicsLayers& physics, Pick&& pick) {
+    TileBytes plane;
     plane.reserve(static_cast<std::size_t>(physics.width()) *
                   static_cast<std::size_t>(physics.height()));
     for (int y = 0; y < physics.height(); ++y) {
@@ -66,7 +66,7 @@ Plane plane_of(const map::PhysicsLayers& physics, Pick&& pick) {
     return plane;
 }
 
-json::object names_json(map::Layer layer, const Plane& plane) {
+json::object tile_names_json(map::Layer layer, const TileBytes& plane) {
     std::array<bool, 256> used{};
     for (const unsigned char index : plane) {
         used.at(index) = true;
@@ -82,7 +82,7 @@ json::object names_json(map::Layer layer, const Plane& plane) {
 }
 
 /// Returns the number of a tile's teleporter, switch or tune zone in a layer that has numbers.
-std::uint8_t number_of(const map::Location& place, map::Layer layer) {
+std::uint8_t tile_number(const map::Location& place, map::Layer layer) {
     switch (layer) {
     case map::Layer::tele:
         return place.tele.number;
@@ -96,12 +96,12 @@ std::uint8_t number_of(const map::Location& place, map::Layer layer) {
 }
 
 json::object layer_json(const map::PhysicsLayers& physics, map::Layer layer) {
-    const Plane plane =
-        plane_of(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
-    json::object object{{"tiles", base64(plane)}, {"names", names_json(layer, plane)}};
+    const TileBytes plane =
+        collect_tile_bytes(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
+    json::object object{{"tiles", base64(plane)}, {"names", tile_names_json(layer, plane)}};
     if (layer == map::Layer::tele || layer == map::Layer::switch_ || layer == map::Layer::tune) {
-        object["numbers"] = base64(plane_of(
-            physics, [&](map::TilePos tile) { return number_of(physics.at(tile), layer); }));
+        object["numbers"] = base64(collect_tile_bytes(
+            physics, [&](map::TilePos tile) { return tile_number(physics.at(tile), layer); }));
     }
     return object;
 }
@@ -148,14 +148,14 @@ CompressedMapCache::compressed_json(const std::shared_ptr<const map::PhysicsLaye
     std::erase_if(texts_, [](const auto& each) { return each.first.expired(); });
     auto& text = texts_[physics];
     if (text == nullptr) {
-        text = std::make_shared<const std::string>(gzipped(map_json(*physics)));
+        text = std::make_shared<const std::string>(gzip_text(map_json(*physics)));
     }
     return text;
 }
 
 namespace {
 
-std::string_view kind_name(snapshot::FieldKind kind) {
+std::string_view field_kind_name(snapshot::FieldKind kind) {
     switch (kind) {
     case snapshot::FieldKind::boolean:
         return "boolean";
@@ -174,7 +174,7 @@ std::string_view kind_name(snapshot::FieldKind kind) {
 
 json::object field_json(const snapshot::FieldSpec& field) {
     json::object object{{"name", field.name},
-                        {"kind", kind_name(field.kind)},
+                        {"kind", field_kind_name(field.kind)},
                         {"offset", field.offset},
                         {"count", field.count}};
     if (field.names != nullptr) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxNesting = 4;
 constexpr std::int64_t kMaxPace = 50;
 
-tl::unexpected<std::string> expected(std::string_view key, std::string_view what) {
+tl::unexpected<std::string> make_expected_error(std::string_view key, std::string_view what) {
     return tl::unexpected{fmt::format("\"{}\": expected {}", key, what)};
 }
 
@@ -29,14 +29,14 @@ tl::expected<void, std::string> read_watch(const json::value& value, ViewerReque
                value.get_int64() < std::int64_t{ViewerRequests::kNothing}) {
         requests.watch = static_cast<std::uint32_t>(value.get_int64());
     } else {
-        return expected("watch", "the number of a session, \"all\" or null");
+        return make_expected_error("watch", "the number of a session, \"all\" or null");
     }
     return {};
 }
 
 tl::expected<void, std::string> read_log(const json::value& value, ViewerRequests& requests) {
     if (!value.is_null() && !value.is_string()) {
-        return expected("log", "a filter or null");
+        return make_expected_error("log", "a filter or null");
     }
     requests.log_on = value.is_string();
     requests.log = value.is_string() ? std::string{value.get_string()} : std::string{};
@@ -53,7 +53,7 @@ tl::expected<void, std::string> read_key(std::string_view key, const json::value
     }
     if (key == "pace") {
         if (!value.is_int64() || value.get_int64() < 1 || value.get_int64() > kMaxPace) {
-            return expected(key, "1 to 50 frames a second");
+            return make_expected_error(key, "1 to 50 frames a second");
         }
         requests.pace = static_cast<int>(value.get_int64());
         return {};
@@ -62,7 +62,7 @@ tl::expected<void, std::string> read_key(std::string_view key, const json::value
         return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
     }
     if (!value.is_bool()) {
-        return expected(key, "true or false");
+        return make_expected_error(key, "true or false");
     }
     if (key == "bytes") {
         requests.bytes = value.get_bool();

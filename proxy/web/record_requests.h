@@ -70,7 +70,7 @@ class LogRing {
     [[nodiscard]] std::uint64_t size() const { return lines_.size(); }
 
     /// Returns the number of lines after line `number` that were already dropped.
-    [[nodiscard]] std::uint64_t dropped_after(std::uint64_t number) const {
+    [[nodiscard]] std::uint64_t dropped_count_after(std::uint64_t number) const {
         const std::uint64_t first = last_ - lines_.size();
         return number < first ? first - number : 0;
     }

@@ -59,7 +59,7 @@ json::object direction_json(const SessionView& session, std::size_t direction) {
 }
 
 /// Returns the checksum of the session's map file; null if the file is not available.
-json::value map_id(const SessionView& session) {
+json::value map_checksum_json(const SessionView& session) {
     if (!session.map_sha256) {
         return nullptr;
     }
@@ -74,7 +74,7 @@ json::array sessions_json(const StatusView& view) {
             {"client", session.client},
             {"protocol", session.protocol},
             {"map", session.map},
-            {"map_id", map_id(session)},
+            {"map_id", map_checksum_json(session)},
             {"name", session.name},
             {"place", session.place},
             {"score", session.score ? json::value(*session.score) : json::value(nullptr)},
@@ -99,7 +99,7 @@ json::array sessions_json(const StatusView& view) {
 }
 
 /// Returns the totals of a server.
-ServerView view_of(const RunState& state, const ServerState& server) {
+ServerView server_view_of(const RunState& state, const ServerState& server) {
     const auto found = state.view.servers.find(server.name);
     return found == state.view.servers.end() ? ServerView{} : found->second;
 }
@@ -108,7 +108,7 @@ ServerView view_of(const RunState& state, const ServerState& server) {
 json::array servers_json(const RunState& state) {
     json::array servers;
     for (const ServerState& server : state.servers) {
-        const ServerView seen = view_of(state, server);
+        const ServerView seen = server_view_of(state, server);
         json::object told{{"name", server.name},
                           {"server", server.address},
                           {"listen", json::array(server.listen.begin(), server.listen.end())},
@@ -159,7 +159,7 @@ bool has_explanation(const StatusView& view, const FindingLine& line) {
     });
 }
 
-json::array recent_json(const StatusView& view) {
+json::array recent_findings_json(const StatusView& view) {
     json::array recent;
     for (const FindingLine& line : view.findings) {
         json::object told{{"time_ms", line.time_ms},
@@ -239,7 +239,7 @@ void subtract_closed_sessions(RunState& state) {
     };
     leave_out(state.relay, state.view.sessions_closed);
     for (ServerState& server : state.servers) {
-        leave_out(server.relay, view_of(state, server).closed);
+        leave_out(server.relay, server_view_of(state, server).closed);
     }
 }
 
@@ -255,7 +255,7 @@ std::string findings_json(const RunState& state) {
     return record::json_text(json::object{{"v", 1},
                                           {"now_ms", state.now_ms},
                                           {"findings", findings_json(state.view)},
-                                          {"recent", recent_json(state.view)}}) +
+                                          {"recent", recent_findings_json(state.view)}}) +
            '\n';
 }
 
@@ -281,7 +281,7 @@ std::string state_json(const RunState& state) {
                         {"sessions_seen_by_inspection", state.view.sessions_open},
                         {"sessions", sessions_json(state.view)},
                         {"findings", findings_json(state.view)},
-                        {"recent", recent_json(state.view)},
+                        {"recent", recent_findings_json(state.view)},
                         {"items", json::object(state.view.items.begin(), state.view.items.end())}};
     if (state.server_silent) {
         object["server_silent_since_ms"] = state.server_silent->since_ms;
@@ -310,12 +310,12 @@ class Metrics {
   public:
     void add_counter(std::string_view name, std::string_view help, std::uint64_t value,
                      Labels labels = {}) {
-        add(MetricType::Counter, name, help, std::move(labels)).counter.value =
+        add_metric(MetricType::Counter, name, help, std::move(labels)).counter.value =
             static_cast<double>(value);
     }
 
     void add_gauge(std::string_view name, std::string_view help, double value, Labels labels = {}) {
-        add(MetricType::Gauge, name, help, std::move(labels)).gauge.value = value;
+        add_metric(MetricType::Gauge, name, help, std::move(labels)).gauge.value = value;
     }
 
     /// Adds the count and sum of each spread that has a metric, in base units such as seconds.
@@ -325,7 +325,8 @@ class Metrics {
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const record::SpreadRow& row = record::spreads_of<Totals>()[i];
             if (!row.metric.empty()) {
-                auto& summary = add(MetricType::Summary, row.metric, row.sentence, {}).summary;
+                auto& summary =
+                    add_metric(MetricType::Summary, row.metric, row.sentence, {}).summary;
                 summary.sample_count = cells[i].count;
                 summary.sample_sum = static_cast<double>(cells[i].sum) * row.metric_unit;
             }
@@ -339,8 +340,8 @@ class Metrics {
     }
 
   private:
-    ClientMetric& add(MetricType type, std::string_view name, std::string_view help,
-                      Labels labels) {
+    ClientMetric& add_metric(MetricType type, std::string_view name, std::string_view help,
+                             Labels labels) {
         const std::string full_name = "twscope_" + std::string{name};
         if (families_.empty() || families_.back().name != full_name) {
             families_.push_back(MetricFamily{
@@ -355,7 +356,7 @@ class Metrics {
 };
 
 /// Returns `labels` and another label; only `labels` if `value` is empty.
-Labels with(Labels labels, const char* name, std::string_view value) {
+Labels with_label(Labels labels, const char* name, std::string_view value) {
     if (!value.empty()) {
         labels.push_back({.name = name, .value = std::string{value}});
     }
@@ -406,11 +407,12 @@ void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState&
                       const Labels& labels) {
     if (metric.value != nullptr) {
         return out.add_counter(metric.name, metric.help, relay.*metric.value,
-                               with(labels, "result", metric.result));
+                               with_label(labels, "result", metric.result));
     }
     for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-        out.add_counter(metric.name, metric.help, relay.directions[i].*metric.of_direction,
-                        with(with(labels, "direction", kDirections[i]), "result", metric.result));
+        out.add_counter(
+            metric.name, metric.help, relay.directions[i].*metric.of_direction,
+            with_label(with_label(labels, "direction", kDirections[i]), "result", metric.result));
     }
 }
 
@@ -419,7 +421,7 @@ void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState&
 void add_relay(Metrics& out, const RunState& state) {
     std::vector<std::pair<Labels, const RelayState*>> relays;
     for (const ServerState& server : state.servers) {
-        relays.emplace_back(with({}, "server", server.name), &server.relay);
+        relays.emplace_back(with_label({}, "server", server.name), &server.relay);
     }
     if (relays.empty()) {
         relays.emplace_back(Labels{}, &state.relay);
@@ -439,7 +441,7 @@ void add_relay(Metrics& out, const RunState& state) {
             out.add_counter(is_session ? "strangers_total" : "turned_away_datagrams_total",
                             is_session ? "Unknown clients, by what became of them."
                                        : "Clients' datagrams not forwarded, by reason.",
-                            relay->new_clients.*row.value, with(labels, "result", row.name));
+                            relay->new_clients.*row.value, with_label(labels, "result", row.name));
         }
     }
 }
@@ -453,18 +455,19 @@ void add_servers(Metrics& out, const RunState& state) {
     }
     for (const ServerState& server : state.servers) {
         out.add_gauge(kSilent, kSilentSentence, server.silent ? 1 : 0,
-                      with({}, "server", server.name));
+                      with_label({}, "server", server.name));
     }
     for (const ServerState& server : state.servers) {
-        out.add_counter("server_findings_total", kServerFindings, view_of(state, server).findings,
-                        with({}, "server", server.name));
+        out.add_counter("server_findings_total", kServerFindings,
+                        server_view_of(state, server).findings,
+                        with_label({}, "server", server.name));
     }
 }
 
 void add_findings(Metrics& out, std::string_view name, const record::FindingCounts& counts) {
     for (const record::FindingInfo& info : record::finding_table()) {
         out.add_counter(name, "Findings by id.", counts[static_cast<std::size_t>(info.id)],
-                        with({}, "finding", info.name));
+                        with_label({}, "finding", info.name));
     }
 }
 
@@ -478,7 +481,7 @@ void add_stream(Metrics& out, const RunState& state) {
     const auto for_each_server = [&](const auto& add) {
         for (const ServerState& server : state.servers) {
             add(server, server.collected.value_or(CollectedState{}),
-                with({}, "server", server.name));
+                with_label({}, "server", server.name));
         }
     };
     for_each_server([&](const auto& /*server*/, const CollectedState& collected, Labels labels) {
@@ -501,7 +504,7 @@ void add_stream(Metrics& out, const RunState& state) {
     });
     for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
         out.add_counter("collect_server_findings_total", kServerFindings,
-                        view_of(state, server).findings, std::move(labels));
+                        server_view_of(state, server).findings, std::move(labels));
     });
     add_findings(out, "collect_findings_total", state.view.totals.findings);
 }
@@ -512,7 +515,7 @@ void add_traffic(Metrics& out, const record::SessionStats& totals) {
         for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
             const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
             out.add_counter(rows[row].metric, rows[row].sentence, cells[row],
-                            with({}, "direction", kDirections[i]));
+                            with_label({}, "direction", kDirections[i]));
         }
     }
 }
@@ -525,7 +528,7 @@ void add_snapshots(Metrics& out, const StatusView& view) {
     for (const auto& [row, value] : counts) {
         if (row->metric == kOutcomes) {
             out.add_counter(kOutcomes, "Snapshots by result of rebuilding.", value,
-                            with({}, "result", row->key));
+                            with_label({}, "result", row->key));
         }
     }
     for (const auto& [row, value] : counts) {
@@ -537,14 +540,14 @@ void add_snapshots(Metrics& out, const StatusView& view) {
     out.add_summaries<record::SessionSpreads>(totals);
     for (const auto& [type, count] : view.items) {
         out.add_counter("snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
-                        with({}, "item_type", type));
+                        with_label({}, "item_type", type));
     }
     add_findings(out, "findings_total", totals.findings);
 }
 
 void add_bus(Metrics& out, const record::BusTotals& totals) {
     for (const record::BusMetricRow& row : record::bus_metric_rows()) {
-        Labels labels = with({}, "result", row.result);
+        Labels labels = with_label({}, "result", row.result);
         if (row.kind == record::MetricKind::counter) {
             out.add_counter(row.metric, row.sentence, totals.*row.value, std::move(labels));
         } else {

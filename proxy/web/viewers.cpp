@@ -24,7 +24,7 @@ constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 // Each viewer and each request may watch another session.
 static_assert(ViewerInterest::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
 
-std::shared_ptr<const std::string> shared(std::string text) {
+std::shared_ptr<const std::string> make_shared_text(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
@@ -96,10 +96,11 @@ void Viewers::handle_message(Viewer& viewer, std::string_view text) {
 }
 
 void Viewers::send_error(Viewer& viewer, std::string_view about, const InputError& error) {
-    send(viewer, shared(record::json_text(boost::json::object{{"k", "error"},
-                                                              {"about", about},
-                                                              {"message", error.message},
-                                                              {"offset", error.offset}})));
+    send(viewer,
+         make_shared_text(record::json_text(boost::json::object{{"k", "error"},
+                                                                {"about", about},
+                                                                {"message", error.message},
+                                                                {"offset", error.offset}})));
 }
 
 bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
@@ -259,7 +260,7 @@ void Viewers::send_log() {
 
 void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
     viewer.log_lost +=
-        log_.dropped_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
+        log_.dropped_count_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
     viewer.lines_way = lines_lost_on_the_way_;
     std::vector<std::string_view> lines = log_.find_lines(viewer.log_seen, viewer.filter, until);
     const std::size_t skipped = keep_newest_lines(lines, lines.size(), kMaxLogBytes);
@@ -267,8 +268,9 @@ void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
     if (lines.empty() && viewer.log_lost == 0) {
         return;
     }
-    const bool sent = send(viewer, shared(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
-                                                      viewer.log_lost, fmt::join(lines, ","))));
+    const bool sent =
+        send(viewer, make_shared_text(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
+                                                  viewer.log_lost, fmt::join(lines, ","))));
     viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
 }
 
@@ -281,9 +283,9 @@ void Viewers::send_state() {
         world_server_.empty() ? "null" : record::json_text(boost::json::string{world_server_});
     for (const auto& viewer : viewers_) {
         const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
-        send(*viewer,
-             shared(fmt::format(R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})",
-                                lost, server, text)));
+        send(*viewer, make_shared_text(fmt::format(
+                          R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})", lost,
+                          server, text)));
     }
 }
 
@@ -293,7 +295,7 @@ void Viewers::send_traffic_totals() {
     if (!wanted) {
         return;
     }
-    const auto text = shared(traffic_json(ledgers_));
+    const auto text = make_shared_text(traffic_json(ledgers_));
     for (const auto& viewer : viewers_) {
         if (viewer->bytes) {
             send(*viewer, text);

@@ -74,7 +74,7 @@ class Viewers {
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
     /// Returns the number of messages dropped because viewers were too slow.
-    [[nodiscard]] std::uint64_t lost_count() const { return lost_; }
+    [[nodiscard]] std::uint64_t dropped_message_count() const { return lost_; }
 
   private:
     struct Viewer {

@@ -83,11 +83,11 @@ TEST_CASE("a client accepts gzip if it names gzip without a quality of 0") {
     }
 }
 
-TEST_CASE("gunzipped() reverses gzipped()") {
+TEST_CASE("gunzip_text() reverses gzip_text()") {
     const std::string text(3'000'000, 'x');
-    CHECK(web::gunzipped(web::gzipped(text)) == text);
-    CHECK(web::gunzipped(web::gzipped("")).empty());
-    CHECK(web::gunzipped("nonsense").empty());
+    CHECK(web::gunzip_text(web::gzip_text(text)) == text);
+    CHECK(web::gunzip_text(web::gzip_text("")).empty());
+    CHECK(web::gunzip_text("nonsense").empty());
 }
 
 TEST_CASE("a map is compressed once while it is in use") {
@@ -95,7 +95,7 @@ TEST_CASE("a map is compressed once while it is in use") {
     const auto one = std::make_shared<const map::PhysicsLayers>(small_map());
     auto other = std::make_shared<const map::PhysicsLayers>(small_map());
     const auto first = packed.compressed_json(one);
-    CHECK(*first == web::gzipped(web::map_json(*one)));
+    CHECK(*first == web::gzip_text(web::map_json(*one)));
     const std::weak_ptr second = packed.compressed_json(other);
     CHECK(second.lock() != first);
     CHECK(packed.compressed_json(other) == second.lock());

@@ -230,7 +230,7 @@ TEST_CASE(
     CHECK(frames[1].at("full") == true);
     CHECK(frames[2].at("full") == false);
     CHECK(fast->messages_of_kind("frame").size() == 8);
-    CHECK(fixture.viewers.lost_count() >= 5);
+    CHECK(fixture.viewers.dropped_message_count() >= 5);
     fixture.update();
     fixture.update();
     fixture.update();
@@ -525,7 +525,7 @@ TEST_CASE("the log keeps the latest lines up to a number of bytes") {
     CHECK(seen == 20'000);
     CHECK(log.last_number() == 20'000);
     CHECK(kept.size() == log.size());
-    CHECK(log.dropped_after(0) == 20'000 - kept.size());
+    CHECK(log.dropped_count_after(0) == 20'000 - kept.size());
     CHECK(kept.size() * 1000 <= web::LogRing::kMaxBytes);
     CHECK(kept.size() * 1000 > web::LogRing::kMaxBytes / 2);
     seen = 19'998;

@@ -430,7 +430,7 @@ TEST_CASE("responses are compressed for clients that accept gzip") {
     CHECK(packed.find("Content-Encoding: gzip\r\n") != std::string::npos);
     CHECK(test::get(page.port(), "/page.js").find("Content-Encoding") == std::string::npos);
     const std::string body = test::body_of(packed);
-    CHECK(body == web::gzipped(plain));
+    CHECK(body == web::gzip_text(plain));
     std::string unpacked(plain.size() + 1, '\0');
     z_stream stream{};
     REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK);
