@@ -118,7 +118,8 @@ class DifferenceLog {
         bool told = false;
     };
 
-    using Fields = std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, FieldHistory>;
+    using FieldHistories =
+        std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, FieldHistory>;
 
     /// An item on which the views agree.
     struct AgreedItem {
@@ -146,7 +147,8 @@ class DifferenceLog {
     void report_difference(OpenDifference& open);
 
     std::map<Key, OpenDifference> open_;
-    Fields fields_; ///< survives finish(): a new map does not change which fields are per viewer
+    /// Survives finish(), because a new map does not change which fields are per viewer.
+    FieldHistories fields_;
     std::map<std::uint32_t, AgreedItem> steady_; ///< by key
     std::optional<snapshot::Tick> noted_{};      ///< tick of the last update of steady_
     /// Keys of the tick's items with a difference that did not fit in open_.

@@ -37,7 +37,7 @@ struct MergedItem {
 class SessionMasks {
   public:
     /// Removes all masks. Masks added later have `sessions` bits.
-    void begin(std::size_t sessions) {
+    void begin_tick(std::size_t sessions) {
         words_ = (sessions + kBits - 1) / kBits;
         bits_.clear();
     }

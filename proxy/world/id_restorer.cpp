@@ -151,7 +151,7 @@ bool may_be_stand_in(const ObjectSpec& object) {
 }
 
 /// Returns the offset, in a stand-in, of the tee's position.
-std::size_t place_in(const ObjectSpec& object) {
+std::size_t tee_position_offset(const ObjectSpec& object) {
     return object.merge.family == ObjectFamily::laser ? kLaserFrom : 0;
 }
 
@@ -176,7 +176,7 @@ void StandInFinder::learn_items(const snapshot::SnapshotView& items, bool transl
     }
 }
 
-void StandInFinder::find_stand_ins(std::span<const View> views, const record::TypeNames& types) {
+void StandInFinder::learn_views(std::span<const View> views, const record::TypeNames& types) {
     tees_.clear();
     known_.clear();
     for (const View& view : views) {
@@ -187,7 +187,7 @@ void StandInFinder::find_stand_ins(std::span<const View> views, const record::Ty
 }
 
 bool StandInFinder::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
-    const std::size_t at = may_be_stand_in(object) ? place_in(object) : item.data.size();
+    const std::size_t at = may_be_stand_in(object) ? tee_position_offset(object) : item.data.size();
     return at + 1 < item.data.size() &&
            std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
            !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
@@ -204,7 +204,7 @@ constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
 constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
 
-std::string text_of(record::PackedText name) {
+std::string unpack_text(record::PackedText name) {
     std::array<char, 4 * record::kPlayerNameInts> text{};
     const std::size_t size = snapshot::decode_int_string(name.ints, text);
     return {text.data(), size};
@@ -212,15 +212,15 @@ std::string text_of(record::PackedText name) {
 
 /// Calls `use(client, name)` for each name in the view.
 template <typename Use>
-void each_name(const View& view, const Use& use) {
+void for_each_name(const View& view, const Use& use) {
     if (view.roster != nullptr) {
         view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            use(client, text_of({entry.name}));
+            use(client, unpack_text({entry.name}));
         });
         return;
     }
     for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
-        use(item.key.id, text_of(record::player_name_in(item.data)));
+        use(item.key.id, unpack_text(record::player_name_in(item.data)));
     });
 }
 
@@ -242,16 +242,16 @@ struct NonPlayers {
     std::vector<std::uint16_t> ids;
     bool others = false; ///< the second to last of `ids` stands for all players without an id
 
-    [[nodiscard]] bool have(std::uint16_t client) const {
+    [[nodiscard]] bool contains(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();
     }
 };
 
-NonPlayers nobodies_of(const View& view) {
+NonPlayers find_non_players(const View& view) {
     NonPlayers found;
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
     std::vector<std::uint16_t> named_so;
-    each_name(view, [&](std::uint16_t client, const std::string& name) {
+    for_each_name(view, [&](std::uint16_t client, const std::string& name) {
         if (name == nameless) { // 0.7 strips leading blanks
             found.ids.push_back(client);
         } else if (name.starts_with(kOthers) && client != view.own) {
@@ -270,7 +270,8 @@ NonPlayers nobodies_of(const View& view) {
 
 /// Returns the id that the server itself uses for the viewer's player: the id of the item
 /// spectator_info, which servers never translate.
-std::optional<std::uint16_t> true_own(const SnapshotView& items, const record::TypeNames& types) {
+std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
+                                                      const record::TypeNames& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const ItemKey key = items[i].key;
@@ -341,7 +342,8 @@ std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
 /// tick.
 bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types,
                                 ClientNumbering& into) {
-    const auto told = view.translated && view.own ? true_own(view.items, types) : std::nullopt;
+    const auto told =
+        view.translated && view.own ? find_server_id_of_viewer(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
     const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
@@ -365,16 +367,16 @@ bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types
         return false;
     }
     bytes_ -= memory_bytes_of(into);
-    const NonPlayers nobodies = view.translated ? nobodies_of(view) : NonPlayers{};
+    const NonPlayers nobodies = view.translated ? find_non_players(view) : NonPlayers{};
     into = {.read = reading_,
             .translated = view.translated,
             .own = view.own,
             .told = told,
             .others = nobodies.others};
     UniqueNames apart;
-    each_name(view, [&](std::uint16_t client, const std::string& text) {
+    for_each_name(view, [&](std::uint16_t client, const std::string& text) {
         std::string name = apart(text);
-        if (nobodies.have(client) || client >= record::Roster::kMaxPlayers) {
+        if (nobodies.contains(client) || client >= record::Roster::kMaxPlayers) {
             into.ids[client] = std::nullopt;
             return;
         }
@@ -575,7 +577,7 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
         assign_ids();
     }
     if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
-        stand_ins_.find_stand_ins(views, types);
+        stand_ins_.learn_views(views, types);
     }
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {

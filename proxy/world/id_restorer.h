@@ -97,7 +97,7 @@ class StandInFinder {
   public:
     /// Collects what is_stand_in() needs from a tick's views: the tees' positions and the items of
     /// untranslated views. Call this function before ids are rewritten.
-    void find_stand_ins(std::span<const View> views, const record::TypeNames& types);
+    void learn_views(std::span<const View> views, const record::TypeNames& types);
 
     /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
     /// and no untranslated view contains the item. Precondition: the view lacks players.
@@ -151,7 +151,7 @@ class IdRestorer {
     /// Returns the origins of the client ids, see record::Sightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
-    [[nodiscard]] std::span<const record::RenumberedClient> renumbered() const {
+    [[nodiscard]] std::span<const record::RenumberedClient> renumbered_clients() const {
         return renumbered_;
     }
 
@@ -195,7 +195,7 @@ class IdRestorer {
         std::optional<std::uint16_t> told{};
         std::vector<Player> players{}; ///< sorted by number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
-        bool others = false; ///< one number stands for all players without a number
+        bool others = false;           ///< one number stands for all players without a number
         std::uint64_t seen = 0;
         ClientIds ids{}; ///< client id of each number; empty for an untranslated view
     };

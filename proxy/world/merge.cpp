@@ -60,16 +60,16 @@ bool may_be_switched(const ObjectSpec& object, Ints data) {
 
 /// Returns whether a light or door is switched off for the viewer's team: its two end points are
 /// equal.
-bool is_dark(Ints laser) {
+bool is_switched_off(Ints laser) {
     return laser[0] == laser[2] && laser[1] == laser[3];
 }
 
 /// Returns whether two doors have the same end point.
-bool is_same_end(Ints laser, Ints other) {
+bool have_same_end(Ints laser, Ints other) {
     return laser[0] == other[0] && laser[1] == other[1];
 }
 
-std::int32_t without(std::uint32_t bit, std::int32_t flags) {
+std::int32_t clear_bit(std::uint32_t bit, std::int32_t flags) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(flags) & ~bit);
 }
 
@@ -97,7 +97,7 @@ bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
 }
 
 /// Returns the value of the object's first field with this merge rule; 0 if it has no such field.
-std::int32_t value_of(const ObjectSpec& object, FieldMerge how, Ints data) {
+std::int32_t value_with_rule(const ObjectSpec& object, FieldMerge how, Ints data) {
     const auto field = std::ranges::find(object.fields, how, &FieldSpec::merge);
     return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
 }
@@ -110,7 +110,7 @@ int position_unit(const ObjectSpec& object, Ints data) {
 /// Clears the ints of an item that depend on the viewer.
 void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
     // The flags say whether the timer is the viewer's own.
-    const bool is_race = has_race_bit(value_of(object, FieldMerge::race_flags, ints));
+    const bool is_race = has_race_bit(value_with_rule(object, FieldMerge::race_flags, ints));
     for (const FieldSpec& field : object.fields) {
         if (field.offset >= ints.size()) {
             break;
@@ -120,9 +120,9 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
             (field.merge == FieldMerge::race_timer && is_race)) {
             value = 0;
         } else if (field.merge == FieldMerge::watched_flag) {
-            value = without(kWatchingBit, value);
+            value = clear_bit(kWatchingBit, value);
         } else if (field.merge == FieldMerge::race_flags) {
-            value = without(kRaceBit, value);
+            value = clear_bit(kRaceBit, value);
         }
     }
 }
@@ -157,8 +157,8 @@ MergeRules::MergeRules(const ObjectSpec& object)
     }
 }
 
-void ViewMerger::begin(std::span<const View> views, const record::TypeNames& types,
-                       std::vector<Difference>* differences) {
+void ViewMerger::begin_merge(std::span<const View> views, const record::TypeNames& types,
+                             std::vector<Difference>* differences) {
     views_ = views;
     types_ = &types;
     differences_ = differences;
@@ -172,7 +172,7 @@ void ViewMerger::begin(std::span<const View> views, const record::TypeNames& typ
         slots_.push_back(static_cast<std::size_t>(
             std::ranges::lower_bound(sessions_, view.session) - sessions_.begin()));
     }
-    seen_.begin(views.size());
+    seen_.begin_tick(views.size());
     merged_.clear();
     replacements_.clear();
     patches_.clear();
@@ -181,7 +181,7 @@ void ViewMerger::begin(std::span<const View> views, const record::TypeNames& typ
 
 void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
                              DraggerBeams& beams, std::vector<Difference>* differences) {
-    begin(views, types, differences);
+    begin_merge(views, types, differences);
     for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
     }
@@ -247,8 +247,8 @@ bool ViewMerger::merge_by_switches(const MergedItem& first, ItemRef other) {
     const Ints left = first.data;
     const Ints right = item(other).data;
     if (may_be_switched(object, left) && may_be_switched(object, right) &&
-        is_dark(left) != is_dark(right)) {
-        if (is_dark(left)) {
+        is_switched_off(left) != is_switched_off(right)) {
+        if (is_switched_off(left)) {
             replace_item(first, other);
         }
         return true;
@@ -256,7 +256,7 @@ bool ViewMerger::merge_by_switches(const MergedItem& first, ItemRef other) {
     const auto is_old_door = [&](ItemRef ref, Ints data) {
         return views_[ref.view].version < kKnowsSwitches && is_door(object, data);
     };
-    return is_old_door(first.ref, left) && is_old_door(other, right) && is_same_end(left, right);
+    return is_old_door(first.ref, left) && is_old_door(other, right) && have_same_end(left, right);
 }
 
 bool ViewMerger::merge_as_whole(const MergedItem& first, ItemRef other) {
@@ -277,8 +277,8 @@ bool ViewMerger::merge_as_whole(const MergedItem& first, ItemRef other) {
         }
     }
     if (object.merge.whole) {
-        const bool knows = value_of(object, FieldMerge::client, left) >= 0;
-        const bool other_knows = value_of(object, FieldMerge::client, right) >= 0;
+        const bool knows = value_with_rule(object, FieldMerge::client, left) >= 0;
+        const bool other_knows = value_with_rule(object, FieldMerge::client, right) >= 0;
         if (knows != other_knows) {
             if (other_knows) {
                 replace_item(first, other);
@@ -361,10 +361,10 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
                 .greater = !other_view.scoreboard && !view.scoreboard};
     case FieldMerge::race_flags:
         return {.others = has_race_bit(value) && !has_race_bit(others),
-                .differs = without(kRaceBit, value) != without(kRaceBit, others)};
+                .differs = clear_bit(kRaceBit, value) != clear_bit(kRaceBit, others)};
     case FieldMerge::race_timer: {
         const auto is_racing = [&](Ints data) {
-            return has_race_bit(value_of(*first.object, FieldMerge::race_flags, data));
+            return has_race_bit(value_with_rule(*first.object, FieldMerge::race_flags, data));
         };
         const bool racing = is_racing(first.data);
         const bool other_racing = is_racing(item(other).data);

@@ -66,8 +66,8 @@ class ViewMerger {
         bool differs = false; ///< the values should be equal, so a difference is reported
     };
 
-    void begin(std::span<const View> views, const record::TypeNames& types,
-               std::vector<Difference>* differences);
+    void begin_merge(std::span<const View> views, const record::TypeNames& types,
+                     std::vector<Difference>* differences);
     /// Merges the items of a view with those of the earlier views, and adds new items.
     void add_view(std::uint32_t view);
     [[nodiscard]] MergedItem make_item(ItemRef ref, const snapshot::ObjectSpec* object);

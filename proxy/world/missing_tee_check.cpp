@@ -34,7 +34,7 @@ struct Point {
     std::int64_t y = 0;
 };
 
-std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
+std::optional<Point> find_position(const View& view, ItemKey key, std::size_t x) {
     const auto at = view.items.find(key);
     const auto data = at ? view.items[*at].data : std::span<const std::int32_t>{};
     return data.size() < x + 2 ? std::nullopt : std::optional{Point{data[x], data[x + 1]}};
@@ -43,8 +43,9 @@ std::optional<Point> point_in(const View& view, ItemKey key, std::size_t x) {
 /// Returns whether the position is so near the viewer's tee that the server certainly sends the
 /// client the tees at the position.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
-    const auto eye = view.own && !view.watches ? point_in(view, {character, *view.own}, kCharacterX)
-                                               : std::nullopt;
+    const auto eye = view.own && !view.watches
+                         ? find_position(view, {character, *view.own}, kCharacterX)
+                         : std::nullopt;
     if (!eye) {
         return false;
     }
@@ -56,7 +57,7 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
 
 /// Returns whether a player in the player list must have a tee. In 0.7, players who are out of the
 /// round have none.
-bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
+bool must_have_tee(const snapshot::ItemView& info, const record::Roster* roster) {
     if (roster == nullptr) {
         return info.data.size() > kTeamIndex && info.data[kTeamIndex] >= 0;
     }
@@ -68,11 +69,11 @@ bool plays(const snapshot::ItemView& info, const record::Roster* roster) {
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
 /// Returns the players who must have a tee or soon get one.
-Clients players_in(const record::SnapshotRecord& shown) {
+Clients find_expected_players(const record::SnapshotRecord& shown) {
     Clients players;
     for_each_item_of_type(shown.items, snapshot::player_info_type(shown.types->dialect()),
                           [&](const snapshot::ItemView& info) {
-                              if (plays(info, shown.roster)) {
+                              if (must_have_tee(info, shown.roster)) {
                                   players.push_back(info.key.id);
                               }
                           });
@@ -80,14 +81,14 @@ Clients players_in(const record::SnapshotRecord& shown) {
 }
 
 /// Returns the players with a reason to have no tee: dead, spectating, or away.
-Clients excused_in(const record::SnapshotRecord& shown) {
+Clients find_excused_players(const record::SnapshotRecord& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = *shown.types;
     const bool seven = types.dialect() == snapshot::Dialect::seven;
     Clients excused;
     for_each_item_of_type(world, snapshot::player_info_type(types.dialect()),
                           [&](const snapshot::ItemView& info) {
-                              if (!plays(info, shown.roster)) {
+                              if (!must_have_tee(info, shown.roster)) {
                                   excused.push_back(info.key.id);
                               }
                           });
@@ -166,8 +167,8 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
         players_.clear();
     }
     last_examined_ = tick;
-    const auto playing = players_in(world.shown);
-    const auto excused = excused_in(world.shown);
+    const auto playing = find_expected_players(world.shown);
+    const auto excused = find_excused_players(world.shown);
     std::erase_if(players_, [&](const auto& each) {
         return !std::ranges::binary_search(playing, each.first) ||
                std::ranges::binary_search(excused, each.first);
@@ -210,7 +211,7 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
 
 void MissingTeeCheck::skip_incomplete_world(const record::WorldRecord& world,
                                             std::span<const View> views) {
-    const auto excused = excused_in(world.shown);
+    const auto excused = find_excused_players(world.shown);
     std::erase_if(players_, [&](const auto& each) {
         return std::ranges::binary_search(excused, each.first);
     });

@@ -248,7 +248,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
     tools_->merge.merge_views(tools_->views, types_, beams_, &tools_->differences);
     record::Sightings sightings = tools_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
-    sightings.renumbered = id_restorer_.renumbered();
+    sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
     world.shown = {.head = world.head,
                    .tick = tick,
@@ -428,12 +428,12 @@ void WorldMerger::finish() {
 
 namespace {
 
-WorldInput begin(WorldInput::Kind kind, const record::RecordHeader& head) {
+WorldInput make_input(WorldInput::Kind kind, const record::RecordHeader& head) {
     return {
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
 
-bool may_be_for_all(const record::MessageRecord& message) {
+bool may_be_broadcast(const record::MessageRecord& message) {
     return message.head.direction == wire::Direction::s2c && !message.system && message.vital &&
            message.layer == record::MessageLayer::chunk && find_audience(message.name) != nullptr;
 }
@@ -444,7 +444,7 @@ void WorldInputConverter::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         const record::SnapshotRecord& it = **snapshot;
         if (it.rebuilt) {
-            WorldInput input = begin(WorldInput::Kind::snapshot, it.head);
+            WorldInput input = make_input(WorldInput::Kind::snapshot, it.head);
             input.tick = it.tick;
             input.items = it.items;
             input.tile_map = it.tile_map;
@@ -454,19 +454,19 @@ void WorldInputConverter::on_record(const record::Record& record) {
             to_->on_input(input);
         }
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        WorldInput input = begin(WorldInput::Kind::map, (*map)->head);
+        WorldInput input = make_input(WorldInput::Kind::map, (*map)->head);
         input.map = *map;
         to_->on_input(input);
     } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
-        if (messages_ && may_be_for_all(**said)) {
-            WorldInput input = begin(WorldInput::Kind::message, (*said)->head);
+        if (messages_ && may_be_broadcast(**said)) {
+            WorldInput input = make_input(WorldInput::Kind::message, (*said)->head);
             input.payload = (*said)->payload;
             to_->on_input(input);
         }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
         WorldInput input =
-            begin(ends ? WorldInput::Kind::close : WorldInput::Kind::open, (*session)->head);
+            make_input(ends ? WorldInput::Kind::close : WorldInput::Kind::open, (*session)->head);
         input.server = (*session)->server;
         input.resumed = (*session)->resumed;
         to_->on_input(input);

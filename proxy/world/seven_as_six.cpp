@@ -65,7 +65,7 @@ struct StateFlag {
 constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
 /// Returns the 0.6 object with this name, which is the first one in the table.
-const ObjectSpec* find_six(std::string_view name) {
+const ObjectSpec* find_six_object(std::string_view name) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, name, &ObjectSpec::name);
     return found == table.end() ? nullptr : &*found;
@@ -76,7 +76,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
     return found == object.fields.end() ? nullptr : &*found;
 }
 
-std::uint32_t all_of(std::size_t ints) {
+std::uint32_t mask_of_ints(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
         bits |= Sightings::int_bit(i);
@@ -86,7 +86,7 @@ std::uint32_t all_of(std::size_t ints) {
 
 /// Calls `use(field of 0.7, field of 0.6)` for each pair of corresponding fields.
 template <typename Use>
-void each_shared(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
+void for_each_shared_field(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
         const FieldSpec* const other =
             field.in_six == RelationToSix::another ? nullptr : find_field(six, field.name);
@@ -109,12 +109,12 @@ SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
 
 SevenToSixTranslator::TypeTranslation
 SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
-    TypeTranslation way{.six = seven.merge.six.empty() ? nullptr : find_six(seven.merge.six),
+    TypeTranslation way{.six = seven.merge.six.empty() ? nullptr : find_six_object(seven.merge.six),
                         .left_out = seven.merge.six_tells};
     if (way.six == nullptr) {
         return way;
     }
-    each_shared(seven, *way.six, [&](const FieldSpec& from, const FieldSpec& to) {
+    for_each_shared_field(seven, *way.six, [&](const FieldSpec& from, const FieldSpec& to) {
         for (std::uint8_t i = 0; i < from.count; ++i) {
             way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
                                 .to = static_cast<std::uint8_t>(to.offset + i)});
@@ -129,9 +129,9 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
         std::array<std::uint32_t, kTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
             const ObjectSpec* const six =
-                seven.merge.six.empty() ? nullptr : find_six(seven.merge.six);
+                seven.merge.six.empty() ? nullptr : find_six_object(seven.merge.six);
             if (six != nullptr && six->type < kTypes) {
-                each_shared(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
+                for_each_shared_field(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |=
                         from.in_six == RelationToSix::same ? Sightings::int_bit(to.offset) : 0;
                 });
@@ -140,7 +140,7 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
         return by_type;
     }();
     if (type >= snapshot::kFirstUuidType) {
-        return all_of(SIZE_WIDTH); // 0.6 and 0.7 have the same object
+        return mask_of_ints(SIZE_WIDTH); // 0.6 and 0.7 have the same object
     }
     return type < bits.size() ? bits[type] : 0;
 }
@@ -157,7 +157,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }
         }
-        at->second.missing_ints = all_of(six.size);
+        at->second.missing_ints = mask_of_ints(six.size);
     }
     return at->second;
 }
@@ -223,7 +223,7 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
         find_or_add_item({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountry] = kNoCountry;
-    six.missing_ints &= ~all_of(known->name.size());
+    six.missing_ints &= ~mask_of_ints(known->name.size());
     player->second.ints[kTeam] = known->team;
     player->second.missing_ints &= ~Sightings::int_bit(kTeam);
 }

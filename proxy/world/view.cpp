@@ -31,7 +31,7 @@ bool is_nameless(const SnapshotView& items, std::uint16_t client) {
            name.front() == ' ';
 }
 
-std::optional<std::uint16_t> local_player(const SnapshotView& items) {
+std::optional<std::uint16_t> find_own_client(const SnapshotView& items) {
     for (std::size_t i = items.lower_bound({.type = snapshot::kPlayerInfoType, .id = 0});
          i < items.size() && items[i].key.type == snapshot::kPlayerInfoType; ++i) {
         if (items[i].data.size() > kLocal && items[i].data[kLocal] != 0) {
@@ -80,7 +80,7 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
               .roster = roster};
     if (dialect == snapshot::Dialect::six) {
         view.translated = is_nameless(items, kLastOf16) || is_nameless(items, kLastOf64);
-        view.own = local_player(items);
+        view.own = find_own_client(items);
         read_watching(items, 0, view);
         view.scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
                                               kPlayerFlags, kScoreboardBit);

@@ -27,7 +27,7 @@ constexpr Tick kFullStep = 2;
 /// kFullStep are due to lost snapshots.
 constexpr Tick kSparseStep = 10;
 
-Timestamp offset_of(const WorldInput& input) {
+Timestamp tick_zero_time(const WorldInput& input) {
     return input.time - input.tick * kTickTime;
 }
 
@@ -94,7 +94,7 @@ bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input
     int balance = session.run == run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
         if (number != input.session && had_recent_view(other, input.time)) {
-            balance += other.seen.offset - offset_of(input) > kFarAhead ? 1 : -1;
+            balance += other.seen.offset - tick_zero_time(input) > kFarAhead ? 1 : -1;
         }
     }
     return balance > 0;
@@ -107,7 +107,7 @@ ViewCollector::RunOfView ViewCollector::assign_run(const Session& session,
     }
     const bool may_enter = session.entering || session.strays >= kMaxStrays;
     const auto other = may_enter ? RunOfView::other : RunOfView::none;
-    const Timestamp offset = offset_of(input);
+    const Timestamp offset = tick_zero_time(input);
     const bool on_time = is_near(offset, offset_, kJitter);
     const bool lingers = session.run != run_ && !on_time && is_of_previous_run(offset);
     const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
@@ -136,7 +136,7 @@ bool ViewCollector::ends_run(const Session& session, const WorldInput& input) co
     if (!newest_) {
         return true;
     }
-    const Timestamp offset = offset_of(input);
+    const Timestamp offset = tick_zero_time(input);
     // The sessions in both runs are counted below when a session enters a run, perhaps as the first
     // one, and after every kMaxStrays stray views of a session, which may belong to an unannounced
     // run.
@@ -232,7 +232,7 @@ void ViewCollector::add_view(const WorldInput& input) {
     }
     session.begun = true;
     ++view_counts_.views;
-    const ViewTime sighting{.time = input.time, .offset = offset_of(input)};
+    const ViewTime sighting{.time = input.time, .offset = tick_zero_time(input)};
     if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::current) {
         session.other = belongs == RunOfView::other ? std::optional{sighting} : std::nullopt;
         if (belongs == RunOfView::none || !ends_run(session, input)) {

@@ -53,7 +53,7 @@ bool is_chat_for_all(const MessageSpec& spec, std::span<const FieldValue> values
 }
 
 /// Returns the corresponding message of the dialect `world`; null if the dialect has none.
-const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
+const MessageSpec* find_counterpart(const MessageSpec& spec, Dialect world) {
     if (spec.number == 0 || spec.dialect == world) {
         return &spec;
     }
@@ -65,7 +65,7 @@ const MessageSpec* find_spec(const MessageSpec& spec, Dialect world) {
 }
 
 /// Converts the values of another dialect's message to the fields of `to`. Missing fields are 0.
-std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldValue> from) {
+std::vector<FieldValue> convert_values(const MessageSpec& to, std::span<const FieldValue> from) {
     std::vector<FieldValue> values;
     for (const MessageField& field : to.fields) {
         const FieldValue* const value = find_value(from, field.name);
@@ -75,7 +75,7 @@ std::vector<FieldValue> values_for(const MessageSpec& to, std::span<const FieldV
 }
 
 /// Returns whether clients accept the values. Clients ignore messages with invalid values.
-bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
+bool is_accepted_by_clients(const MessageSpec& spec, std::span<const FieldValue> values) {
     return std::ranges::all_of(values, [&](const FieldValue& value) {
         const auto field = std::ranges::find(spec.fields, value.name, &MessageField::name);
         const bool is_number =
@@ -87,7 +87,7 @@ bool is_taken(const MessageSpec& spec, std::span<const FieldValue> values) {
 
 /// Replaces client numbers by client ids. Returns false if a client is unknown, or if the message
 /// has an array that may contain client ids.
-bool renumber(std::vector<FieldValue>& values, const ClientIds& ids) {
+bool renumber_values(std::vector<FieldValue>& values, const ClientIds& ids) {
     for (FieldValue& value : values) {
         if (value.name == kParameters) {
             return false;
@@ -120,7 +120,7 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
     const auto head = wire::decode_message_header(payload, dialect);
     const MessageSpec* const spec = head ? head->spec : nullptr;
     const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
-    const MessageSpec* const to = audience == nullptr ? nullptr : find_spec(*spec, world);
+    const MessageSpec* const to = audience == nullptr ? nullptr : find_counterpart(*spec, world);
     if (to == nullptr) {
         return std::nullopt;
     }
@@ -133,12 +133,12 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
     if (fields.error || is_secret || (is_chat && !is_chat_for_all(*spec, fields.values))) {
         return std::nullopt;
     }
-    auto values = to == spec ? std::move(fields.values) : values_for(*to, fields.values);
+    auto values = to == spec ? std::move(fields.values) : convert_values(*to, fields.values);
     const FieldValue* const speaker = is_chat ? find_value(values, "client_id") : nullptr;
     const bool for_two =
         *audience == Audience::second_session || (speaker != nullptr && speaker->integer < 0);
-    if (!is_taken(*spec, values) || !is_taken(*to, values) ||
-        (ids != nullptr && !renumber(values, *ids))) {
+    if (!is_accepted_by_clients(*spec, values) || !is_accepted_by_clients(*to, values) ||
+        (ids != nullptr && !renumber_values(values, *ids))) {
         return std::nullopt;
     }
     return Broadcast{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};

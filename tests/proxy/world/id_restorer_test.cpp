@@ -323,12 +323,12 @@ TEST_CASE("sessions whose numbers are not the world's are told of") {
     world::IdRestorer restorer;
     static_cast<void>(tell(restorer, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
     using record::RenumberedClient;
-    const auto told = restorer.renumbered();
+    const auto told = restorer.renumbered_clients();
     CHECK(std::vector<RenumberedClient>{told.begin(), told.end()} ==
           std::vector<RenumberedClient>{{1, 0, 5}, {1, 1, 6}, {2, 0, 6}, {2, 1, 5}});
     for (int tick = 0; tick < 60; ++tick) {
         static_cast<void>(tell(restorer, {{3, {"cleo"}, 0, -1, false}}));
-        CHECK(restorer.renumbered().size() ==
+        CHECK(restorer.renumbered_clients().size() ==
               (tick < 50 ? 4 : 0)); // sessions without a view are still remembered
         CHECK(restorer.id_kinds().empty());
     }
