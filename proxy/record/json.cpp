@@ -26,33 +26,33 @@ void append_string(std::string_view text, std::string& out) {
 // NOLINTBEGIN(misc-no-recursion): only this program makes the values, and it nests them a few
 // levels deep
 
-void append(const json::value& value, std::string& out);
+void append_value(const json::value& value, std::string& out);
 
-void append(const json::object& object, std::string& out) {
+void append_value(const json::object& object, std::string& out) {
     out += '{';
     for (const auto& [key, value] : object) {
         out += out.back() == '{' ? "" : ",";
         append_string(key, out);
         out += ':';
-        append(value, out);
+        append_value(value, out);
     }
     out += '}';
 }
 
-void append(const json::array& array, std::string& out) {
+void append_value(const json::array& array, std::string& out) {
     out += '[';
     for (const json::value& value : array) {
         out += out.back() == '[' ? "" : ",";
-        append(value, out);
+        append_value(value, out);
     }
     out += ']';
 }
 
-void append(const json::value& value, std::string& out) {
+void append_value(const json::value& value, std::string& out) {
     if (value.is_object()) {
-        append(value.get_object(), out);
+        append_value(value.get_object(), out);
     } else if (value.is_array()) {
-        append(value.get_array(), out);
+        append_value(value.get_array(), out);
     } else if (value.is_string()) {
         append_string(value.get_string(), out);
     } else if (value.is_double()) {
@@ -69,7 +69,7 @@ void append(const json::value& value, std::string& out) {
 
 std::string json_text(const json::value& value) {
     std::string text;
-    append(value, text);
+    append_value(value, text);
     return text;
 }
 

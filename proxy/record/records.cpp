@@ -23,8 +23,8 @@ std::size_t count_descriptors(const snapshot::SnapshotView& items) {
 }
 
 /// Returns whether the first `count` items of two snapshots are equal.
-bool starts_equal(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
-                  std::size_t count) {
+bool have_same_first_items(const snapshot::SnapshotView& left, const snapshot::SnapshotView& right,
+                           std::size_t count) {
     if (left.size() < count || right.size() < count) {
         return false;
     }
@@ -35,7 +35,7 @@ bool starts_equal(const snapshot::SnapshotView& left, const snapshot::SnapshotVi
            (count == 0 || same(left.data(), right.data(), left.ends()[count - 1]));
 }
 
-snapshot::Dialect other_than(snapshot::Dialect dialect) {
+snapshot::Dialect other_dialect(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? snapshot::Dialect::seven : snapshot::Dialect::six;
 }
 
@@ -85,7 +85,7 @@ map::Location TileMap::tiles_at_misplaced_character(int x, int y) const {
 void TypeNames::learn_types(const snapshot::SnapshotView& items,
                             const snapshot::SnapshotView& learned) {
     const std::size_t count = count_descriptors(items);
-    if (starts_equal(items, learned, count)) {
+    if (have_same_first_items(items, learned, count)) {
         return;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
 const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
         const snapshot::ObjectSpec* const object = objects_->find(type, dialect_);
-        return object == nullptr && mixed_ ? objects_->find(type, other_than(dialect_)) : object;
+        return object == nullptr && mixed_ ? objects_->find(type, other_dialect(dialect_)) : object;
     }
     const Entry* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;
@@ -125,7 +125,7 @@ std::string type_text(const FindingItem& item) {
     return item.type.empty() ? fmt::format("type {}", item.type_id) : terminal_text(item.type);
 }
 
-std::string text_of(const FindingItem& item, std::string_view field) {
+std::string describe_item(const FindingItem& item, std::string_view field) {
     std::string text = fmt::format("{} {}", type_text(item), item.id);
     return field.empty() ? text : text + ' ' + terminal_text(field);
 }
@@ -139,12 +139,12 @@ std::string item_text(const FindingRecord& record) {
                 ? "states its number of ints in each delta"
                 : "has " + count_with_noun(static_cast<std::uint64_t>(*record.value), "int[s]");
         return fmt::format("{} {} instead of {} (seen in {})", type_text(item), has, *record.limit,
-                           text_of(item, {}));
+                           describe_item(item, {}));
     }
     if (record.id == FindingId::snapshot_size_out_of_range && item.type.empty()) {
         return fmt::format("misread as type {}", item.type_id);
     }
-    std::string text = text_of(item, record.field);
+    std::string text = describe_item(item, record.field);
     if (record.id == FindingId::snapshot_explained && record.value && record.expected) {
         text += fmt::format(" {} instead of {}", *record.value, *record.expected);
     }
@@ -174,7 +174,7 @@ std::string describe_finding(const FindingRecord& record) {
         line += ", " + count_with_noun(record.candidates->count, "candidate[s]");
         if (!record.item && !record.candidates->likeliest.empty()) {
             const Candidate& first = record.candidates->likeliest.front();
-            line += fmt::format(" (the likeliest: {})", text_of(first.item, first.field));
+            line += fmt::format(" (the likeliest: {})", describe_item(first.item, first.field));
         }
     }
     if (record.crc_wanted && record.crc_got) {

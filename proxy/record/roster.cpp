@@ -12,7 +12,7 @@ namespace tw::record {
 
 namespace {
 
-bool is_client(std::int32_t id) {
+bool is_client_id(std::int32_t id) {
     return id >= 0 && static_cast<std::size_t>(id) < Roster::kMaxClients;
 }
 
@@ -22,7 +22,7 @@ constexpr std::uint8_t kNameCleaning = wire::kCleanAllControl | wire::kSkipBlank
 } // namespace
 
 void Roster::add_player(const Player& player) {
-    if (!is_client(player.client_id)) {
+    if (!is_client_id(player.client_id)) {
         return;
     }
     const std::string text =
@@ -39,13 +39,13 @@ void Roster::add_player(const Player& player) {
 }
 
 void Roster::change_team(std::int32_t client_id, std::int32_t team) {
-    if (is_client(client_id) && find(static_cast<std::uint16_t>(client_id)) != nullptr) {
+    if (is_client_id(client_id) && find(static_cast<std::uint16_t>(client_id)) != nullptr) {
         players_[static_cast<std::size_t>(client_id)]->team = team;
     }
 }
 
 void Roster::remove_player(std::int32_t client_id) {
-    if (is_client(client_id) && static_cast<std::size_t>(client_id) < players_.size()) {
+    if (is_client_id(client_id) && static_cast<std::size_t>(client_id) < players_.size()) {
         players_[static_cast<std::size_t>(client_id)].reset();
     }
 }

@@ -169,7 +169,7 @@ inline constexpr auto kWrittenWithItems = [](const auto& /*record*/) { return Wr
 
 /// Returns the word that stands for an enumerator.
 template <const auto& kWords, typename Enum>
-constexpr EnumWord<kWords> word(Enum value) {
+constexpr EnumWord<kWords> enum_word(Enum value) {
     return {kWords[static_cast<std::size_t>(value)]};
 }
 
@@ -181,7 +181,7 @@ inline constexpr auto kHeadSchema =
                "t", [](const TypedHeader& r) { return UtcTime{r.head->time}; },
                "When the datagram passed: RFC 3339, UTC, microseconds."),
            key(
-               "type", [](const TypedHeader& r) { return word<kRecordTypes>(r.type); },
+               "type", [](const TypedHeader& r) { return enum_word<kRecordTypes>(r.type); },
                "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
                "`impairment`, `records_lost` or `segment`."),
            key(
@@ -193,7 +193,7 @@ inline constexpr auto kHeadSchema =
                    if (!r.head->direction) {
                        return std::nullopt;
                    }
-                   return word<kDirectionNames>(*r.head->direction);
+                   return enum_word<kDirectionNames>(*r.head->direction);
                },
                "`c2s` or `s2c`; absent if the record is about the session."),
            key(
@@ -208,7 +208,7 @@ constexpr std::optional<Value> value_if(bool there, Value value) {
 
 inline constexpr auto kSessionSchema = schema(
     key(
-        "event", [](const SessionRecord& r) { return word<kSessionEvents>(r.event); },
+        "event", [](const SessionRecord& r) { return enum_word<kSessionEvents>(r.event); },
         "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
     key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
     key("server", &SessionRecord::server,
