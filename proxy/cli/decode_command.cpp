@@ -172,7 +172,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         outputs.sessions = &sizes_.emplace();
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
-    world_sinks_.add(pipeline_->written_records());
+    world_sinks_.add(pipeline_->record_writer());
     if (worlds_ && config_.demos) {
         world_sinks_.add(world_demos_.emplace(*config_.demos, *files_));
         worlds_->send_messages_to(*world_demos_);
@@ -181,7 +181,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
 
 /// Finishes the record outputs. Returns false if records are missing.
 bool DecodeCommand::finish_records() {
-    pipeline_->written_records().write_summary(
+    pipeline_->record_writer().write_summary(
         {.head = {.time = captures_->last()},
          .stats = &result_.totals,
          .sessions = result_.sessions,

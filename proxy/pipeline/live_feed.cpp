@@ -8,7 +8,7 @@
 
 namespace tw::pipeline {
 
-snapshot::SnapshotView PageItemConverter::convert(const record::SnapshotRecord& record) {
+snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRecord& record) {
     if (record::dialect_of(record) == snapshot::Dialect::six) {
         return record.items;
     }
@@ -77,7 +77,7 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
                          .bytes = record.bytes,
                          .parts = record.parts,
                          .rebuilt = record.rebuilt},
-                        record.rebuilt ? items_.convert(record) : snapshot::SnapshotView{});
+                        record.rebuilt ? items_.convert_items(record) : snapshot::SnapshotView{});
 }
 
 void LiveFeed::add_ledger(Clock::time_point now) {
@@ -151,7 +151,7 @@ void PageWorldFeed::on_record(const record::Record& record) {
                          .bytes = world.shown.items.size_bytes(),
                          .parts = static_cast<std::int32_t>(world.views),
                          .rebuilt = true},
-                        items_.convert(world.shown));
+                        items_.convert_items(world.shown));
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;

@@ -33,7 +33,7 @@ class PageItemConverter {
 
     /// Returns the items to show. They are valid until the next call, and only as long as the
     /// record is valid. Precondition: the record contains a decoded snapshot.
-    [[nodiscard]] snapshot::SnapshotView convert(const record::SnapshotRecord& record);
+    [[nodiscard]] snapshot::SnapshotView convert_items(const record::SnapshotRecord& record);
 
   private:
     world::SevenToSixTranslator seven_as_six_;

@@ -26,7 +26,7 @@ namespace tw::pipeline {
 namespace {
 
 /// Returns whether a file with this name can be a recording. Such a name contains no path.
-bool is_recording(std::string_view name) {
+bool is_recording_file_name(std::string_view name) {
     constexpr std::size_t kLongest = 255;
     const auto is_safe = [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
@@ -38,7 +38,7 @@ bool is_recording(std::string_view name) {
 
 /// Calls `use` with the name and status of each recording.
 template <typename Use>
-void each_recording(const std::filesystem::path& folder, const Use& use) {
+void for_each_recording(const std::filesystem::path& folder, const Use& use) {
     std::error_code error;
     std::filesystem::directory_iterator entry{folder, error};
     for (std::size_t entries = 0; !error && entry != std::filesystem::directory_iterator{} &&
@@ -47,7 +47,7 @@ void each_recording(const std::filesystem::path& folder, const Use& use) {
         struct stat found {};
 
         const std::string name = entry->path().filename();
-        if (is_recording(name) && ::lstat(entry->path().c_str(), &found) == 0 &&
+        if (is_recording_file_name(name) && ::lstat(entry->path().c_str(), &found) == 0 &&
             S_ISREG(found.st_mode)) {
             use(name, found);
         }
@@ -74,7 +74,7 @@ std::vector<web::RecordedFile> RecordingFolders::list_recordings() const {
     constexpr std::int64_t kNanoseconds = 1'000'000;
     std::vector<web::RecordedFile> files;
     for (const auto& folder : folders_) {
-        each_recording(folder, [&](std::string_view name, const struct stat& found) {
+        for_each_recording(folder, [&](std::string_view name, const struct stat& found) {
             files.push_back(
                 {.name = std::string{name},
                  .bytes = static_cast<std::uint64_t>(found.st_size),
@@ -90,7 +90,7 @@ std::vector<web::RecordedFile> RecordingFolders::list_recordings() const {
 
 std::shared_ptr<const web::ServedFile>
 RecordingFolders::open_recording(std::string_view name) const {
-    if (!is_recording(name)) {
+    if (!is_recording_file_name(name)) {
         return nullptr;
     }
     for (const auto& folder : folders_) {
@@ -109,7 +109,7 @@ RecordingFolders::open_recording(std::string_view name) const {
 
 std::uint64_t recording_folder_bytes(const std::filesystem::path& folder) {
     std::uint64_t bytes = 0;
-    each_recording(folder, [&](std::string_view /*name*/, const struct stat& found) {
+    for_each_recording(folder, [&](std::string_view /*name*/, const struct stat& found) {
         bytes += static_cast<std::uint64_t>(found.st_size);
     });
     return bytes;
@@ -120,7 +120,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
-std::string capture_name(record::Timestamp now) {
+std::string capture_file_name(record::Timestamp now) {
     return fmt::format("capture-{:%Y%m%dT%H%M%SZ}.pcapng",
                        fmt::gmtime(static_cast<std::time_t>(now / kSecond)));
 }
@@ -175,7 +175,7 @@ void PageRecordings::switch_demos(bool on) {
 void PageRecordings::switch_capture(bool on) {
     if (on) {
         const auto now = base::now_utc();
-        const auto file = files_.create(options_.demos.folder / capture_name(now),
+        const auto file = files_.create(options_.demos.folder / capture_file_name(now),
                                         sink::CaptureBlocks::encode_start("from the page"),
                                         sink::FileQueue::Readers::owner);
         if (!file) {
@@ -248,9 +248,9 @@ void PageRecordings::finish() {
 }
 
 PageRecorder::PageRecorder(PageRecordings& recordings)
-    : recordings_{&recordings}, demos_{recordings.options().demos, recordings.files()},
+    : recordings_{&recordings}, demos_{recordings.options().demos, recordings.file_queue()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
-          return recordings_->files().append(capture_->file, {blocks.begin(), blocks.end()});
+          return recordings_->file_queue().append(capture_->file, {blocks.begin(), blocks.end()});
       }} {
     demos_.set_enabled(false);
 }
@@ -291,7 +291,7 @@ void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record:
     }
 }
 
-void PageRecorder::update(record::Timestamp now) {
+void PageRecorder::apply_current_task(record::Timestamp now) {
     apply_task(recordings_->current_task(), now);
     if (capture_) {
         block_buffer_.flush();
@@ -305,7 +305,7 @@ void PageRecorder::update(record::Timestamp now) {
 }
 
 void PageRecorder::finish(record::Timestamp now) {
-    update(now);
+    apply_current_task(now);
     demos_.finish();
     if (capture_) {
         end_capture(now);

@@ -112,7 +112,7 @@ class PageRecordings {
     /// Returns the current task. Called by the workers.
     [[nodiscard]] RecordingTask current_task() const;
 
-    [[nodiscard]] sink::FileQueue& files() { return files_; }
+    [[nodiscard]] sink::FileQueue& file_queue() { return files_; }
 
     /// Counts blocks that a worker lost because the queue was full.
     void count_lost_blocks(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
@@ -162,7 +162,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
 
     /// Starts or stops recording as PageRecordings::current_task() says, and passes on collected
     /// data. Call this function several times a second.
-    void update(record::Timestamp now);
+    void apply_current_task(record::Timestamp now);
     /// Ends all recordings.
     void finish(record::Timestamp now);
 

@@ -151,13 +151,13 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     }
     if (worlds != nullptr) {
         const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
-        sinks_.make<world::WorldInputConverter>({}, *worlds, messages);
+        sinks_.add_new_sink<world::WorldInputConverter>({}, *worlds, messages);
     }
     if (outputs.sessions != nullptr) {
         sinks_.add(*outputs.sessions);
     }
     if (outputs.console != nullptr) {
-        sinks_.make<sink::ConsoleSink>(config.console_filter, *outputs.console);
+        sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
     if (outputs.board != nullptr) {
         sinks_.add(live_.emplace(config.mod->objects));
@@ -176,7 +176,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
                                                                  ? DatagramChoice::selected
                                                                  : DatagramChoice::all));
         if (config.capture_filter) {
-            sinks_.make<sink::DatagramSelector>(config.capture_filter, *capture_);
+            sinks_.add_new_sink<sink::DatagramSelector>(config.capture_filter, *capture_);
         }
     }
     if (config.flight) {
@@ -206,7 +206,7 @@ void Pipeline::flush(record::Timestamp now) {
         capture_->flush();
     }
     if (page_recorder_) {
-        page_recorder_->update(now);
+        page_recorder_->apply_current_task(now);
     }
 }
 

@@ -43,7 +43,7 @@ class RecordFanout final : public record::RecordSink {
 
     /// Creates a sink that this object owns, and adds the sink like add().
     template <typename Sink, typename... Arguments>
-    void make(const std::optional<filter::Filter>& filter, Arguments&&... arguments) {
+    void add_new_sink(const std::optional<filter::Filter>& filter, Arguments&&... arguments) {
         add(*owned_.emplace_back(std::make_unique<Sink>(std::forward<Arguments>(arguments)...)),
             filter);
     }
@@ -199,7 +199,7 @@ class Pipeline {
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 
-    [[nodiscard]] RecordWriter& written_records() { return written_; }
+    [[nodiscard]] RecordWriter& record_writer() { return written_; }
 
     /// Returns the flight recorder; null if it is not enabled.
     [[nodiscard]] sink::FlightRecorder* flight_recorder() { return flight_ ? &*flight_ : nullptr; }

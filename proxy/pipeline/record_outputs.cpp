@@ -145,7 +145,7 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     return missing;
 }
 
-void FileQueues::finish_flight(const sink::FlightCounts& tally) {
+void FileQueues::finish_flight_recordings(const sink::FlightCounts& tally) {
     if (!flight_) {
         return;
     }

@@ -93,7 +93,7 @@ class FileQueues {
     void log_files();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
     [[nodiscard]] std::uint64_t finish_demos(const sink::DemoLosses& losses);
-    void finish_flight(const sink::FlightCounts& tally);
+    void finish_flight_recordings(const sink::FlightCounts& tally);
 
   private:
     std::atomic<std::uint64_t>* progress_;

@@ -20,7 +20,8 @@ QueuedInput::QueuedInput(const WorldInput& it, std::shared_ptr<const record::Til
       tile_map{std::move(tiles)}, roster{std::move(players)} {
     snapshot::SnapshotWriter{items, it.items.size(), it.items.data().size()}.copy(it.items);
     if (it.map != nullptr) {
-        map = std::make_unique<Map>(Map{.name = std::string{it.map->name}, .record = *it.map});
+        map = std::make_unique<MapCopy>(
+            MapCopy{.name = std::string{it.map->name}, .record = *it.map});
         map->record.name = map->name;
     }
 }

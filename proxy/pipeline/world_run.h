@@ -31,7 +31,7 @@ struct QueuedInput {
     /// Returns the size of the input's snapshot or message.
     [[nodiscard]] std::size_t data_bytes() const;
 
-    struct Map {
+    struct MapCopy {
         std::string name;
         record::MapRecord record;
     };
@@ -40,7 +40,7 @@ struct QueuedInput {
     snapshot::Snapshot items;
     std::vector<std::byte> payload;
     std::string server;
-    std::unique_ptr<Map> map{};
+    std::unique_ptr<MapCopy> map{};
     std::shared_ptr<const record::TileMap> tile_map;
     std::shared_ptr<const record::Roster> roster;
 };

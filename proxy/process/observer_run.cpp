@@ -417,7 +417,7 @@ ObserverResult ObserverRun::finish() {
         result.lost_records += lost;
     }
     result.lost_records += written_.finish_demos(result.seen.demo_losses);
-    written_.finish_flight(result.seen.flight);
+    written_.finish_flight_recordings(result.seen.flight);
     result.inspected = !waits_;
     if (!result.inspected) {
         return result;

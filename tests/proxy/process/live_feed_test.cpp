@@ -301,7 +301,7 @@ class Page final : public record::RecordSink {
             return;
         }
         const record::SnapshotRecord& seen = **it;
-        const snapshot::SnapshotView shown = items_.convert(seen);
+        const snapshot::SnapshotView shown = items_.convert_items(seen);
         ++snapshots;
         if (record::dialect_of(seen) == Dialect::six) {
             ++same;

@@ -40,7 +40,7 @@ struct Stage {
 
     void order(RecordingKind kind, bool on) {
         CHECK(recordings.switch_recording(kind, on).has_value());
-        recorder.update(0);
+        recorder.apply_current_task(0);
     }
 
     std::vector<std::filesystem::path> end() {
@@ -134,7 +134,7 @@ TEST_CASE(
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
     CHECK(stage.recordings.switch_recording(RecordingKind::capture, false).has_value());
-    stage.recorder.update(0);
+    stage.recorder.apply_current_task(0);
     CHECK(stage.end().empty());
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a full folder stops recordings with a reason, and new ones are reject
     CHECK(state.stopped.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
-    stage.recorder.update(0);
+    stage.recorder.apply_current_task(0);
     const auto refused = stage.recordings.switch_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
