@@ -163,7 +163,6 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     /// Starts or stops recording as PageRecordings::current_task() says, and passes on collected
     /// data. Call this function several times a second.
     void apply_current_task(record::Timestamp now);
-    /// Ends all recordings.
     void finish(record::Timestamp now);
 
   private:

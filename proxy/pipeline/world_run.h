@@ -70,7 +70,6 @@ class WorldQueue final : public world::WorldInputSink {
     /// Moves all inputs to the batch. No further input has a time before the returned time.
     record::Timestamp take_inputs(Batch& batch);
 
-    /// Returns the number of dropped inputs.
     [[nodiscard]] std::uint64_t dropped_count() const;
 
   private:

@@ -56,7 +56,6 @@ class Roster {
 
     using Name = std::array<std::int32_t, kPlayerNameInts>;
 
-    /// The stored data of one player.
     struct Entry {
         Name name{}; ///< packed as in a 0.6 snapshot
         std::int32_t team = 0;

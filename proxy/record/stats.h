@@ -104,7 +104,6 @@ template <template <typename> class Totals>
     return rows_of<Totals, SpreadRow>();
 }
 
-/// A counter's description and its value.
 struct CounterValue {
     const CounterRow* row;
     std::uint64_t value;
@@ -390,7 +389,6 @@ class ByteLedger {
     /// Precondition: add_bytes() added these bytes to the row.
     void subtract(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
                   const ByteCount& what);
-    /// Adds all rows of another ledger to this ledger.
     void merge(const ByteLedger& other);
 
     /// Returns the rows of a direction, sorted by falling number of bits.

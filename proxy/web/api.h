@@ -91,7 +91,6 @@ struct RequestContext {
     /// impairment.
     [[nodiscard]] RunState state() const;
 
-    /// Returns the state with only the sessions of this game server.
     [[nodiscard]] RunState state_of(const std::string& server) const;
 
     PageSources sources;

@@ -117,7 +117,6 @@ class StatusBoard {
     /// lock. `view` receives the worker's previous view, to reuse the memory.
     [[nodiscard]] bool try_publish(std::size_t worker, StatusView& view);
 
-    /// Returns the sum of all workers' views.
     [[nodiscard]] StatusView read_merged_view() const;
 
   private:

@@ -241,7 +241,6 @@ class FrameMaker {
     FrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
         : session_{session}, types_{objects} {}
 
-    /// Sets the paces at which frames are made.
     void set_paces(const std::vector<int>& paces);
 
     /// Adds the next snapshot. Calls `show` with each frame that is due.

@@ -22,7 +22,6 @@ class PhysicsLayers;
 
 namespace tw::web {
 
-/// Encodes bytes in base64.
 [[nodiscard]] std::string base64(const std::vector<unsigned char>& bytes);
 
 /// Returns the physics layers of a map for /api/map: the tiles of each layer in base64, one byte

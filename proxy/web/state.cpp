@@ -98,7 +98,6 @@ json::array sessions_json(const StatusView& view) {
     return sessions;
 }
 
-/// Returns the totals of a server.
 ServerView server_view_of(const RunState& state, const ServerState& server) {
     const auto found = state.view.servers.find(server.name);
     return found == state.view.servers.end() ? ServerView{} : found->second;

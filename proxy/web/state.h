@@ -114,7 +114,6 @@ void subtract_closed_sessions(RunState& state);
 /// UTF-8. Keys are only ever added.
 [[nodiscard]] std::string state_json(const RunState& state);
 
-/// Returns the sessions of the state as JSON.
 [[nodiscard]] std::string sessions_json(const RunState& state);
 /// Returns the findings of the state as JSON: the count and usual cause of each finding, and lines
 /// about the latest findings.

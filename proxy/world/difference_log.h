@@ -121,7 +121,6 @@ class DifferenceLog {
     using FieldHistories =
         std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, FieldHistory>;
 
-    /// An item on which the views agree.
     struct AgreedItem {
         snapshot::Tick first = 0;
         snapshot::Tick last = 0;

@@ -21,7 +21,6 @@ struct ItemRef {
     std::uint32_t item = 0; ///< index of the item in the view
 };
 
-/// An item of the merged snapshot.
 struct MergedItem {
     std::uint32_t key = 0;                        ///< packed, which is faster to compare
     ItemRef ref{};                                ///< the item in the first view that contains it

@@ -100,11 +100,9 @@ class ViewCollector {
     /// Adds a session that another process inspected before. Which ticks it receives is unknown.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
-    /// Adds a session's verified snapshot as a view.
     void add_view(const WorldInput& input);
     /// Closes all ticks if no view has arrived for kSilence.
     void advance_time(record::Timestamp now);
-    /// Closes all ticks.
     void finish();
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
