@@ -221,10 +221,10 @@ inline constexpr auto kSessionSchema = schema(
         [](const SessionRecord& r) { return value_if(r.event == SessionEvent::close, r.reason); },
         "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
-        "`removed` (its server was removed), `displaced` (in a tap or a capture: another "
-        "connection needed its place), `sides turned` (likewise: what was taken for the server is "
-        "the client, and a session with the right sides follows), `end of capture`, `end of "
-        "demo`."),
+        "`removed` (its server was removed), `displaced` (another session needed its place), "
+        "`sides "
+        "turned` (in a tap or a capture: what was taken for the server is the client, and a "
+        "session with the right sides follows), `end of capture`, `end of demo`."),
     key("again", kIfTrue<&SessionRecord::again>,
         "True for a session that is already open when a segment, or a choice by time, begins: "
         "repeats its earlier record."));
@@ -424,12 +424,14 @@ inline constexpr auto kFindingSchema = schema(
            "What it may be about, if that is not known.", kCandidateListSchema),
     key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
     key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
-    key("since_tick", &FindingRecord::since_tick, "The first of a row of unusable snapshots."),
-    key("lost", &FindingRecord::lost, "How many of these there are so far."),
+    key("since_tick", &FindingRecord::since_tick,
+        "The first tick of what lasts for several, such as unusable snapshots."),
+    key("lost", &FindingRecord::lost,
+        "How many snapshots, datagrams or records are lost or unusable so far."),
     key("value", &FindingRecord::value, "A number the finding is about."),
     key("limit", &FindingRecord::limit, "What that number may be."),
     key("expected", &FindingRecord::expected, "What the value must have been."),
-    key("confirmed", &FindingRecord::confirmed, "How many snapshots confirm it."),
+    key("confirmed", &FindingRecord::confirmed, "How many snapshots or worlds confirm it."),
     key("ddnet_code", &FindingRecord::ddnet_code,
         "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
     key("name", kUnlessEmpty<&FindingRecord::name>, "Name of the message, field, map or error."),

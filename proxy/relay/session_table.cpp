@@ -552,7 +552,7 @@ void SessionTable::announce_to_observer(Session& session) {
 
 void SessionTable::evict_session(Session& session) {
     counters_->new_clients.displaced.add(1);
-    close_session(session, CloseReason::idle);
+    close_session(session, CloseReason::displaced);
 }
 
 void SessionTable::close_session(Session& session, CloseReason reason) {

@@ -50,8 +50,6 @@ class ByteSource {
 
     [[nodiscard]] FileEnd file_end() const { return end_; }
 
-    [[nodiscard]] bool is_compressed() const { return unpacker_ != nullptr; }
-
     /// Returns the number of bytes of the file that were skipped as damaged.
     [[nodiscard]] std::uint64_t skipped_bytes() const {
         return left_out_ + (damage_ ? position_ - *damage_ : 0);

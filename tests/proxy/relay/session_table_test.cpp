@@ -196,6 +196,9 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     const auto events = setup.end();
     CHECK(count_of(events, EventKind::open) == 2);
     CHECK(count_of(events, EventKind::close) == 2);
+    CHECK(std::ranges::count_if(events, [](const KeptEvent& kept) {
+              return kept.event.reason == CloseReason::displaced;
+          }) == 1);
 }
 
 /// Sends datagrams of the odd sizes up to 60, of which half are lost. Returns the sizes that arrive.
