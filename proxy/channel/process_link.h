@@ -25,8 +25,8 @@ enum class ControlMessage : std::uint8_t {
     log_level, ///< the text is the log level to set
     token,     ///< the text contains the token of the live page; see PageToken
     reopen,    ///< open the outputs' paths again, because their files may have been moved away
-    report,    ///< write the totals since the start of the run
-    /// Write the session checkpoints, for another relay's observer, to the file of the descriptor.
+    report,    ///< write a summary record of each open session
+    /// Save the state of all sessions, for the next relay's observer, in the descriptor's file.
     checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
     finish,
@@ -37,8 +37,8 @@ enum class ControlMessage : std::uint8_t {
     /// From the observer: make the server send a full snapshot to a session. The text is the value
     /// of Event::session.
     resync,
-    flight, ///< write the flight recorder's data to a file
-    page,   ///< once for each address of the live page, in order: the descriptor is its socket
+    flight, ///< write the latest traffic (see sink::FlightRecorder) to a file
+    page,   ///< the descriptor is the socket of the live page's next address
 };
 
 /// One end of the connection between the relay's process and the observer's process. Messages

@@ -24,7 +24,7 @@ SharedRunMemory::SharedRunMemory(unsigned threads, std::size_t ring_bytes)
 
 SharedRunMemory::SharedRunMemory(base::UniqueFd memory)
     : memory_{base::SharedMemory::attach(std::move(memory))},
-      // The relay's process constructed the object. Both processes are the same program.
+      // The relay's process, which is the same program, constructed the SharedBlock here.
       block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
       threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {

@@ -55,14 +55,14 @@ struct ServerFacts {
     }
 };
 
-/// Facts about the run that the relay's process writes before it starts the observer.
+/// Facts that the relay's process writes for the observer.
 struct RelayFacts {
     /// Facts about the servers, indexed by server number. After an entry is written, only its
     /// address and the member `removed` change.
     std::array<ServerFacts, relay::kMaxServers> servers{};
     std::atomic<std::uint32_t> num_servers{0};
     std::uint32_t threads = 0;
-    base::Timestamp started = 0; ///< when the run started
+    base::Timestamp started = 0; ///< when the relay's process started (UTC)
     /// For a tap: where the traffic is captured, as null-terminated text. Empty for a relay.
     std::array<char, 256> tapped{};
     relay::Impairment impairment{}; ///< the current impairment
@@ -77,8 +77,8 @@ struct SharedBlock {
     std::atomic<std::uint32_t> numbered_sessions{};
     std::atomic<std::uint64_t> heartbeats{}; ///< the observer increases this while it runs
     std::atomic<std::uint64_t> progress{};   ///< bytes of records that the observer has written
-    /// The item sizes that the observers learned about the servers, zeroed at the start of the run.
-    /// If an observer is killed, the next observer reads the sizes. The relay does not use them.
+    /// Memory of the observers' inspect::LearnedSizes, initially zero. If an observer is killed,
+    /// the next observer still has the learned sizes. The relay does not use them.
     alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned{};
 };
 
@@ -90,7 +90,7 @@ class SharedRunMemory {
     /// Creates the memory. Errors: throws std::system_error.
     SharedRunMemory(unsigned threads, std::size_t ring_bytes);
     /// Maps the memory in the observer's process. Errors: throws std::system_error;
-    /// std::runtime_error if the memory has another layout.
+    /// std::runtime_error if the memory is too small or its number of threads is invalid.
     explicit SharedRunMemory(base::UniqueFd memory);
 
     [[nodiscard]] SharedBlock& block() const noexcept { return *block_; }
@@ -150,7 +150,7 @@ class RelayAccess {
 
     [[nodiscard]] unsigned threads() const noexcept { return block_->facts.threads; }
 
-    /// Returns when the run started.
+    /// Returns when the relay's process started.
     [[nodiscard]] base::Timestamp start_time() const noexcept { return block_->facts.started; }
 
     [[nodiscard]] relay::Counters counters() const noexcept {
@@ -161,8 +161,8 @@ class RelayAccess {
         return relay::totals_of(block_->observation, server);
     }
 
-    /// Reads the impairment from the shared memory. Must be called after a takeover, which may
-    /// change the impairment.
+    /// Reads the impairment from the shared memory. Must be called after the previous relay handed
+    /// over to this relay, because the impairment may then have changed.
     void reload_impairment();
 
     /// Returns the impairment that was last read from the shared memory or requested.
