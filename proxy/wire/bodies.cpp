@@ -15,7 +15,7 @@ using snapshot::Cursor;
 constexpr std::size_t kSha256Bytes = 32;
 
 /// Reads one field of a message into a struct member. `kType`: the field's type in the message
-/// table. A member of a type that cannot hold such a field is a compile-time error.
+/// table. `previous`: the integer field before it, which is the size of raw bytes.
 template <FieldType kType, typename T>
 void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {

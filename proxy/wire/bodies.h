@@ -79,7 +79,7 @@ struct InputBody {
 
 struct InputTimingBody {
     std::int32_t input_pred_tick = 0;
-    std::int32_t time_left = 0; ///< milliseconds between the input's arrival and its tick
+    std::int32_t time_left = 0; ///< milliseconds from arrival to the input's tick; negative: late
 };
 
 [[nodiscard]] std::optional<InputTimingBody> decode_input_timing(std::span<const std::byte> body);

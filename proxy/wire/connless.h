@@ -31,9 +31,9 @@ struct ConnlessSpec {
 [[nodiscard]] std::optional<std::string_view>
 find_server_version(std::span<const std::byte> payload, Dialect dialect);
 /// Like decode_fields, but for the fields of a connless packet. Offsets are relative to the end of
-/// the magic. Players become a struct array "clients"; servers become a struct array with "address"
-/// and "port". A text in place of a number stays a text and is marked out of range. In get_info,
-/// the payload contains bits 0 to 7 of `token`, and an extended header contains bits 8 to 23.
+/// the magic. Each player is an object in the array "clients"; each server is an object with the
+/// fields "address" and "port". If a decimal number is malformed, its value is the received text,
+/// marked out of range.
 void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFields& out);
 
 /// The kinds of requests for server info. All clients get the same answer, except for the token.

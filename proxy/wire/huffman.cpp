@@ -106,7 +106,7 @@ constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 ///         symbols. All further symbols of an entry are zeros, which the store writes after the
 ///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
 ///         the window begins a longer code, 0..15 are zero, and 16..31 are the index of the code's
-///         entries in Tables::second. An entry for the end symbol, all zero, exists only there.
+///         entries in Tables::second. In Tables::second, an entry of zero is the end symbol.
 class Entry {
   public:
     /// The maximum number of symbols of an entry, because one store writes eight bytes.
@@ -146,7 +146,7 @@ struct Tables {
     std::vector<Entry> second;
 };
 
-/// Appends to Tables::second the entries for all codes below `node`, whose depth is kTableBits.
+/// Appends to Tables::second the entries for the codes whose first kTableBits bits lead to `node`.
 void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;
@@ -369,8 +369,8 @@ Result<std::size_t> finish(DecoderState at, const HuffmanPayload& payload) {
     if (decompress_unchecked(at, at.end)) {
         return written(at);
     }
-    // The last bytes are decoded from a copy with zeros after it, because whole words are loaded.
-    // Three words suffice: at most seven bytes and the available bits are left.
+    // The decoder loads whole words, so the last bytes are decoded from a copy with zeros after it.
+    // At most seven bytes are left, so three words suffice.
     std::array<std::byte, 3 * kWordSize> tail{};
     if (at.end - at.next < kWordSize) {
         auto* const last = std::copy(at.next, at.end, tail.data());

@@ -42,8 +42,7 @@ Result<MessageHeader> decode_uuid(std::span<const std::byte> payload, std::uint3
     head->system = (first & 1U) != 0;
     head->uuid = uuid;
     head->dialect = dialect;
-    // Some bots send game messages with the system bit. Therefore only the UUID identifies the
-    // message.
+    // The system bit is ignored, because some bots also set it on game messages with a UUID.
     head->spec = find_message(uuid);
     head->header_size = used + uuid.size();
     head->body = payload.subspan(head->header_size);
@@ -62,8 +61,7 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
                                             snapshot::Dialect dialect) {
     std::int32_t first = 0;
     const std::size_t used = snapshot::decode_varint(payload.data(), payload.size(), first);
-    // One int contains the id and, in its lowest bit, the system bit. If the int is negative, the
-    // id is negative.
+    // The int contains the system bit in its lowest bit, and the id in the other bits.
     if (used == 0 || first < 0 || first >> 1 > kMaxMessageNumber) {
         return invalid_id(0);
     }
@@ -96,8 +94,8 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Returns true only if the bytes are exactly `count` encoded ints. Returns false also for valid
-/// ints with so many bytes in all that one int could be longer than kMaxVarintBytes.
+/// Returns true only if the bytes are exactly `count` encoded ints. Only compares sizes, so it may
+/// return false although all ints are valid: if one int could be longer than kMaxVarintBytes.
 bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;
@@ -146,7 +144,7 @@ bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body
             value = 0;
             break;
         case FieldType::object:
-            // In a player_input object, every value is in range. Other objects are rare.
+            // Every value is in range in a player_input, but not in other objects, which are rare.
             if (value < 0 || field.object != "player_input" || !are_varints(at, end, value / 4)) {
                 return false;
             }

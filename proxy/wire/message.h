@@ -69,7 +69,7 @@ enum class FieldType : std::uint8_t {
     objects, ///< an array of objects; the integer field before it holds the number of objects
     u8,
     u16_be,           ///< in connless packets: two bytes, big-endian
-    request_token,    ///< in connless packets: one byte; bits 8 to 23 are in an extended header
+    request_token,    ///< one byte: a token's bits 0 to 7; an extended header has bits 8 to 23
     clients_extended, ///< in connless packets: like `clients`, plus a string "reserved" per client
     clients_seven,    ///< in connless packets of 0.7: like `clients`, but numbers are varints
     raw_until_end,
@@ -101,7 +101,7 @@ struct MessageField {
     std::uint8_t count = 0;
 };
 
-/// The directions in which a message is sent.
+/// The directions in which a message is sent; `none`: no program sends it.
 enum class MessageDirection : std::uint8_t { c2s, s2c, both, none };
 
 /// Describes one message type: how it is identified, who sends it, and its fields.

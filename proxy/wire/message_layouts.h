@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-/// Building blocks of the message table, and the fields that several rows or files use.
+/// Functions and constants that describe messages in the message table.
 namespace tw::wire::table {
 
 // How receivers sanitise a string. The values are combinations of the flags in text.h.
@@ -106,7 +106,7 @@ constexpr MessageField secret(MessageField field) {
     return field;
 }
 
-/// Marks a field of a secret message that may be shown.
+/// Returns the field, marked as one that may be shown even if its message is secret.
 constexpr MessageField always_shown(MessageField field) {
     field.always_shown = true;
     return field;

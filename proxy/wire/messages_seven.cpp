@@ -31,9 +31,9 @@ constexpr MessageField kInfo[] = {text("version", kOneLine),
                                   optional(secret(text("password", kOneLine))),
                                   optional(integer("client_version"))};
 
-// To request map data, DDNet's client sends 0.6's id of request_map_data and the number of a chunk.
-// In 0.7, this id is that of enter_game. Servers ignore the message, because it comes before
-// `ready`.
+// The optional chunk number: to request map data, DDNet's client sends 0.6's id of
+// request_map_data, which in 0.7 is the id of enter_game. Servers ignore an enter_game that comes
+// before `ready`.
 constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
 
 constexpr MessageField kRconAuth[] = {text("password", kOneLine)};

@@ -95,7 +95,8 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
-/// Decompresses the payload of a packet if it is compressed. An error replaces the packet.
+/// Decompresses the payload of a packet if it is compressed. If that fails, or if a control packet
+/// is empty, replaces the packet by the error.
 void read_payload(Result<Packet>& packet, std::size_t header_size, std::size_t max_size,
                   PacketScratch& scratch) {
     if (packet->compressed) {
@@ -204,7 +205,7 @@ constexpr Token kTokenMagic{'T', 'K', 'E', 'N'};
 /// The number of bytes with which a 0.6.5 client pads its CONNECT, so that no answer is larger than
 /// the request.
 constexpr std::size_t kVanillaConnectPadding = 512;
-/// The offset of the client's token in this padding.
+/// The offset of the client's token in the padding of a 0.6.5 CONNECT, in bytes.
 constexpr std::size_t kVanillaConnectToken = 4;
 
 using Bytes = std::span<const std::byte>;
@@ -294,7 +295,7 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
         break;
     case ControlKind::close:
         if (packet.header_token) {
-            control.reason = text_before_nul(data); // 0.6.5's token is in the header
+            control.reason = text_before_nul(data); // in 0.6.5, no token follows
         } else {
             decode_close(data, known_token, control);
         }

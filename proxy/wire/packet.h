@@ -116,7 +116,7 @@ enum class HeaderTokenBit : std::uint8_t { read, ignored };
     return dialect == Dialect::six ? kConnlessHeaderSize : 1 + 2 * kTokenSize;
 }
 
-/// Decodes one datagram of 0.6 or 0.7.
+/// Decodes one datagram. `known`: the session's protocol, because headers alone are ambiguous.
 ///
 /// Source: CNetBase::UnpackPacket of DDNet, and of Teeworlds 0.6.5 (token) and 0.7.
 /// Errors: too_short, too_long, huffman_truncated, huffman_overflow, control_empty.

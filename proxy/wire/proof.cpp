@@ -167,7 +167,7 @@ Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
 }
 
 Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte> datagram) {
-    if (is_real(state.seven_token)) { // a 0.7 client; its chunk packets look like 0.6
+    if (is_real(state.seven_token)) { // chunk packets of 0.7 look like those of 0.6
         const Trust trust = trust_of_seven(state, datagram);
         if (trust == Trust::verified) {
             return trust;
@@ -251,7 +251,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
-    if (state.trust >= Trust::weak && !control) { // only the header's number of chunks is needed
+    if (state.trust >= Trust::weak && !control) { // a playing client gets no prelude
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? SlotEvidence::plays : SlotEvidence::none;
     }

@@ -61,9 +61,8 @@ struct ClientTrustState {
 ///          header; a tick of the anti-spoof prelude, acknowledged in an INPUT. The game's ticks
 ///          and sequence numbers prove nothing, because other players of the server know them.
 /// Play:    begins with a packet with chunks from the server that is not a prelude. Servers send
-///          such packets only to clients that have a slot. A KEEPALIVE shows that the client still
-///          has its slot, but does not begin play. A client that is loading a map receives nothing
-///          else.
+///          such packets only to clients that have a slot. A KEEPALIVE, the only packet that a
+///          client receives while it loads a map, shows that the client still has its slot.
 /// Source:  DDNet's CNetServer (tokens, anti-spoof prelude), Teeworlds 0.7's CNetTokenManager.
 [[nodiscard]] DatagramJudgement judge_datagram(ClientTrustState& state, Direction direction,
                                                std::span<const std::byte> datagram);

@@ -75,7 +75,7 @@ std::optional<InputPosition> find_input(const Packet& packet) {
                                   .size = acked->size,
                                   .tick = acked->tick};
         } else {
-            return std::nullopt; // the server might use this input instead of an earlier one
+            return std::nullopt; // the server might use this input, which cannot be rewritten
         }
     }
     const std::size_t behind = chunks.rest().size();

@@ -3,7 +3,7 @@
 namespace tw::wire {
 namespace {
 
-/// DDNet's chat commands (ddracechat.h of 11 to 20) whose arguments are harmless: players, maps,
+/// Chat commands of DDNet 11 to 20 (ddracechat.h) whose arguments are harmless: players, maps,
 /// numbers, switches and public texts. In lower case, sorted. The other commands have codes
 /// (timeout, save, load) or private messages (w, whisper, c, converse) as arguments.
 constexpr std::string_view kHarmless[] = {
@@ -27,7 +27,7 @@ constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
-/// Commands with a code or a private message, even if their descriptions do not show that.
+/// Commands whose arguments are a code or a private message, whatever their descriptions say.
 constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
                                                 "pm",      "r",        "reply",  "save", "tell",
                                                 "timeout", "w",        "whisper"};
@@ -329,8 +329,8 @@ void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& 
 } // namespace
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
-    // The field lists kClSay, kSvChat, kSevenSvChat and so on define the order of the values. In a
-    // truncated message, the texts are not marked.
+    // The values are in the order of the message's fields (kClSay, kSvChat, kSevenSvChat and so
+    // on). Chat messages are only marked if all fields were decoded; the text is the last field.
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
