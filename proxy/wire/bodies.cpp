@@ -17,7 +17,7 @@ constexpr std::size_t kSha256Bytes = 32;
 /// Reads one field of a message into a struct member. `kType`: the field's type in the message
 /// table. `previous`: the integer field before it, which is the size of raw bytes.
 template <FieldType kType, typename T>
-void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
+void read_field(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
     if constexpr (kType == FieldType::integer || kType == FieldType::boolean) {
         static_assert(std::is_same_v<T, std::int32_t>);
         out = in.var_int();
@@ -39,12 +39,12 @@ void read(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
 /// Reads the first fields of `kFields` into the members `kMembers` of `out`, in order. Returns
 /// whether the body contains all these fields.
 template <const auto& kFields, auto... kMembers, typename T>
-bool read_layout(Cursor& in, T& out) {
+bool read_fields(Cursor& in, T& out) {
     static_assert(sizeof...(kMembers) <= std::size(kFields));
     [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
         std::int32_t previous = 0;
         const auto one = [&]<FieldType kType>(auto& member) {
-            read<kType>(in, member, previous);
+            read_field<kType>(in, member, previous);
             if constexpr (kType == FieldType::integer) {
                 previous = member;
             }
@@ -59,7 +59,7 @@ template <const auto& kFields, typename T, auto... kMembers>
 std::optional<T> decode_body(std::span<const std::byte> body) {
     Cursor in{body};
     std::optional<T> out{std::in_place};
-    if (!read_layout<kFields, kMembers...>(in, *out)) {
+    if (!read_fields<kFields, kMembers...>(in, *out)) {
         out.reset();
     }
     return out;
@@ -68,7 +68,7 @@ std::optional<T> decode_body(std::span<const std::byte> body) {
 template <const auto& kFields, auto... kMembers>
 bool read_snapshot(Cursor& in, SnapshotBody& out) {
     using Body = SnapshotBody;
-    if (!read_layout<kFields, &Body::tick, &Body::distance, kMembers...>(in, out)) {
+    if (!read_fields<kFields, &Body::tick, &Body::distance, kMembers...>(in, out)) {
         return false;
     }
     out.data_offset = in.offset() - out.data.size();
@@ -102,7 +102,7 @@ std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body, 
     if (dialect == Dialect::seven) {
         Cursor in{body};
         std::optional<Body> out{std::in_place};
-        if (!read_layout<table::kSevenMapChange, &Body::name, &Body::crc, &Body::size,
+        if (!read_fields<table::kSevenMapChange, &Body::name, &Body::crc, &Body::size,
                          &Body::chunks_per_request, &Body::chunk_size>(in, *out)) {
             out.reset();
         } else if (in.remaining() != 0) {

@@ -106,7 +106,7 @@ constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 ///         symbols. All further symbols of an entry are zeros, which the store writes after the
 ///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
 ///         the window begins a longer code, 0..15 are zero, and 16..31 are the index of the code's
-///         entries in Tables::second. In Tables::second, an entry of zero is the end symbol.
+///         entries in DecoderTables::second. In `second`, an entry of zero is the end symbol.
 class Entry {
   public:
     /// The maximum number of symbols of an entry, because one store writes eight bytes.
@@ -140,14 +140,14 @@ class Entry {
     std::uint32_t word_ = 0;
 };
 
-struct Tables {
+struct DecoderTables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
     /// 2^kSecondBits entries for each window that is the beginning of longer codes.
     std::vector<Entry> second;
 };
 
-/// Appends to Tables::second the entries for the codes whose first kTableBits bits lead to `node`.
-void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tables) {
+/// Appends to `tables.second` the entries for the codes whose first kTableBits bits lead to `node`.
+void append_long_code_entries(const HuffmanTree& tree, std::uint16_t node, DecoderTables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
         std::uint16_t leaf = node;
         std::uint32_t length = kTableBits;
@@ -163,8 +163,8 @@ void append_second_step(const HuffmanTree& tree, std::uint16_t node, Tables& tab
     }
 }
 
-Tables build_tables(const HuffmanTree& tree) {
-    Tables tables;
+DecoderTables build_tables(const HuffmanTree& tree) {
+    DecoderTables tables;
     // The symbol with which each window begins; kNumSymbols if its code is longer than a window.
     std::array<std::uint16_t, std::size_t{1} << kTableBits> begins{};
     begins.fill(kNumSymbols);
@@ -190,14 +190,14 @@ Tables build_tables(const HuffmanTree& tree) {
                 node = tree.children[node][window >> used & 1U];
             }
             entry = Entry::long_code(tables.second.size());
-            append_second_step(tree, node, tables);
+            append_long_code_entries(tree, node, tables);
         }
     }
     return tables;
 }
 
-const Tables& tables() {
-    static const Tables instance = build_tables(huffman_tree());
+const DecoderTables& decoder_tables() {
+    static const DecoderTables instance = build_tables(huffman_tree());
     return instance;
 }
 
@@ -233,22 +233,22 @@ struct DecoderState {
 constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
 constexpr std::uint32_t kSecondMask = (1U << kSecondBits) - 1;
 
-/// How many windows the decoder looks up between two calls of fill(), which provides at least 56
-/// bits. The bits also suffice if the fourth window begins a longer code.
+/// How many windows the decoder looks up between two calls of fill_bits(), which provides at least
+/// 56 bits. The bits also suffice if the fourth window begins a longer code.
 constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
-/// Whether the input before `readable` and the output space suffice until the next fill() even in
-/// the worst case. The decoder then needs no bounds checks until that fill().
+/// Whether the input before `readable` and the output space suffice until the next fill_bits() even
+/// in the worst case. The decoder then needs no bounds checks until that fill_bits().
 [[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
                                                    const std::byte* readable) {
     return readable - at.next >= kWordSize &&
            at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols;
 }
 
-[[gnu::always_inline]] inline void fill(DecoderState& at) {
-    // Bits above `available` may be set already. The next fill() sets them to the same values
+[[gnu::always_inline]] inline void fill_bits(DecoderState& at) {
+    // Bits above `available` may be set already. The next fill_bits() sets them to the same values
     // again.
     at.bits |= load_word(at.next) << at.available;
     at.next += (63U - at.available) >> 3U;
@@ -263,7 +263,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 }
 
 /// Decodes a code longer than the window. Returns true for the end symbol.
-[[gnu::always_inline]] inline bool take_long_code(DecoderState& at, const Tables& table,
+[[gnu::always_inline]] inline bool take_long_code(DecoderState& at, const DecoderTables& table,
                                                   Entry begin) {
     const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kSecondMask)];
     if (entry.count() != 0) {
@@ -277,12 +277,12 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
 /// Decompresses while needs_no_checks() holds. Returns whether the end symbol was reached.
 bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
-    const Tables& table = tables();
+    const DecoderTables& table = decoder_tables();
     // A local copy is faster: the compiler assumes that stores through `to` may change `position`.
     DecoderState at = position;
     bool ended = false;
     while (!ended && needs_no_checks(at, readable)) {
-        fill(at);
+        fill_bits(at);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
             const Entry entry = table.first[at.bits & kMask];
             if (entry.count() == 0) [[unlikely]] {
@@ -307,18 +307,18 @@ struct StatePair {
 /// Decompresses two payloads in turns while needs_no_checks() holds for both. The processor
 /// overlaps the table lookups of the two payloads.
 void decompress_unchecked(StatePair& pair) {
-    const Tables& table = tables();
+    const DecoderTables& table = decoder_tables();
     DecoderState left = pair.left;
     DecoderState right = pair.right;
     while (needs_no_checks(left, left.end) && needs_no_checks(right, right.end)) {
-        fill(left);
-        fill(right);
+        fill_bits(left);
+        fill_bits(right);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
             const Entry of_left = table.first[left.bits & kMask];
             const Entry of_right = table.first[right.bits & kMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
                 // If only one payload has a long code, the other one's window is looked up again
-                // after the next fill().
+                // after the next fill_bits().
                 pair.left_ended = of_left.count() == 0 && take_long_code(left, table, of_left);
                 pair.right_ended = of_right.count() == 0 && take_long_code(right, table, of_right);
                 break;
@@ -360,7 +360,7 @@ DecoderState begin_state(const HuffmanPayload& payload) {
     return {in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
 }
 
-Result<std::size_t> finish(DecoderState at, const HuffmanPayload& payload) {
+Result<std::size_t> decompress_rest(DecoderState at, const HuffmanPayload& payload) {
     const auto truncated =
         tl::unexpected{WireError{WireErrc::huffman_truncated, payload.in.size()}};
     const auto written = [&](const DecoderState& end) {
@@ -400,7 +400,7 @@ Result<std::size_t> finish(DecoderState at, const HuffmanPayload& payload) {
 
 Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
     const HuffmanPayload payload{in, out};
-    return finish(begin_state(payload), payload);
+    return decompress_rest(begin_state(payload), payload);
 }
 
 std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
@@ -411,7 +411,7 @@ std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left
     decompress_unchecked(pair);
     const auto result = [](const DecoderState& at, bool ended, const HuffmanPayload& payload) {
         return ended ? Result<std::size_t>{static_cast<std::size_t>(at.to - payload.out.data())}
-                     : finish(at, payload);
+                     : decompress_rest(at, payload);
     };
     return {result(of_left, pair.left_ended, left), result(of_right, pair.right_ended, right)};
 }

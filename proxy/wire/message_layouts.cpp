@@ -26,7 +26,7 @@ class MessageIndex {
         }
         for (const auto& message : messages_) {
             if (message.number != 0) {
-                classic_[row(message.system, message.dialect)][message.number % kClassicIds] =
+                classic_[row_index(message.system, message.dialect)][message.number % kClassicIds] =
                     &message;
             } else {
                 with_uuid_.push_back(&message);
@@ -39,7 +39,7 @@ class MessageIndex {
 
     [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number,
                                           snapshot::Dialect dialect) const {
-        return number < kClassicIds ? classic_[row(system, dialect)][number] : nullptr;
+        return number < kClassicIds ? classic_[row_index(system, dialect)][number] : nullptr;
     }
 
     [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
@@ -48,7 +48,7 @@ class MessageIndex {
     }
 
   private:
-    [[nodiscard]] static std::size_t row(bool system, snapshot::Dialect dialect) {
+    [[nodiscard]] static std::size_t row_index(bool system, snapshot::Dialect dialect) {
         return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
     }
 
@@ -57,7 +57,7 @@ class MessageIndex {
     std::vector<const MessageSpec*> with_uuid_; ///< sorted by UUID
 };
 
-const MessageIndex& index() {
+const MessageIndex& message_index() {
     static const MessageIndex instance;
     return instance;
 }
@@ -65,15 +65,15 @@ const MessageIndex& index() {
 } // namespace
 
 std::span<const MessageSpec> message_table() {
-    return index().messages();
+    return message_index().messages();
 }
 
 const MessageSpec* find_message(bool system, std::uint16_t number, snapshot::Dialect dialect) {
-    return index().find(system, number, dialect);
+    return message_index().find(system, number, dialect);
 }
 
 const MessageSpec* find_message(const snapshot::Uuid& uuid) {
-    return index().find(uuid);
+    return message_index().find(uuid);
 }
 
 } // namespace tw::wire

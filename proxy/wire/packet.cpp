@@ -82,7 +82,7 @@ bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol
     return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
 }
 
-Result<Packet> decode_connless(std::span<const std::byte> datagram) {
+Result<Packet> decode_six_connless(std::span<const std::byte> datagram) {
     if (datagram.size() < kConnlessHeaderSize) {
         return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
     }
@@ -97,8 +97,8 @@ Result<Packet> decode_connless(std::span<const std::byte> datagram) {
 
 /// Decompresses the payload of a packet if it is compressed. If that fails, or if a control packet
 /// is empty, replaces the packet by the error.
-void read_payload(Result<Packet>& packet, std::size_t header_size, std::size_t max_size,
-                  PacketScratch& scratch) {
+void decompress_payload(Result<Packet>& packet, std::size_t header_size, std::size_t max_size,
+                        PacketScratch& scratch) {
     if (packet->compressed) {
         const auto plain = scratch.decompress({packet->payload, max_size});
         if (!plain) {
@@ -134,7 +134,7 @@ Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScrat
         header_size += kTokenSize;
     }
     packet->payload = datagram.subspan(header_size);
-    read_payload(packet, header_size, kMaxPayloadSize, scratch);
+    decompress_payload(packet, header_size, kMaxPayloadSize, scratch);
     return packet;
 }
 
@@ -153,7 +153,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
         return decode_seven_packet(datagram, scratch);
     }
     if ((first & kConnlessBit) != 0) {
-        return decode_connless(datagram);
+        return decode_six_connless(datagram);
     }
     return decode_connected(datagram, scratch, token_bit);
 }
@@ -377,7 +377,7 @@ Result<Packet> decode_seven_packet(std::span<const std::byte> datagram, PacketSc
     }
     Result<Packet> packet{tl::in_place};
     read_header(datagram, *packet);
-    read_payload(packet, kSevenHeaderSize, kSevenMaxPayloadSize, scratch);
+    decompress_payload(packet, kSevenHeaderSize, kSevenMaxPayloadSize, scratch);
     return packet;
 }
 
@@ -485,11 +485,11 @@ struct HeaderBits {
 constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};
 constexpr HeaderBits kSevenBits{.compressed = 0x10, .resend = 0x08, .control = 0x04, .token = 0};
 
-const HeaderBits& bits_of(Dialect dialect) {
+const HeaderBits& header_bits(Dialect dialect) {
     return dialect == Dialect::six ? kSixBits : kSevenBits;
 }
 
-std::uint32_t seven_kind(ControlKind kind) {
+std::uint32_t seven_kind_number(ControlKind kind) {
     constexpr std::uint32_t kAccept = 2;
     constexpr std::uint32_t kToken = 5;
     return kind == ControlKind::accept  ? kAccept
@@ -501,7 +501,7 @@ std::uint32_t seven_kind(ControlKind kind) {
 
 Buffer encode_packet(const PacketSpec& spec) {
     assert(spec.dialect == Dialect::six || spec.header_token);
-    const HeaderBits& bits = bits_of(spec.dialect);
+    const HeaderBits& bits = header_bits(spec.dialect);
     Buffer payload(spec.chunks.begin(), spec.chunks.end());
     if (spec.token) {
         append_token(payload, *spec.token);
@@ -528,7 +528,7 @@ Buffer encode_control(const ControlSpec& spec) {
     if (spec.seven_token) {
         append_header(out, kSevenBits.control, spec.ack, 0);
         append_token(out, *spec.seven_token);
-        append_u8(out, seven_kind(spec.kind));
+        append_u8(out, seven_kind_number(spec.kind));
     } else {
         append_header(out, kSixBits.control, spec.ack, 0);
         append_u8(out, static_cast<std::uint32_t>(spec.kind));

@@ -18,18 +18,18 @@ constexpr std::size_t kSevenTokenRequest = 512; ///< bytes; servers do not answe
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
 
-bool is_real(const Token& token) {
+bool is_token_known(const Token& token) {
     return token != kTokenUnsupported && token != kTokenUnknown;
 }
 
-void learn(Token& known, const std::optional<Token>& token) {
-    if (token && is_real(*token)) {
+void learn_token(Token& known, const std::optional<Token>& token) {
+    if (token && is_token_known(*token)) {
         known = *token;
     }
 }
 
-bool returned(const Token& known, const Token& token) {
-    return is_real(known) && token == known;
+bool is_token_returned(const Token& known, const Token& token) {
+    return is_token_known(known) && token == known;
 }
 
 /// Returns the first int of a chunk's body; nullopt if the chunk's message has another id than
@@ -119,7 +119,7 @@ DatagramJudgement judge_request(const ClientTrustState& state,
     const bool is_answered =
         *request == ConnlessRequest::info &&
         text_of(payload.subspan(kConnlessPrefixSize / 2)).starts_with("gie3") &&
-        (seven ? is_real(state.seven_token) &&
+        (seven ? is_token_known(state.seven_token) &&
                      text_of(datagram.subspan(1))
                          .starts_with(text_of(std::as_bytes(std::span{state.seven_token})))
                : payload.size() == kConnlessPrefixSize + 1);
@@ -128,7 +128,7 @@ DatagramJudgement judge_request(const ClientTrustState& state,
 
 /// Whether the header has the bit that is set in all 0.7 control packets and in no 0.6 packet.
 /// Precondition: the datagram is not connless.
-bool begins_seven(std::span<const std::byte> datagram) {
+bool has_seven_bit(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
     return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
 }
@@ -140,7 +140,7 @@ Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> d
     }
     const bool control = packet->kind == PacketKind::control;
     const ControlKind kind = control ? decode_seven_control(*packet).kind : ControlKind::unknown;
-    if (kind != ControlKind::close && returned(state.seven_token, *packet->header_token)) {
+    if (kind != ControlKind::close && is_token_returned(state.seven_token, *packet->header_token)) {
         return Trust::verified;
     }
     // Servers answer only a token request that is at least as long as the answer. Before the
@@ -160,20 +160,20 @@ Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
         }
     }
     const bool echoes =
-        (is_real(state.token) && ends_with(packet.payload, state.token)) ||
-        (packet.header_token && returned(state.header_token, *packet.header_token)) ||
+        (is_token_known(state.token) && ends_with(packet.payload, state.token)) ||
+        (packet.header_token && is_token_returned(state.header_token, *packet.header_token)) ||
         (packet.kind == PacketKind::chunks && acknowledges_tick(state, packet));
     return echoes ? Trust::verified : Trust::stray;
 }
 
 Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte> datagram) {
-    if (is_real(state.seven_token)) { // chunk packets of 0.7 look like those of 0.6
+    if (is_token_known(state.seven_token)) { // chunk packets of 0.7 look like those of 0.6
         const Trust trust = trust_of_seven(state, datagram);
         if (trust == Trust::verified) {
             return trust;
         }
     }
-    if (begins_seven(datagram)) {
+    if (has_seven_bit(datagram)) {
         return trust_of_seven(state, datagram);
     }
     PacketScratch scratch;
@@ -183,8 +183,8 @@ Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte
 
 /// Whether no further datagram from the client can raise the trust in it.
 bool is_trust_final(const ClientTrustState& state) {
-    const bool has_secret = is_real(state.token) || is_real(state.header_token) ||
-                            is_real(state.seven_token) || state.num_ticks != 0;
+    const bool has_secret = is_token_known(state.token) || is_token_known(state.header_token) ||
+                            is_token_known(state.seven_token) || state.num_ticks != 0;
     return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
 }
 
@@ -224,7 +224,7 @@ std::optional<SlotEvidence> evidence_of_seven(ClientTrustState& state,
     if (packet->kind == PacketKind::control) {
         const Control control = decode_seven_control(*packet);
         if (control.kind == ControlKind::token) {
-            learn(state.seven_token, control.token);
+            learn_token(state.seven_token, control.token);
         }
         return control.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot
                                                       : SlotEvidence::none;
@@ -232,7 +232,8 @@ std::optional<SlotEvidence> evidence_of_seven(ClientTrustState& state,
     return packet->num_chunks != 0 ? SlotEvidence::plays : SlotEvidence::none;
 }
 
-void learn_accept(ClientTrustState& state, const Packet& packet, const Control& control) {
+void learn_from_connectaccept(ClientTrustState& state, const Packet& packet,
+                              const Control& control) {
     if (control.kind != ControlKind::connectaccept) {
         return;
     }
@@ -240,13 +241,13 @@ void learn_accept(ClientTrustState& state, const Packet& packet, const Control& 
         state.tokenless = true;
         return;
     }
-    learn(packet.header_token ? state.header_token : state.token, control.token);
+    learn_token(packet.header_token ? state.header_token : state.token, control.token);
 }
 
 SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> datagram) {
     // 0.7 chunk packets look like those of 0.6, but a 0.7 token from the server shows that the
     // client uses 0.7.
-    if (begins_seven(datagram) || is_real(state.seven_token)) {
+    if (has_seven_bit(datagram) || is_token_known(state.seven_token)) {
         return evidence_of_seven(state, datagram).value_or(SlotEvidence::none);
     }
     constexpr std::uint32_t kControlBit = 0x10;
@@ -262,7 +263,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     if (packet->kind == PacketKind::control) {
         const Control said = decode_control(*packet, std::nullopt);
-        learn_accept(state, *packet, said);
+        learn_from_connectaccept(state, *packet, said);
         return said.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot : SlotEvidence::none;
     }
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server

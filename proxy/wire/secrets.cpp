@@ -119,7 +119,7 @@ std::size_t find_command(std::string_view line) {
     return first == '/' || first == '\\' || bang ? at + 1 : std::string_view::npos;
 }
 
-bool names_secret(std::string_view text) {
+bool mentions_secret(std::string_view text) {
     const std::string lowered = to_lower(text);
     return std::ranges::any_of(kSecretWords, [&](std::string_view word) {
         return lowered.find(word) != std::string::npos;
@@ -198,7 +198,7 @@ std::size_t CommandNames::memory_bytes() const {
 
 bool is_announced_harmless(std::string_view name, std::string_view format, std::string_view help) {
     return all_arguments_named(format) && !contains_name(kNeverAnnounced, name) &&
-           !names_secret(name) && !names_secret(format) && !names_secret(help);
+           !mentions_secret(name) && !mentions_secret(format) && !mentions_secret(help);
 }
 
 bool may_show_arguments(std::string_view command, const ShownCommands& shown) {
@@ -283,7 +283,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool may_show(const MessageSpec& spec, std::string_view name) {
+bool may_show_field(const MessageSpec& spec, std::string_view name) {
     return std::any_of(spec.fields.begin(), spec.fields.end(), [name](const MessageField& field) {
         return field.always_shown && field.name == name;
     });
@@ -292,7 +292,7 @@ bool may_show(const MessageSpec& spec, std::string_view name) {
 /// Marks as secret all fields that are not `always_shown`, and all elements of arrays.
 void hide_all_but_always_shown(const MessageSpec& spec, DecodedFields& fields) {
     for (FieldValue& value : fields.values) {
-        if (!may_show(spec, value.name)) {
+        if (!may_show_field(spec, value.name)) {
             value.secrecy = Secrecy::secret;
         }
     }
