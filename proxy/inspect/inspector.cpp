@@ -370,7 +370,7 @@ std::vector<std::byte> Inspector::encode_current_checkpoint() const {
 void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
         found->second.session->restore(std::move(checkpoint));
-        found->second.until_charge = 1; // a checkpoint may take more memory than many datagrams
+        found->second.until_charge = 1; // charge the checkpoint's memory soon
     }
 }
 
@@ -385,7 +385,7 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
     }
     for (auto& [unused, watched] : sessions_) {
         // The session of the lost datagrams is unknown. Each session reports a gap with 0 lost
-        // datagrams, so that the totals of the run do not count them several times.
+        // datagrams, so that totals() counts the lost datagrams once.
         watched.session->on_gap(time, 0, reason);
     }
     closed_.gap_lost += lost;

@@ -97,7 +97,7 @@ class DemoSession {
 /// beginning with the session that has been silent the longest.
 class Inspector {
   public:
-    /// `numbers`: the number of the newest session. All workers of a run share this counter.
+    /// `numbers`: the number of the newest session, a counter that all workers share.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
@@ -118,21 +118,21 @@ class Inspector {
     void expect_missing_datagrams() { options_.sees_all = false; }
 
     /// Opens a session. `key`: identifies the session in later calls; no other open session may
-    /// have it. `checkpoint`: the previous observer's state of the session, for which is_sound()
-    /// must hold. If it says that the session is closed, the session opens with its next datagram,
-    /// and nothing is reported about it before. `server_name`: configured name of the server, empty if it has none; the text must
-    /// live as long as the run.
+    /// have this key. `checkpoint`: the previous observer's state of the session, for which
+    /// is_sound() must hold. If its is_closed is true, the session opens with its next datagram,
+    /// and nothing is reported before. `server_name`: the configured name of the server, or empty;
+    /// the text must outlive all records.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
-    /// Returns the state with which another observer can continue the session; nullopt if no open
-    /// session has this key.
+    /// Returns the state with which another observer process can continue the session; nullopt if
+    /// no open session has this key.
     [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
     /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that
     /// session has no running connection. For the session's observers (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
-    /// Updates the session from the checkpoint of another observer, which has inspected the session
-    /// so far. Precondition: checkpoint.is_sound().
+    /// Updates the session from the checkpoint of the observer process that has inspected the
+    /// session so far. Precondition: checkpoint.is_sound().
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
     /// Inspects a datagram of the session. `next`: the datagram of the next call, of any session;
     /// empty if not known yet. Both datagrams are decompressed together, which is faster. The bytes
@@ -140,8 +140,8 @@ class Inspector {
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// Must be called if the datagram that on_datagram() got as `next` will not be inspected,
-    /// before its memory is reused.
+    /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
+    /// be inspected.
     void on_next_skipped() { workspace_.packet.begin({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
@@ -165,7 +165,7 @@ class Inspector {
     /// Closes all open sessions, in the order in which they were opened.
     void finish(record::Timestamp time, std::string_view reason);
 
-    /// Totals of all sessions of this worker, including open ones.
+    /// Returns the sum of the statistics of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
 
     /// Calls `see` with the number and totals of each open session, in the order of their opening.
@@ -182,7 +182,7 @@ class Inspector {
         std::uint32_t until_charge = 1; ///< number of datagrams until `charged` is updated
     };
 
-    /// A session whose close another observer has reported, and of which no datagram followed.
+    /// A session that another observer process reported as closed, without a datagram since then.
     struct ClosedSession {
         std::string client;
         std::string server;

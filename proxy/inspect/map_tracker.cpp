@@ -153,7 +153,7 @@ std::optional<std::shared_ptr<const record::TileMap>>
 MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.add_chunk(data)) {
-        // With this chunk, the download exceeded the announced size, so add_chunk() discarded it.
+        // If the chunk exceeded the announced size, add_chunk() has discarded the download.
         if (under_way && download_.announced_size() == 0 && announced_) {
             report_once(record::FindingId::map_crc_mismatch, *announced_,
                         "the map on the wire is larger than announced", reporter);

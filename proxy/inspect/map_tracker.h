@@ -55,7 +55,7 @@ struct FoundMap {
     std::shared_ptr<const std::vector<std::byte>> file{};
 };
 
-/// Finds and stores map files for sessions. Subclasses decide where.
+/// Finds map files, and stores the map files that clients download, for all sessions.
 class MapSource : public record::Interface {
   public:
     [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
@@ -63,7 +63,7 @@ class MapSource : public record::Interface {
     [[nodiscard]] virtual FoundMap store_map(const MapAnnouncement& announcement,
                                              std::vector<std::byte> bytes) = 0;
 
-    /// Like find(), but searches only the maps that keep() stored, without reading files.
+    /// Like find(), but searches only the maps that store_map() stored, without reading files.
     [[nodiscard]] virtual FoundMap find_stored(const MapAnnouncement& /*announcement*/) {
         return {};
     }
@@ -77,15 +77,15 @@ class MapSource : public record::Interface {
     [[nodiscard]] bool is_first_report(std::string_view server, const MapAnnouncement& announcement,
                                        std::string_view finding);
 
-    /// Returns the number of maps that keep() has stored so far. When this number changes, a
+    /// Returns the number of maps that store_map() has stored so far. When this number changes, a
     /// session whose map was not found searches again.
     [[nodiscard]] std::uint32_t num_stored() const noexcept {
         return num_stored_.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// Counts a stored map. An implementation of keep() must call this after find_stored() can find
-    /// the map.
+    /// Counts a stored map. Implementations of store_map() must call this after find_stored() can
+    /// find the map.
     void count_stored() noexcept { num_stored_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
@@ -172,8 +172,8 @@ class MapTracker {
     /// `server`: the server's address.
     MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
 
-    /// Called when the server sent the details of a map. They are used for the next map change if
-    /// it has the same name, crc and size.
+    /// Called when the server sent the details of a map. The details are used for the next map
+    /// change if both have the same name, crc and size.
     void on_map_details(const wire::MapDetailsBody& details);
     /// Called when the server announced a map. Returns the map's tiles; null if the map is missing.
     /// `translated`: whether a DDNet server announced the map to a 0.7 client.
@@ -202,8 +202,8 @@ class MapTracker {
     /// Returns the map of the server's newest announcement; nullopt before the first announcement.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
-    /// Continues with the map in another observer's checkpoint. Returns the map's tiles; null if
-    /// the map is missing.
+    /// Continues with the map in another observer process's checkpoint. Returns the map's tiles;
+    /// null if the map is missing.
     [[nodiscard]] std::shared_ptr<const record::TileMap> restore(const MapAnnouncement& announced,
                                                                  Reporter& reporter);
 

@@ -198,7 +198,7 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     const auto odd = find_odd(fields);
     if (records_) {
         std::erase_if(fields.values,
-                      wire::is_malformed_number); // records have only numbers under these keys
+                      wire::is_malformed_number); // records have no texts in place of numbers
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);

@@ -104,7 +104,7 @@ class Observers {
         return nobody;
     }
 
-    /// Adds an observer. It is not called while `is_on` is false, unless `is_on` is null.
+    /// Adds an observer, which is called only while `*is_on` is true; null: always.
     void add(Observer& observer, const bool* is_on = nullptr) {
         list_.push_back({&observer, is_on});
     }
@@ -137,7 +137,7 @@ class Reporter {
         head_.session = session;
     }
 
-    /// Sets the configured name of the server; the text must live as long as the run.
+    /// Sets the configured name of the server; the text must outlive all records.
     void set_server_name(std::string_view name) { head_.server_name = name; }
 
     /// Sets the time and direction of the records that follow.

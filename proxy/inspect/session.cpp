@@ -114,8 +114,8 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 }
 
 /// Checks whether the server is silent. `waits`: whether the connection's protocol is not known
-/// yet. If no datagram of the server was ever seen, its answers may be missing in the recording.
-/// Then only a client that repeats its request shows a silent server.
+/// yet. If no datagram of the server was ever seen, its answers may be missing in the recording,
+/// and the server counts as silent only if the client still tries to connect.
 void Session::check_server_silence(bool waits) {
     const bool goes_on = waits || acceptance_.connection().established();
     if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
@@ -126,8 +126,8 @@ void Session::check_server_silence(bool waits) {
 bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
-    // If only one side is recorded, no handshake can be completed. So the first handshake packet
-    // after a closed connection begins a new one.
+    // If only one side is recorded, no complete handshake is seen. So the first handshake packet
+    // after a closed connection begins a new connection.
     if (acceptance_.connection().closed() && wire::is_six_handshake(bytes) &&
         !acceptance_.was_ever_seen(wire::opposite(reporter_.direction()))) {
         acceptance_.forget_closed_connection();
@@ -477,7 +477,7 @@ void Session::apply_pending_checkpoint() {
     if (running_) {
         apply_checkpoint(*std::exchange(checkpoint_, std::nullopt));
     } else if (acceptance_.connection().established()) {
-        checkpoint_.reset(); // it is the checkpoint of a closed connection
+        checkpoint_.reset(); // the checkpoint's connection has been closed
     } else if (checkpoint_->form != TokenForm::unknown) {
         begin_connection(acceptance_.continue_connection(*checkpoint_));
     }

@@ -69,8 +69,8 @@ class HeldDatagrams {
     std::size_t bytes_ = 0; ///< sum of the sizes of the datagrams
 };
 
-/// Counts the memory of all sessions and maps of a run. Inspectors free memory when the limit is
-/// exceeded. Thread-safe.
+/// Counts the memory of all sessions and maps. Inspectors free memory when the limit is exceeded.
+/// Thread-safe.
 class MemoryBudget {
   public:
     /// Enough for three games with 64 players on a large map, which need 160 MiB each.
@@ -133,10 +133,10 @@ struct Options {
     /// True if no datagram can be missing, as in the relay. False for captures and taps, in which
     /// single datagrams, or all datagrams of one direction, may be missing.
     bool sees_all = true;
-    /// Item sizes learned by the sessions of a run; null: each inspector has its own table. Must
-    /// outlive the sessions.
+    /// Item sizes learned by all sessions; null: each inspector has its own table. Must outlive the
+    /// sessions.
     LearnedSizes* learned = nullptr;
-    /// Memory limit of all sessions of a run; null: unlimited. Must outlive the sessions.
+    /// Memory limit of all sessions together; null: unlimited. Must outlive the sessions.
     MemoryBudget* memory = nullptr;
     /// Snapshot memory shared by the sessions of one thread; null: each session has its own. Must
     /// outlive the sessions.
@@ -163,8 +163,8 @@ class Session {
     Session(std::uint32_t number, std::string client, std::string server, const Options& options,
             MapSource& maps, record::RecordSink& sink);
 
-    /// Sets the configured name of the server; the text must live as long as the run. Must be
-    /// called before any other function.
+    /// Sets the configured name of the server; the text must outlive all records. Must be called
+    /// before any other function.
     void set_server_name(std::string_view name) { reporter_.set_server_name(name); }
 
     void open(record::Timestamp time);
@@ -173,7 +173,7 @@ class Session {
     /// Called when `lost` copies of datagrams were lost before inspection.
     void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
-    /// Returns the state with which another observer can continue this session.
+    /// Returns the state with which another observer process can continue this session.
     [[nodiscard]] SessionCheckpoint save() const {
         if (!running_) {
             return closed_ ? SessionCheckpoint{.map = {}, .is_closed = true}
@@ -185,7 +185,7 @@ class Session {
         return checkpoint;
     }
 
-    /// Updates this session from the checkpoint of another observer, which has inspected the
+    /// Updates this session from the checkpoint of the observer process that has inspected the
     /// session so far. Precondition: checkpoint.is_sound().
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
@@ -275,7 +275,7 @@ class Session {
     bool sees_all_;
     bool one_sided_ = false;  ///< report_missing_side() has emitted its finding
     std::uint64_t heard_ = 0; ///< number of datagrams seen so far
-    /// Another observer's checkpoint; nullopt once it is applied.
+    /// Another observer process's checkpoint; nullopt after it was applied.
     std::optional<SessionCheckpoint> checkpoint_;
     record::SessionStats ended_; ///< totals of the session's earlier connections
     bool running_ = false;       ///< a connection is established and not closed yet

@@ -24,8 +24,8 @@ bool AckWindow::is_slightly_above_range(std::uint16_t ack) const {
 }
 
 bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
-    // The range moves after this many acknowledgements in a row. Forged packets never reach this
-    // number, because genuine packets come between them.
+    // The accepted range moves forward after this many acknowledgements in a row. Forged packets
+    // never reach this number, because genuine packets come between them.
     constexpr int kEnoughAhead = 8;
     if (!is_slightly_above_range(ack)) {
         return false;
@@ -96,7 +96,7 @@ bool VitalOrder::on_ack(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_distance(last_, first_dropped_)) {
-        last_ = ack; // the receiver still waits for a chunk before the dropped ones
+        last_ = ack; // `ack` does not include all missing chunks
         return true;
     }
     last_ = ahead < wire::sequence_distance(last_, last_dropped_) ? last_dropped_ : ack;
@@ -278,7 +278,7 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     // address.
     const bool starts = first != nullptr && first->vital && first->sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
-        // A server sends its first chunk after the client's first chunk, which it may acknowledge.
+        // A server may already acknowledge the client's first chunk; a client acknowledges nothing.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
         return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
                handshake_.token && token_in(rest) == handshake_.token;
@@ -314,7 +314,8 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
 }
 
 bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    // 0.7 programs rarely send several resend requests in a row, and most requests have no chunks.
+    // In 0.7, the header bit is a resend request, which rarely occurs in several packets in a row
+    // and mostly in packets without chunks.
     constexpr int kEnough = 3;
     return has_chunks && header_tokens_.count(token) >= kEnough;
 }
@@ -335,7 +336,7 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
         }
     } else if (handshake_.answered) {
         if (token != handshake_.token) {
-            return ConnectionChange::none; // these are late packets of an older connection
+            return ConnectionChange::none; // the packet is a late one of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
         // A client's packets alone do not prove a connection; only the server's packets do.

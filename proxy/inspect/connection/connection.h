@@ -49,8 +49,8 @@ class VitalOrder {
     /// Classifies a vital chunk. If the result is `next`, the receiver processes the chunk.
     wire::VitalClass classify_chunk(std::uint16_t sequence, bool resend);
 
-    /// Must be called if it is unknown whether the receiver accepted this chunk. The receiver's
-    /// next acknowledgement will show it.
+    /// Must be called if only the receiver's next acknowledgement will show whether the receiver
+    /// accepted this chunk.
     void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
@@ -60,25 +60,25 @@ class VitalOrder {
     [[nodiscard]] unsigned num_accepted() const { return taken_; }
 
     /// Called when the receiver acknowledged all chunks up to `ack`. Returns whether the receiver
-    /// got chunks that twscope did not see. If they include the missing chunk that the receiver
-    /// waited for, the chunks after that one count as accepted.
+    /// got chunks that twscope did not see. If `ack` includes the missing chunk, the dropped chunks
+    /// count as accepted, too.
     bool on_ack(std::uint16_t ack);
-    /// Begins a new connection. `synced`: whether the start of the connection was seen. Its first
-    /// sequence number is then 1.
+    /// Begins a new connection. `synced`: whether its start was seen, so that the first sequence
+    /// number must be 1.
     void reset(bool synced);
 
   private:
     void drop_chunk(std::uint16_t sequence);
 
     std::uint16_t last_ = 0;
-    /// The receiver's newest acknowledgement before the first chunk that twscope saw. It is needed
-    /// if the start of the connection was not seen: it tells whether a resent chunk is new or old.
+    /// The receiver's newest acknowledgement before the first chunk that twscope saw. Shows whether
+    /// a resent chunk is new if the start of the connection was not seen.
     std::optional<std::uint16_t> acknowledged_;
     unsigned taken_ = 0;
     bool synced_ = false;
     bool gap_ = false;                ///< a chunk was dropped, because an earlier one is missing
-    std::uint16_t first_dropped_ = 0; ///< first chunk of the newest unbroken run of dropped chunks
-    std::uint16_t last_dropped_ = 0;  ///< last chunk of that run
+    std::uint16_t first_dropped_ = 0; ///< number of the first dropped chunk after the newest gap
+    std::uint16_t last_dropped_ = 0;  ///< number of the last dropped chunk
 };
 
 /// Where a packet contains the token that proves that it belongs to a connection.
@@ -145,7 +145,7 @@ class Connection {
     /// Returns the protocol's name in records; empty if unknown.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    /// Continues a running 0.6 connection from another observer's checkpoint.
+    /// Continues a running 0.6 connection from another observer process's checkpoint.
     [[nodiscard]] ConnectionChange continue_connection(TokenForm form,
                                                        std::optional<wire::Token> token);
 
@@ -156,7 +156,7 @@ class Connection {
     /// Starts a 0.7 connection, which replaces the current one.
     void begin_seven_connection(bool from_start);
 
-    /// Called when a datagram was seen that only 0.7 programs send.
+    /// Restarts the count of header tokens. Called when a datagram looks like a 0.7 packet.
     void on_seven_datagram() { header_tokens_ = {}; }
 
     /// Marks the connection as closed. Datagrams that are still in flight belong to it.
@@ -188,7 +188,7 @@ class Connection {
         std::optional<wire::Token> token{};
         /// The client sent an ACCEPT although no answer of the server was seen.
         bool accepted = false;
-        std::optional<wire::Token> accepted_token{}; ///< the token of that ACCEPT
+        std::optional<wire::Token> accepted_token{}; ///< the token of the client's ACCEPT
     };
 
     /// The token of several datagrams in a row. Enough of them show a connection whose handshake

@@ -15,9 +15,9 @@ namespace {
 /// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets.
 /// CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
 constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
-/// In 0.6.4, UnpackPacket reads four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04
-/// is set, the acknowledgement is therefore greater than all sent chunks. 0.6.5 does the same for
-/// clients that joined without a token.
+/// In 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads four flags
+/// and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the acknowledgement is greater
+/// than all sent chunks.
 constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
 
 struct DdnetRules {
@@ -465,7 +465,7 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const Pac
     if (!token_fits(packet, chunks.rest, direction)) {
         return PacketRefusal::wrong_token;
     }
-    // All these chunks count as sent, even if the receiver does not accept them.
+    // All chunks of the packet count as sent, even if the receiver does not accept the packet.
     AckWindow& own = connection_.ack_window(wire::opposite(direction));
     for (const wire::Chunk& chunk : chunks.chunks) {
         if (chunk.vital) {

@@ -49,8 +49,8 @@ struct ReceiverProgram {
 };
 
 /// Returns the rules of a receiver. An unknown program, such as a server before its first client
-/// has joined, is treated as the newest DDNet. It rejects the most kinds of packets, but none that
-/// honest peers send.
+/// has joined, is treated as the newest DDNet, which rejects the most kinds of packets, but none
+/// that honest peers send.
 [[nodiscard]] const ReceiverRules& receiver_rules(const ReceiverProgram& receiver);
 
 /// The largest number of chunks that a packet header can announce.
@@ -213,14 +213,14 @@ class PacketAcceptance {
     /// translates its 0.6 game for this 0.7 client.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    /// Saves the connection's state, so that another observer can continue the connection.
+    /// Saves the connection's state, so that another observer process can continue it.
     void save(SessionCheckpoint& checkpoint) const {
         checkpoint.form = connection_.form();
         checkpoint.token = connection_.token();
         checkpoint.translated = is_translated();
     }
 
-    /// Continues a running connection from another observer's checkpoint.
+    /// Continues a running connection from another observer process's checkpoint.
     /// Precondition: checkpoint.form is not unknown.
     [[nodiscard]] ConnectionChange continue_connection(const SessionCheckpoint& checkpoint) {
         if (checkpoint.form != TokenForm::seven) {
@@ -230,7 +230,7 @@ class PacketAcceptance {
         return begin_seven_connection(SevenConnectionChange::midway);
     }
 
-    /// Continues with the client's version in another observer's checkpoint, if it contains one.
+    /// Adopts the client's version, if another observer process's checkpoint contains it.
     void restore(const SessionCheckpoint& checkpoint) {
         if (checkpoint.client_version) {
             client_version_ = checkpoint.client_version;
@@ -264,8 +264,8 @@ class PacketAcceptance {
                                                       wire::Direction direction);
     /// Returns why the receiver rejects this acknowledgement; `none` if it accepts it.
     [[nodiscard]] PacketRefusal check_ack(wire::Direction direction, std::uint16_t ack);
-    /// Whether the receiver of this direction's packets is recorded. If so, the chunks that it sent
-    /// are known.
+    /// Whether the packets that the receiver of this direction sends are recorded, so that its own
+    /// chunks are known.
     [[nodiscard]] bool is_receiver_recorded(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
@@ -298,8 +298,8 @@ class PacketAcceptance {
     std::bitset<static_cast<std::size_t>(PacketRefusal::count)> reported_;
 };
 
-/// Returns whether bytes that could not be decoded must be hidden. More than `harmless` bytes are
-/// hidden, because they may contain a password or a whisper.
+/// Returns `secret` if there are more than `harmless` undecoded bytes, because so many bytes may
+/// contain a password or a whisper.
 [[nodiscard]] wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes,
                                                        std::size_t harmless);
 

@@ -53,7 +53,7 @@ class SevenHandshake {
     /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
     [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }
 
-    /// Continues a connection of another observer. `ddnet`: whether the server is a DDNet server.
+    /// Continues a connection from a checkpoint. `ddnet`: whether the server is a DDNet server.
     void continue_connection(bool ddnet) { ddnet_ = ddnet; }
 
     /// Forgets all handshakes and tokens. Called when a 0.6 connection began.
@@ -123,7 +123,7 @@ class ServerProgram {
     [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
 
     /// Returns the announced version if messages and objects do not contradict it, otherwise the
-    /// newest version that they allow; nullopt if they allow today's version.
+    /// newest version that sends these messages and objects; nullopt if no upper limit is known.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
     /// Whether a message id has the meaning that the message table lists. In some versions of

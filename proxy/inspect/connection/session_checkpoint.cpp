@@ -61,9 +61,9 @@ using snapshot::ItemView;
 using snapshot::SnapshotView;
 using snapshot::Tick;
 
-/// The version of the layout with item sizes that sessions learned.
+/// The version of a checkpoint that contains learned item sizes.
 constexpr std::int32_t kVersionWithSizes = 2;
-/// The version of the layout without such item sizes, which older observers can read, too.
+/// The version of a checkpoint without learned item sizes, which older observers can read, too.
 constexpr std::int32_t kVersion = 1;
 constexpr std::size_t kMaxName = 2048; ///< longest map name in bytes; a datagram is shorter
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
@@ -106,7 +106,7 @@ class CheckpointArchive {
 
     void flag(bool& value) { number(value, 1); }
 
-    /// Writes or reads the number of elements of a list. Each element takes at least one byte.
+    /// Writes or reads the number of elements of a list. More elements than bytes are an error.
     void count(std::size_t& value, std::size_t most) {
         number(value, in_ ? std::min(most, in_->remaining()) : most);
     }
@@ -119,7 +119,7 @@ class CheckpointArchive {
         }
     }
 
-    /// Calls `visit` for each element of a list, after its length.
+    /// Writes or reads the length of a list, then calls `visit` for each element.
     template <typename List, typename Visit>
     void list(List& list, std::size_t most, const Visit& visit) {
         std::size_t length = list.size();
@@ -128,7 +128,7 @@ class CheckpointArchive {
         std::ranges::for_each(list, visit);
     }
 
-    /// Writes or reads a text or data.
+    /// Writes or reads the length of a text or byte vector, then its bytes.
     template <typename Bytes>
     void data(Bytes& bytes, std::size_t most) {
         std::size_t length = bytes.size();
@@ -137,7 +137,7 @@ class CheckpointArchive {
         raw(std::as_writable_bytes(std::span{bytes}));
     }
 
-    /// Calls `visit` for the value of an optional, if there is one.
+    /// Writes or reads whether an optional has a value. If so, calls `visit` for the value.
     template <typename Value, typename Visit>
     void optional(std::optional<Value>& value, const Visit& visit) {
         bool there = value.has_value();

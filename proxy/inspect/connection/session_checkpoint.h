@@ -17,9 +17,8 @@
 
 namespace tw::inspect {
 
-/// The state of a session with which another observer can continue the session. It contains
-/// everything needed to rebuild snapshots from the server's next deltas, and to locate their items
-/// on the map.
+/// The state of a session with which another observer process can continue the session: everything
+/// needed to rebuild snapshots from the server's next deltas, and to locate their items on the map.
 struct SessionCheckpoint {
     /// A snapshot on which the server's next deltas may be based.
     ///
@@ -62,8 +61,8 @@ struct SessionCheckpoint {
     std::optional<wire::Token> token{}; ///< the connection's token; 0.6 only
     bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
     std::vector<LearnedSize> sizes{}; ///< learned item sizes, sorted by type
-    /// The other observer has reported the connection's end; the other members are empty. An
-    /// encoded checkpoint does not contain this flag.
+    /// The process that made the checkpoint has reported the connection's end; all other members
+    /// are empty. An encoded checkpoint does not contain this flag.
     bool is_closed = false;
 
     /// Whether all snapshots are sound, and their ticks are different and in ascending order.

@@ -373,7 +373,7 @@ bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
     return learner_->on_misfit(misfit, *context.reporter, *context.searches);
 }
 
-// If `learner_` is null, the caller has already tried to rebuild the snapshot.
+// If `learner_` is null, the caller has already tried the agreed sizes.
 void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
                              snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
                              const SearchContext& context) {
@@ -401,7 +401,7 @@ MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& sea
     auto suspects = std::make_unique<Suspects>(mismatch, searches);
     searches.end();
     MismatchCause cause = explain_mismatch(mismatch, suspects->rank(*mismatch.types));
-    // A delta with warnings has more errors than one wrong value.
+    // The suspects are single wrong values, and a delta with warnings has more errors than one.
     if (mismatch.warnings->count == 0 && !suspects->empty()) {
         suspects_ = std::move(suspects);
     }

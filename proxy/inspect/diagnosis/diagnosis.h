@@ -141,7 +141,7 @@ class Diagnosis {
     Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
         : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
 
-    /// Arguments that rebuild_snapshot() needs for a search.
+    /// Arguments that rebuild_snapshot() needs to search for item sizes.
     struct SearchContext {
         std::optional<snapshot::Tick> verified{}; ///< tick of the newest verified snapshot
         const record::TypeNames* types = nullptr;

@@ -86,7 +86,7 @@ bool SizeLearner::drop_contradicted_explanations(const DeltaOf& delta_of) {
         return !decode_delta_strictly(delta_of(each), each.sizes);
     };
     if (std::ranges::all_of(explanations_, misfits)) {
-        return false; // yet another type differs, or something else is wrong
+        return false; // keep the explanations: another type's size may differ, too
     }
     std::erase_if(explanations_, misfits);
     return true;
@@ -105,7 +105,8 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     const auto as_agreed =
         before != agreed_ ? decode_delta_strictly(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
-        // The learned sizes of these types are wrong, perhaps from another server's checkpoint.
+        // The delta fits the agreed sizes, so the learned sizes of its types are wrong, perhaps
+        // from another server's checkpoint.
         AgreedSizes reverted = before;
         for (std::uint16_t type = 0; type < kTypes; ++type) {
             if (as_agreed->count[type] != 0) {
@@ -141,16 +142,15 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
     budget.begin(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
     if (found.empty() && (known.settled != reported_ || known.sizes != before)) {
-        // Types without a reported size may have another size: if the extra ints of a longer item
-        // are zero and at the end of the delta, the checksum is right without them.
+        // Searches again for all types without a reported size, because a verified snapshot does
+        // not prove a size: surplus zeros at the end of the delta do not change the checksum.
         known.settled = reported_;
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
     }
     if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
-        known.sizes =
-            reported_.any() ? before : agreed_; // sizes restored from a checkpoint may be far off
+        known.sizes = reported_.any() ? before : agreed_; // restored, unreported sizes may be wrong
         found = find_sizes(misfit.delta, known, budget);
     }
     left_ -= budget.end();

@@ -33,8 +33,8 @@ struct LearnedSize {
     friend bool operator==(const LearnedSize&, const LearnedSize&) = default;
 };
 
-/// The item sizes that the sessions of a run have learned, by server. Later sessions of a server
-/// try these sizes first. Thread-safe.
+/// The item sizes that sessions have learned, by server. Later sessions of a server try these sizes
+/// first. Thread-safe.
 class LearnedSizes {
   public:
     /// The most servers whose sizes are stored. The sessions of further servers share no sizes.
@@ -180,7 +180,7 @@ class SizeLearner {
     /// undecided snapshots decoded with these sizes.
     struct Explanation {
         snapshot::AgreedSizes sizes;
-        EvidenceTable evidence{}; ///< by type, including that of the undecided snapshots
+        EvidenceTable evidence{}; ///< by type; includes evidence in undecided snapshots
         std::vector<UndecidedSnapshot> undecided{};
     };
 
@@ -191,13 +191,13 @@ class SizeLearner {
         snapshot::Tick original = 0; ///< tick of the undecided snapshot that this one repeats
     };
 
-    /// Returns the tick of the undecided snapshot that the snapshot of `tick` repeats; `tick` if it
-    /// repeats none.
+    /// Returns the tick of the undecided snapshot that the snapshot of `tick` repeats; `tick`
+    /// itself if there is no such snapshot.
     [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
     /// the size in sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others(snapshot::Dialect dialect) const;
-    /// A function that returns a delta with its base, decoded with the explanation's sizes.
+    /// A function that returns the examined delta, with its base as the explanation decodes it.
     using DeltaOf = std::function<DeltaInts(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
@@ -210,8 +210,8 @@ class SizeLearner {
                                            SearchBudget& budget);
     void adopt_explanations(std::vector<snapshot::AgreedSizes> found,
                             const snapshot::AgreedSizes& before);
-    /// Stores an undecided snapshot, once for each explanation. If that exceeds a limit, chooses
-    /// one explanation and returns true.
+    /// Stores an undecided snapshot, once for each explanation. If a limit is exceeded, chooses one
+    /// explanation and returns true.
     [[nodiscard]] bool store_undecided(snapshot::Tick tick, const DeltaOf& delta_of);
     /// Returns the types whose size is the same in all explanations, differs from the agreed size,
     /// and was not reported yet.

@@ -18,15 +18,14 @@ using snapshot::ItemKey;
 constexpr int kMaxChange = 12;
 /// The largest size in ints that is tried for an unknown type.
 constexpr int kMaxNewSize = 24;
-/// The highest cost of an explanation. Each type with another size and each unknown type cost one.
+/// The highest cost of an explanation. An unknown type or a type with a changed size costs one.
 constexpr int kMaxCost = 20;
 /// The cost of a type if deltas contain its size although the protocol defines one, or do not
 /// contain its size although the protocol defines none. This is rarer than a different size.
 constexpr int kWrittenCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// Marks a type in odd_ whose cost was subtracted because an item's id looks like the number of a
-/// UUID type.
+/// This bit marks a type in `odd_` of which an item has an unusual id: the number of a UUID type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
@@ -149,7 +148,7 @@ class DeltaReader {
     /// Subtracts the cost of an unusual item from `cost`, the remaining cost that an explanation
     /// may have. Returns false if `cost` was too low.
     [[nodiscard]] bool subtract_cost(ItemKey key, int& cost);
-    /// Subtracts `price` if it was not subtracted for `what` before.
+    /// Subtracts `price` from `cost` and adds `what` to `odd_`, unless `odd_` contains `what`.
     [[nodiscard]] bool subtract_cost_once(std::uint16_t what, int price, int& cost);
 
     /// Returns the position after the deleted keys; nullopt if the delta's header is invalid.

@@ -134,13 +134,13 @@ ValueProbability::ValueProbability(const ValueHistory& history) : history_{histo
     }
 }
 
-/// Sets the weights for an item that only this snapshot contains, such as an event.
+/// Sets the distribution of values for an item of only this snapshot, such as an event.
 void ValueProbability::weigh_one_time_item() {
     constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
     bells_[0] = {.weight = history_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
-/// Sets the weights for an item that is new, or missing in the next snapshot.
+/// Sets the distribution of values for an item that is new, or missing in the next snapshot.
 void ValueProbability::weigh_new_or_removed_item(Points side) {
     Steps steps;
     steps.count(side);
@@ -167,14 +167,14 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
     movement.equal = steps.equal;
     movement.unequal = steps.unequal;
 
-    // The straight line is assumed to be as accurate here as it is for the neighbouring points.
+    // Assumes that the straight line misses this value by as much as it misses the neighbours.
     const auto bend_before = bend(history_.before);
     const auto bend_after = bend(history_.after);
     const bool measured = movement.equal == 0 && (bend_before || bend_after);
     movement.line = interpolate({before, after}, history_.tick);
     movement.line_scale =
         0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.distance / 4);
-    // The further the curve is from the line, the less accurate it is.
+    // Assumes that the curve is less accurate the further it is from the line.
     movement.curve = movement.line;
     movement.curve_scale = movement.line_scale;
     if (history_.before.size() > 1 && history_.after.size() > 1 && movement.equal < 2) {
@@ -186,7 +186,7 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
     return movement;
 }
 
-/// Sets the weights for an item that exists before and after.
+/// Sets the distribution of values for an item that the snapshots before and after contain.
 void ValueProbability::weigh_lasting_item() {
     const Movement movement = this->estimate_movement();
     const std::int32_t before = history_.before.front().value;
@@ -207,7 +207,7 @@ void ValueProbability::weigh_lasting_item() {
         masses_[0] = {.weight = stays * 0.35, .value = before};
         masses_[1] = {.weight = stays * 0.65, .value = after};
     }
-    // A value that sometimes stays equal is often close to the value before or after.
+    // If the int sometimes keeps its value, small changes are more likely than smooth movement.
     const bool near_ends = before != after && movement.equal != 0;
     const double smooth = before == after ? 0.2 : near_ends ? 0.25 : 0.4;
     const double near_before = near_ends ? 0.1 : 0;
@@ -274,7 +274,7 @@ constexpr double kUnchangedItem = 1.0 / 4096;
 /// A value in an overlong encoding is this many times as likely to be damaged as another value,
 /// because no server writes this encoding.
 constexpr double kOverlong = 1 << 20U;
-/// The probability that the cause is no single value, relative to all single values together.
+/// The probability of any other cause, as a share of the probability that one value is wrong.
 constexpr double kSomethingElse = 0.25;
 
 /// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values,
@@ -502,7 +502,7 @@ std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) co
         sum += weight.gain;
     }
     if (is_misread_ || absurd > kMaxAbsurd) {
-        sum *= 2; // it is as likely as not that none of these values is the only cause
+        sum *= 2; // with a probability of 0.5, no single value is the cause
     }
     for (Suspect& each : all) {
         each.probability /= sum;

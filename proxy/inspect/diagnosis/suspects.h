@@ -34,7 +34,7 @@ struct ValueHistory {
     std::span<const Point> before{};    ///< newest first; empty: the item did not exist before
     std::span<const Point> after{};     ///< oldest first
     const snapshot::FieldSpec* field{}; ///< the int's field; null if unknown
-    double change_rate = 0.5;           ///< how often the int changes per snapshot and item
+    double change_rate = 0.5;           ///< probability that the next snapshot changes the int
     /// All values that the int has had so far; empty if it has had many.
     std::span<const std::int32_t> usual{};
     /// If the int is a coordinate, the characters' coordinates on the same axis.
@@ -81,8 +81,8 @@ class ValueProbability {
     /// The value at which a moving int is expected, and how exact that expectation is.
     struct Movement {
         double distance = 0; ///< distance from the value before to the value after
-        int equal = 0;       ///< number of neighbouring points with the same value
-        int unequal = 0;     ///< number of neighbouring points with different values
+        int equal = 0;       ///< number of times that two points in a row have the same value
+        int unequal = 0;     ///< number of times that two points in a row have different values
         double line = 0;     ///< the value on the straight line between the points
         double line_scale = 1;
         double curve = 0; ///< the value on the curve through more points
@@ -137,8 +137,9 @@ class Suspects {
     /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty.
     Suspects(const Mismatch& mismatch, SearchBudget& budget);
 
-    /// Called when a verified snapshot arrived. If it shows the wrong value, reports that value and
-    /// removes all suspects. `previous`: the verified snapshot before it; empty if there is none.
+    /// Called when a verified snapshot arrived. Once the wrong value is clear, or kMaxPoints
+    /// verified snapshots arrived, reports the result and removes all suspects. `previous`: the
+    /// verified snapshot before `verified`, or empty.
     void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
                      const snapshot::SnapshotView& previous, const record::TypeNames& types,
                      Reporter& reporter);
@@ -223,8 +224,7 @@ class Suspects {
 };
 
 /// Whether one flipped bit turns one value into the other, in the int or in its varint encoding.
-/// The length bits of a varint are not considered, because a flipped one would also change the next
-/// ints.
+/// Length bits of a varint are ignored: a flipped length bit would also change the next ints.
 [[nodiscard]] bool are_one_bit_apart(std::int32_t one, std::int32_t other);
 
 } // namespace tw::inspect

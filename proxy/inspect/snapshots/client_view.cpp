@@ -159,8 +159,8 @@ void ClientView::handle_input(const Input& input, const SnapshotCadence& cadence
     }
     requests_full_ = false;
     requested_after_errors_ = false;
-    // The client could use a snapshot that was counted as rejected, because inspection began after
-    // the connection, or because the client is modified.
+    // The client acknowledged a snapshot that was counted as rejected: inspection began after the
+    // connection, or the client is modified.
     if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
         on_refused_acknowledged(input.acked, cadence, reporter);
     }
@@ -183,7 +183,7 @@ void ClientView::on_refused_acknowledged(Tick tick, const SnapshotCadence& caden
             return each.time != 0 && each.snapshot.tick == tick;
         });
     const bool known = found != arrivals_.end();
-    // The client has a base that twscope did not see, so its earlier snapshots are unknown.
+    // The client has a base that twscope missed, so the client's earlier snapshots are unknown.
     if (known && found->snapshot.delta_tick > shown_->tick) {
         const ShownSnapshot shown{
             .tick = tick, .time = found->time, .losses = count_losses(reporter)};
@@ -396,8 +396,8 @@ void ClientView::report_waiting_stalls(Reporter& reporter) {
 
 StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Timestamp end) const {
     const Timestamp step = step_ * kTick;
-    // The times are shortened, because chunks that the client received just before the first or
-    // just after the last input prove nothing.
+    // Two steps at each end are left out, because chunks that the client received just before the
+    // first or just after the last input prove nothing.
     if (run_.asked || chunks_.was_any_acknowledged(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
@@ -417,8 +417,8 @@ StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Tim
 
 void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end,
                                          Reporter& reporter) {
-    // The stall ended between the last input of the run and the next input. Inputs that were
-    // delayed on the network arrive together. The intended ticks of the inputs then show a much
+    // The stall ended between the last input with this acknowledgement and the next input. If the
+    // network delayed the inputs, the ticks for which they were meant (`by_client`) show a much
     // shorter stall. These ticks drift a little while no snapshots arrive.
     const Timestamp step = step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);

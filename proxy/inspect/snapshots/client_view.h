@@ -108,7 +108,7 @@ class ClientView {
     static constexpr record::Timestamp kMinStall = 250'000'000;
     /// The longest wait for evidence of a stall's cause after the stall (ns).
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
-    /// The longest wait for that evidence (ns) while the server sends no newer snapshot.
+    /// Like kEvidenceTimeout, but while the server sends no newer snapshot (ns).
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
     /// `server`: the server's activity; must outlive this object.
@@ -215,7 +215,7 @@ class ClientView {
         record::Timestamp time = 0; ///< time of arrival; 0: empty slot
     };
 
-    /// A run of consecutive inputs that acknowledge the same tick.
+    /// Consecutive inputs that acknowledge the same tick.
     struct RepeatedAcknowledgement {
         snapshot::Tick tick = snapshot::kNoBase;
         record::Timestamp first = 0; ///< arrival of the first input
@@ -240,7 +240,7 @@ class ClientView {
         snapshot::Tick since = 0;            ///< tick of the snapshot that the client showed
         std::optional<UsableSnapshot> end{}; ///< the snapshot that ended the freeze
         std::uint64_t refused = 0;           ///< number of rejected snapshots during the freeze
-        std::string asked{}; ///< text: the client's request for a full snapshot; empty: no request
+        std::string asked{};     ///< text about the request for a full snapshot; empty: no request
         bool is_by_acks = false; ///< detected because the client acknowledged no newer snapshot
     };
 
@@ -251,7 +251,7 @@ class ClientView {
         record::Timestamp to = 0;   ///< arrival of the snapshot after the stall
         bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
         bool has_hole = false; ///< a snapshot part or a vital chunk of the stall's time is missing
-        /// Time of the client's acknowledgement of the shown full snapshot; 0 if it sent none.
+        /// When the client acknowledged the shown full snapshot (ns); 0: not acknowledged.
         record::Timestamp acked = 0;
         std::optional<std::size_t> quiet_sessions{}; ///< see StallEvidence::quiet_sessions
     };
@@ -327,7 +327,7 @@ class ClientView {
     void report_postponed_stall(Reporter& reporter);
     /// Reports all stalls that wait for evidence, by the evidence so far.
     void report_waiting_stalls(Reporter& reporter);
-    /// Ends the current run of inputs. `next`: the tick that the next inputs acknowledge.
+    /// Handles the end of `run_`. `next`: the tick that the next inputs acknowledge, if any follow.
     void end_acknowledgement_run(std::optional<snapshot::Tick> next, record::Timestamp end,
                                  Reporter& reporter);
     [[nodiscard]] StallVerdict judge_acknowledgement_run(std::optional<snapshot::Tick> next,

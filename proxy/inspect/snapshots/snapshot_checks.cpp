@@ -16,9 +16,9 @@ struct SnapshotLimitCheck::Limit {
     std::size_t index;
     std::string_view name;
     std::int64_t value;
-    std::int64_t before; ///< the value in the earlier snapshot
+    std::int64_t before; ///< the value in the earlier snapshot `sample_`
     std::int64_t limit;
-    std::int64_t room; ///< servers drop items if less than this remains to the limit
+    std::int64_t room; ///< if less than this is left to the limit, servers drop items
 };
 
 namespace {

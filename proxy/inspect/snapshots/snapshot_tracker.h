@@ -301,7 +301,7 @@ class SnapshotTracker {
     record::Roster roster_; ///< the players; used for 0.7 only
     std::shared_ptr<const record::TileMap> tile_map_;
     std::optional<snapshot::Tick> previous_; ///< tick of the newest verified snapshot
-    /// The tick of the newest acknowledgement. Those of ticks newer than the history are ignored.
+    /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
     std::optional<snapshot::Tick> acked_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
 constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
-/// The longest time between two stored inputs. With it, the ring buffer covers ten seconds of
-/// silence. After that time, the first clients disconnect.
+/// The longest time between two stored inputs: the ring buffer then covers ten seconds of silence,
+/// after which the first clients disconnect.
 constexpr Timestamp kWidestSpacing = 200 * kReceiptMillisecond;
 
 } // namespace
@@ -147,7 +147,7 @@ std::string share(unsigned some, unsigned all) {
     return std::to_string(some) + " of " + std::to_string(all);
 }
 
-/// Whether the server read an input so late that it cannot have run during the stall.
+/// Whether the server read an input so late that the server cannot have run during the stall.
 bool shows_stopped_server(const StallEvidence& evidence) {
     return evidence.longest_wait >= evidence.time / 2;
 }

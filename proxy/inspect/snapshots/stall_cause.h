@@ -158,14 +158,14 @@ struct StallEvidence {
     bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
     bool has_hole = false;      ///< a snapshot part or a vital chunk of the stall's time is missing
     bool has_client = true;     ///< the client sent inputs during the stall
-    bool lacks_base = false;    ///< the client acknowledged the full snapshot before the stall
+    bool lacks_base = false;    ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// The inputs whose answers the server sent during the stall.
     InputReceipts::Outcome receipts{};
     /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;
-    /// If the server sent nothing to any session, the number of sessions to which it was sending
-    /// before.
+    /// If the server sent nothing to any session during the stall, the number of sessions to which
+    /// it was sending before; else nullopt.
     std::optional<std::size_t> quiet_sessions{};
     bool was_stopped = false; ///< another session proved that the server did not run
     bool was_cut_off = false; ///< another session proved that the server's datagrams were lost
