@@ -15,7 +15,7 @@ constexpr std::uint16_t kSevenClientInfo = 13;
 
 /// Whether the message exists in 0.7 demos only. Clients write such messages when players join or
 /// leave.
-bool is_of_demos(const wire::MessageSpec& spec) {
+bool exists_only_in_demos(const wire::MessageSpec& spec) {
     return spec.name == "de_client_enter" || spec.name == "de_client_leave";
 }
 
@@ -25,7 +25,7 @@ constexpr std::size_t kMaxPadding = 3;
 
 /// Whether a 0.7 tuning message was read as one with laser_damage. If its last byte is 0, this
 /// reading is wrong and the byte is padding: the last parameter is a delay, which is never 0.
-bool is_read_with_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
+bool is_read_with_laser_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
                fields.values.end();
@@ -39,7 +39,7 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
         return payload;
     }
     wire::decode_fields(*head.spec, head.body, fields);
-    if (is_read_with_damage(*head.spec, fields) && head.body.back() == std::byte{}) {
+    if (is_read_with_laser_damage(*head.spec, fields) && head.body.back() == std::byte{}) {
         return payload.first(payload.size() - 1);
     }
     const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
@@ -51,8 +51,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
 
 /// Decodes a demo's delta. An empty delta is an error, because demo players reject it; on the
 /// network, it would mean that nothing changed.
-snapshot::Result<void> unpack(std::span<const std::byte> body, snapshot::Delta& out,
-                              const snapshot::AgreedSizes& sizes) {
+snapshot::Result<void> decode_demo_delta(std::span<const std::byte> body, snapshot::Delta& out,
+                                         const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {
         return tl::unexpected{
             snapshot::DecodeError{.code = snapshot::DecodeErrc::deleted_out_of_range}};
@@ -187,7 +187,7 @@ bool DemoSession::on_delta(snapshot::Tick tick, std::span<const std::byte> body)
         return false;
     }
     snapshot::DeltaWarnings warnings;
-    auto applied = unpack(body, delta_, sizes_);
+    auto applied = decode_demo_delta(body, delta_, sizes_);
     if (applied) {
         applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
     }
@@ -238,7 +238,7 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
     // its kind always are, or if its kind is unknown.
     const wire::Chunk chunk{.vital = head->spec == nullptr || head->spec->vital, .payload = exact};
     const bool expected = head->spec != nullptr &&
-                          (is_of_demos(*head->spec) ||
+                          (exists_only_in_demos(*head->spec) ||
                            wire::is_processed_by_receivers(*head->spec, head->system,
                                                            wire::Direction::s2c, chunk.vital));
     AcceptedMessage message{.chunk = chunk,

@@ -16,7 +16,7 @@ constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 /// Whether the message id, with the system bit, belongs to the remote console in the message's
 /// dialect or in 0.6. A sender that sets the system bit wrongly, or uses 0.6's ids in 0.7, still
 /// sends passwords.
-bool is_consoles_number(const wire::MessageHeader& head) {
+bool has_console_id(const wire::MessageHeader& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
         return spec != nullptr && spec->secrecy == wire::Secrecy::secret;
@@ -34,7 +34,7 @@ wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     const bool secret =
         spec->secrecy == wire::Secrecy::secret || spec->id == wire::MessageId::cl_say ||
         spec->id == wire::MessageId::sv_chat || spec->id == wire::MessageId::cl_command ||
-        is_consoles_number(head) ||
+        has_console_id(head) ||
         std::any_of(spec->fields.begin(), spec->fields.end(), [](const wire::MessageField& field) {
             return field.secrecy == wire::Secrecy::secret;
         });
@@ -48,7 +48,7 @@ void hide_misread_console(const wire::MessageHeader& head, wire::DecodedFields& 
                                                      [](const wire::FieldValue& value) {
                                                          return value.out_of_range;
                                                      });
-    if (!misread || !is_consoles_number(head)) {
+    if (!misread || !has_console_id(head)) {
         return;
     }
     for (wire::FieldValue& value : fields.values) {
@@ -58,8 +58,8 @@ void hide_misread_console(const wire::MessageHeader& head, wire::DecodedFields& 
 
 /// Removes the data of snapshot parts and map chunks from the fields. For a map chunk, adds its
 /// offset in the map file.
-void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
-                    wire::DecodedFields& fields) {
+void remove_bulk_data(const AcceptedMessage& message, const MapTracker& maps,
+                      wire::DecodedFields& fields) {
     const wire::MessageId id = message.head.spec->id;
     const bool map_data = id == wire::MessageId::map_data;
     if ((!wire::is_snapshot(id) && !map_data) || fields.error || fields.values.empty() ||
@@ -79,14 +79,15 @@ void leave_out_bulk(const AcceptedMessage& message, const MapTracker& maps,
 
 /// Returns a copy of the first value that is out of range. The copy is needed for the finding if
 /// the record leaves the value out.
-std::optional<wire::FieldValue> find_odd(const wire::DecodedFields& fields) {
+std::optional<wire::FieldValue> find_out_of_range(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
 
 /// Returns the record of a message, without name, values and raw bytes. The caller sets the name
 /// and values of a known message, or the raw bytes of an unknown one.
-record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& reporter) {
+record::MessageRecord make_message_record(const AcceptedMessage& message,
+                                          const Reporter& reporter) {
     return {.head = reporter.head(),
             .system = message.head.system,
             .vital = message.chunk.vital,
@@ -99,7 +100,7 @@ record::MessageRecord record_of(const AcceptedMessage& message, const Reporter& 
 
 /// Whether no bytes follow the fields of a snapshot message. Such a message has no flaw to report,
 /// because its fields are never out of range.
-bool is_whole(const wire::SnapshotBody& snapshot, std::span<const std::byte> body) {
+bool has_no_trailing_bytes(const wire::SnapshotBody& snapshot, std::span<const std::byte> body) {
     return snapshot.data_offset + snapshot.data.size() == body.size();
 }
 
@@ -195,7 +196,7 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
         return;
     }
     wire::decode_connless(*spec, packet, fields);
-    const auto odd = find_odd(fields);
+    const auto odd = find_out_of_range(fields);
     if (records_) {
         std::erase_if(fields.values,
                       wire::is_malformed_number); // records have no texts in place of numbers
@@ -254,7 +255,7 @@ void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& repor
     const wire::MessageHeader& head = message.head;
     observers_->notify(&Observer::on_fields, head.body.size());
     if (records_) {
-        record::MessageRecord record = record_of(message, reporter);
+        record::MessageRecord record = make_message_record(message, reporter);
         record.raw = head.body;
         record.secrecy = secrecy_of(head);
         reporter.emit(record);
@@ -292,7 +293,7 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
                                    wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    if (!records_ && (message.snapshot ? is_whole(*message.snapshot, head.body)
+    if (!records_ && (message.snapshot ? has_no_trailing_bytes(*message.snapshot, head.body)
                                        : wire::is_certainly_valid(*head.spec, head.body))) {
         if (!message.tracked) {
             observers_->notify(&Observer::on_fields, head.body.size());
@@ -301,7 +302,7 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
     }
     wire::decode_fields(*head.spec, head.body, fields,
                         {.named_by_operator = shown_commands_, .announced_harmless = &announced_});
-    const auto odd = find_odd(fields);
+    const auto odd = find_out_of_range(fields);
     if (!head.system) { // system messages are checked where they are used
         message.is_taken = !fields.error && !odd;
     }
@@ -309,12 +310,12 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
         observers_->notify(&Observer::on_fields, head.body.size() - trailing);
     }
-    leave_out_bulk(message, maps, fields);
+    remove_bulk_data(message, maps, fields);
     if (!head.system) {
         hide_misread_console(head, fields);
     }
     if (records_) {
-        record::MessageRecord record = record_of(message, reporter);
+        record::MessageRecord record = make_message_record(message, reporter);
         record.name = head.spec->name;
         record.values = fields.values;
         reporter.emit(record);

@@ -27,7 +27,7 @@ ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) 
 
 std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const {
     return static_cast<std::size_t>(std::ranges::count_if(
-        sessions_, [time](const ServerSilence* each) { return each->heard() >= time; }));
+        sessions_, [time](const ServerSilence* each) { return each->last_answer_time() >= time; }));
 }
 
 std::shared_ptr<ServerActivity> ServerActivities::find_or_add(const std::string& address) {
@@ -55,7 +55,8 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
         if (server_->silence) {
-            report(FindingId::session_server_silent, *server_->silence, server, "ended", reporter);
+            report_silence(FindingId::session_server_silent, *server_->silence, server, "ended",
+                           reporter);
             server_->silence.reset();
         }
         end_silence_to_session(server, reporter);
@@ -86,7 +87,8 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     waits_with_all_ = true;
     if (!server_->silence) {
         server_->silence = ServerActivity::Silence{.since = since_, .unanswered = unanswered_};
-        report(FindingId::session_server_silent, *server_->silence, server, "began", reporter);
+        report_silence(FindingId::session_server_silent, *server_->silence, server, "began",
+                       reporter);
     }
 }
 
@@ -110,13 +112,15 @@ void ServerSilence::count_unanswered(std::string_view server, Reporter& reporter
     if (silence_to_session_->unanswered >= kMinUnanswered &&
         now - silence_to_session_->since >= kMinSilence) {
         alone_is_reported_ = true;
-        report(FindingId::session_unanswered, *silence_to_session_, server, "began", reporter);
+        report_silence(FindingId::session_unanswered, *silence_to_session_, server, "began",
+                       reporter);
     }
 }
 
 void ServerSilence::end_silence_to_session(std::string_view server, Reporter& reporter) {
     if (std::exchange(alone_is_reported_, false)) {
-        report(FindingId::session_unanswered, *silence_to_session_, server, "ended", reporter);
+        report_silence(FindingId::session_unanswered, *silence_to_session_, server, "ended",
+                       reporter);
     }
     silence_to_session_.reset();
 }
@@ -130,8 +134,8 @@ void ServerSilence::on_gap() {
     }
 }
 
-void ServerSilence::report(FindingId id, const Silence& silence, std::string_view server,
-                           std::string_view what, Reporter& reporter) {
+void ServerSilence::report_silence(FindingId id, const Silence& silence, std::string_view server,
+                                   std::string_view what, Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
     const record::FindingRecord finding{.head = reporter.head(),
                                         .id = id,

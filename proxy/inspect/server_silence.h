@@ -116,15 +116,15 @@ class ServerSilence {
     [[nodiscard]] ServerActivity& server() const { return *server_; }
 
     /// Returns the time of the server's last datagram to this session.
-    [[nodiscard]] record::Timestamp heard() const { return heard_; }
+    [[nodiscard]] record::Timestamp last_answer_time() const { return heard_; }
 
   private:
     using Silence = ServerActivity::Silence;
 
     void count_unanswered(std::string_view server, Reporter& reporter);
     void end_silence_to_session(std::string_view server, Reporter& reporter);
-    static void report(record::FindingId id, const Silence& silence, std::string_view server,
-                       std::string_view what, Reporter& reporter);
+    static void report_silence(record::FindingId id, const Silence& silence,
+                               std::string_view server, std::string_view what, Reporter& reporter);
 
     std::shared_ptr<ServerActivity> server_;
     /// Set while the server answers other sessions but not this one.

@@ -44,7 +44,7 @@ bool is_connless(std::span<const std::byte> datagram) {
 
 /// Whether any counter is not zero. Only datagrams and findings are examined, because no counter
 /// changes without them.
-bool is_anything(const record::SessionStats& stats) {
+bool has_counts(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
            std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
 }
@@ -144,7 +144,7 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& wo
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
         waits = packet->kind == wire::PacketKind::chunks;
         if (waits) {
-            const PacketChunks chunks{*packet, acceptance_.has_token(), workspace.chunks};
+            const PacketChunks chunks{*packet, acceptance_.has_ddnet_token(), workspace.chunks};
             change = acceptance_.on_chunks(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
@@ -285,27 +285,27 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
                                                : "closed by the server");
         acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
-        const PacketChunks chunks{packet, acceptance_.has_token(), workspace.chunks};
+        const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
         if (acceptance_.are_control_chunks_read(packet, chunks, reporter_)) {
-            on_accepted(packet, chunks, workspace);
+            read_accepted_chunks(packet, chunks, workspace);
         }
     }
 }
 
 void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
-    const PacketChunks chunks{packet, acceptance_.has_token(), workspace.chunks};
+    const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
     if (const ConnectionChange change = acceptance_.on_chunks(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
     }
     if (acceptance_.accept_chunks(packet, chunks, reporter_)) {
-        on_accepted(packet, chunks, workspace);
+        read_accepted_chunks(packet, chunks, workspace);
     }
 }
 
-void Session::on_accepted(const wire::Packet& packet, const PacketChunks& chunks,
-                          Workspace& workspace) {
-    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.has_token(),
+void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
+                                   Workspace& workspace) {
+    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.has_ddnet_token(),
                                                         .damaged = chunks.error.has_value()});
     const bool prelude = acceptance_.is_anti_spoof_prelude(chunks, reporter_);
     if (acceptance_.has_newly_missed_chunks()) {
@@ -555,7 +555,7 @@ void Session::close(record::Timestamp time, std::string_view reason, Workspace& 
     reporter_.set_head(time, std::nullopt);
     stop_holding_datagrams(workspace);
     if (closed_) {
-        if (is_anything(reporter_.stats)) {
+        if (has_counts(reporter_.stats)) {
             emit_summary(time);
         }
         return;

@@ -246,7 +246,8 @@ class Session {
                    Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);
     void on_chunks(const wire::Packet& packet, Workspace& workspace);
-    void on_accepted(const wire::Packet& packet, const PacketChunks& chunks, Workspace& workspace);
+    void read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
+                              Workspace& workspace);
     [[nodiscard]] bool discard_mistaken_spec(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on_message(const wire::MessageHeader& head);

@@ -191,10 +191,10 @@ ConnectionChange PacketAcceptance::infer_from_client() {
     return seven != ConnectionChange::none ? seven : connection_.infer_from_client();
 }
 
-void PacketAcceptance::report(PacketRefusal refusal, Reporter& reporter) {
+void PacketAcceptance::report_refusal(PacketRefusal refusal, Reporter& reporter) {
     if (may_refusal_be_wrong(refusal, reporter.direction())) {
-        report_once(record::FindingId::packet_undecided,
-                    had_connection_ ? refusal : PacketRefusal::not_established, reporter);
+        report_refusal_once(record::FindingId::packet_undecided,
+                            had_connection_ ? refusal : PacketRefusal::not_established, reporter);
         return;
     }
     if (refusal == PacketRefusal::wrong_token) {
@@ -210,11 +210,11 @@ void PacketAcceptance::report(PacketRefusal refusal, Reporter& reporter) {
     if (refusal == PacketRefusal::closed) {
         return; // the packet was in flight when the connection was closed, which is normal
     }
-    report_once(record::FindingId::packet_not_accepted, refusal, reporter);
+    report_refusal_once(record::FindingId::packet_not_accepted, refusal, reporter);
 }
 
-void PacketAcceptance::report_once(record::FindingId id, PacketRefusal refusal,
-                                   Reporter& reporter) {
+void PacketAcceptance::report_refusal_once(record::FindingId id, PacketRefusal refusal,
+                                           Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
     if (reported_.test(index)) {
         reporter.count_finding(id);
@@ -350,7 +350,7 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
     }
     if (const PacketRefusal why = refusal_of(packet, control, reporter.direction());
         why != PacketRefusal::none) {
-        report(why, reporter);
+        report_refusal(why, reporter);
         return false;
     }
     if (packet.dialect == wire::Dialect::seven && connection_.established() &&
@@ -479,7 +479,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
                                      Reporter& reporter) {
     if (const PacketRefusal why = refusal_of(packet, chunks, reporter.direction());
         why != PacketRefusal::none) {
-        report(why, reporter);
+        report_refusal(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
             if (chunk.vital && why == PacketRefusal::ack_unseen) {
                 connection_.vital_order(reporter.direction()).skip_chunk(chunk.sequence);
@@ -490,7 +490,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     if (chunks.error) {
         reporter.report_finding(
             {.id = record::FindingId::chunk_truncated, .offset = chunks.error->offset});
-    } else if (!has_token() && !chunks.rest.empty()) {
+    } else if (!has_ddnet_token() && !chunks.rest.empty()) {
         reporter.report_finding_once(
             {.id = record::FindingId::packet_trailing_bytes,
              .value = static_cast<std::int64_t>(chunks.rest.size()),
@@ -515,7 +515,7 @@ bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporte
     // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a late
     // copy of the prelude would later look new.
     const bool possible =
-        reporter.direction() == wire::Direction::s2c && !has_token() &&
+        reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
         connection_.form() != TokenForm::seven &&
         connection_.vital_order(wire::Direction::s2c).num_accepted() <= kPreludeChunks;
     if (!possible || !looks_like_prelude(chunks.chunks)) {

@@ -240,7 +240,7 @@ class PacketAcceptance {
     /// Whether this is a 0.7 connection to a DDNet server, which translates its 0.6 game.
     [[nodiscard]] bool is_translated() const;
 
-    [[nodiscard]] bool has_token() const { return connection_.form() == TokenForm::ddnet; }
+    [[nodiscard]] bool has_ddnet_token() const { return connection_.form() == TokenForm::ddnet; }
 
   private:
     /// Returns why the receiver drops a control packet; `none` if it accepts the packet.
@@ -269,10 +269,10 @@ class PacketAcceptance {
     [[nodiscard]] bool is_receiver_recorded(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
-    void report(PacketRefusal refusal, Reporter& reporter);
+    void report_refusal(PacketRefusal refusal, Reporter& reporter);
     /// Counts the refusal. Emits a finding only for the connection's first refusal with this
     /// reason.
-    void report_once(record::FindingId id, PacketRefusal refusal, Reporter& reporter);
+    void report_refusal_once(record::FindingId id, PacketRefusal refusal, Reporter& reporter);
 
     [[nodiscard]] wire::VitalClass classify_vital_chunk(const wire::Chunk& chunk,
                                                         Reporter& reporter);

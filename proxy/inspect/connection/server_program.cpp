@@ -17,7 +17,7 @@ constexpr int kEnoughPackets = 2;
 
 /// Whether `behind`, the bytes after an ACCEPT, repeat the server's token. DDNet servers repeat it,
 /// since 18.3 in reverse byte order.
-bool repeats(const std::optional<Token>& behind, const std::optional<Token>& token) {
+bool is_token_repeated(const std::optional<Token>& behind, const std::optional<Token>& token) {
     if (!behind || !token) {
         return false;
     }
@@ -59,7 +59,7 @@ SevenConnectionChange SevenHandshake::on_control(Direction direction, const wire
         }
         tokens_ = agreed;
         fresh_ = true;
-        ddnet_ = repeats(control.token, tokens_[wire::index_of(Direction::c2s)]);
+        ddnet_ = is_token_repeated(control.token, tokens_[wire::index_of(Direction::c2s)]);
         num_fitting_ = {};
         num_foreign_ = {};
         return SevenConnectionChange::established;

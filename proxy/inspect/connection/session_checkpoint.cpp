@@ -327,7 +327,7 @@ void visit_part(CheckpointArchive& archive, SessionCheckpoint::Part& part) {
 }
 
 /// Writes or reads all members except the snapshots.
-void visit(CheckpointArchive& archive, SessionCheckpoint& checkpoint) {
+void visit_checkpoint(CheckpointArchive& archive, SessionCheckpoint& checkpoint) {
     std::int32_t version = checkpoint.sizes.empty() ? kVersion : kVersionWithSizes;
     archive.number(version);
     if (version != kVersion && version != kVersionWithSizes) {
@@ -358,7 +358,7 @@ void visit(CheckpointArchive& archive, SessionCheckpoint& checkpoint) {
 
 std::vector<std::byte> encode_checkpoint(SessionCheckpoint checkpoint) {
     CheckpointArchive archive;
-    visit(archive, checkpoint);
+    visit_checkpoint(archive, checkpoint);
     write_snapshots(checkpoint.snapshots, archive);
     return std::move(archive.written);
 }
@@ -366,7 +366,7 @@ std::vector<std::byte> encode_checkpoint(SessionCheckpoint checkpoint) {
 std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes) {
     CheckpointArchive archive{bytes.first(std::min(bytes.size(), kMaxEncodedCheckpoint + 1))};
     SessionCheckpoint checkpoint;
-    visit(archive, checkpoint);
+    visit_checkpoint(archive, checkpoint);
     checkpoint.snapshots = read_snapshots(archive);
     if (checkpoint.map) {
         checkpoint.map->name = clean_map_name(checkpoint.map->name);

@@ -13,7 +13,7 @@ using snapshot::DeltaWarningAt;
 using snapshot::ItemKey;
 
 /// Returns the wrapping sum of an item's ints after only this update is applied to the base.
-std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
+std::uint32_t sum_after_update(const Mismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
         sum += static_cast<std::uint32_t>(mismatch.delta->ints[update.begin + i]);
@@ -28,12 +28,12 @@ std::uint32_t update_sum(const Mismatch& mismatch, const DeltaUpdate& update) {
 
 /// Returns the item's update that a later update replaced, if this explains the checksum's error;
 /// else null.
-const DeltaUpdate* lost_update(const Mismatch& mismatch, ItemKey key) {
+const DeltaUpdate* find_lost_update(const Mismatch& mismatch, ItemKey key) {
     const auto missing =
         static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
     const auto& updates = mismatch.delta->updates;
     const auto found = std::find_if(updates.begin(), updates.end(), [&](const DeltaUpdate& each) {
-        return each.key == key && update_sum(mismatch, each) == missing;
+        return each.key == key && sum_after_update(mismatch, each) == missing;
     });
     return found == updates.end() ? nullptr : &*found;
 }
@@ -44,13 +44,13 @@ void add_once(ItemKey key, std::vector<ItemKey>& keys) {
     }
 }
 
-MismatchCause odd_items(const Mismatch& mismatch) {
+MismatchCause explain_by_odd_items(const Mismatch& mismatch) {
     std::vector<ItemKey> lost;
     std::vector<ItemKey> odd;
     for (const DeltaWarningAt& warning : mismatch.warnings->list()) {
         add_once(warning.key, odd);
         if (warning.kind == snapshot::DeltaWarning::duplicate_update &&
-            lost_update(mismatch, warning.key) != nullptr) {
+            find_lost_update(mismatch, warning.key) != nullptr) {
             add_once(warning.key, lost);
         }
     }
@@ -60,7 +60,7 @@ MismatchCause odd_items(const Mismatch& mismatch) {
                 .sentence = "the server's snapshot contained this item twice; the sum of the lost "
                             "one is exactly the difference",
                 .key = lost.front(),
-                .int_index = lost_update(mismatch, lost.front())->begin};
+                .int_index = find_lost_update(mismatch, lost.front())->begin};
     }
     if (!lost.empty()) {
         return {.name = "duplicate_update",
@@ -104,7 +104,7 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
 }
 
 /// Returns the causes other than a flipped bit that fit a mismatch, to be appended to a sentence.
-std::string other_causes(const Mismatch& mismatch) {
+std::string describe_other_causes(const Mismatch& mismatch) {
     const std::size_t items = mismatch.delta->updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
            (items == 1 ? "updated item" : std::to_string(items) + " updated items") + " fits";
@@ -115,7 +115,7 @@ std::string other_causes(const Mismatch& mismatch) {
 MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
     using Suspect = Suspects::Suspect;
     if (mismatch.warnings->count != 0) {
-        return odd_items(mismatch);
+        return explain_by_odd_items(mismatch);
     }
     if (suspects.empty()) {
         return explain_without_suspects(mismatch);
@@ -127,7 +127,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                 .sentence =
                     std::string{"no single flipped bit in a value explains the difference"} +
                     (may_be_checksum ? ", but one in the announced checksum does" : "") +
-                    other_causes(mismatch)};
+                    describe_other_causes(mismatch)};
     }
     const Suspect& likeliest = suspects.front();
     constexpr double kLikely = 0.5;
@@ -149,7 +149,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                                 : "one flipped bit in any of the candidates explains the "
                                   "difference"} +
                 (may_be_checksum ? ", or one in the announced checksum" : "") +
-                other_causes(mismatch),
+                describe_other_causes(mismatch),
             .damaged = std::move(suspects)};
 }
 
@@ -339,7 +339,7 @@ bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& de
 namespace {
 
 /// Whether the body is truncated or too long, which other item sizes cannot explain.
-bool is_cut(const snapshot::DecodeError& error) {
+bool is_length_error(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
            error.code == snapshot::DecodeErrc::too_many_ints;
 }
@@ -354,10 +354,10 @@ bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
             return false;
         }
         const auto read = snapshot::decode_delta(delta.body, decoded, *agreed_);
-        return (read || !is_cut(read.error())) &&
+        return (read || !is_length_error(read.error())) &&
                learner_->on_undecided(decoded.ints, delta.delta_tick, delta.tick, delta.crc);
     }
-    if (rebuilt.fate == DeltaFate::undecodable && is_cut(rebuilt.error)) {
+    if (rebuilt.fate == DeltaFate::undecodable && is_length_error(rebuilt.error)) {
         return false;
     }
     if (!learner_) {
@@ -397,9 +397,9 @@ void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::Hi
 MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                      Reporter& reporter) {
     finish_suspects(*mismatch.types, reporter);
-    searches.begin(reporter.head().time);
+    searches.begin_search(reporter.head().time);
     auto suspects = std::make_unique<Suspects>(mismatch, searches);
-    searches.end();
+    searches.end_search();
     MismatchCause cause = explain_mismatch(mismatch, suspects->rank(*mismatch.types));
     // The suspects are single wrong values, and a delta with warnings has more errors than one.
     if (mismatch.warnings->count == 0 && !suspects->empty()) {

@@ -20,7 +20,7 @@ constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes
 /// Whether to search for item sizes that explain a snapshot, after `misfits` unexplained snapshots
 /// in a row. The first kInARow snapshots are searched. Later, `misfits` must be a power of two,
 /// because searches without success cost time.
-bool is_due(std::uint32_t misfits) {
+bool is_search_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
 }
@@ -29,7 +29,7 @@ bool is_due(std::uint32_t misfits) {
 constexpr std::uint32_t kDoubtAfter = 3;
 
 /// Returns the types whose items in a verified snapshot all have the size in `sizes`.
-NumberedTypeSet settled_by(const SnapshotView& right, const AgreedSizes& sizes) {
+NumberedTypeSet types_confirmed_by(const SnapshotView& right, const AgreedSizes& sizes) {
     NumberedTypeSet settled;
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
@@ -40,7 +40,7 @@ NumberedTypeSet settled_by(const SnapshotView& right, const AgreedSizes& sizes) 
 }
 
 /// Sets the sizes to those of the items in a verified snapshot.
-void take_sizes_of(const SnapshotView& right, AgreedSizes& sizes) {
+void set_sizes_from(const SnapshotView& right, AgreedSizes& sizes) {
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
         std::uint8_t& size = sizes[item.key.type];
@@ -73,7 +73,7 @@ bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
 }
 
 /// Returns the id of the type's first item; nullopt if the snapshot has no item of the type.
-std::optional<std::uint16_t> first_of(const SnapshotView& items, std::uint16_t type) {
+std::optional<std::uint16_t> first_id_of(const SnapshotView& items, std::uint16_t type) {
     const std::size_t at = items.lower_bound({type, 0});
     return at < items.size() && items[at].key.type == type ? std::optional{items[at].key.id}
                                                            : std::nullopt;
@@ -121,8 +121,8 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     AgreedSizes hinted = sizes_learned_by_others(misfit.types->dialect());
     for (const bool of_items : {false, true}) {
         if (of_items) {
-            take_sizes_of(misfit.right, hinted);
-            take_sizes_of(misfit.delta.base, hinted);
+            set_sizes_from(misfit.right, hinted);
+            set_sizes_from(misfit.delta.base, hinted);
         }
         if (hinted != before && decode_delta_strictly(misfit.delta, hinted)) {
             adopt_explanations({hinted}, before);
@@ -138,8 +138,8 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
     KnownSizes known{.sizes = sizes_learned_by_others(misfit.types->dialect()),
                      .settled = reported_,
                      .types = misfit.types};
-    known.settled |= settled_by(misfit.right, known.sizes);
-    budget.begin(time, left_);
+    known.settled |= types_confirmed_by(misfit.right, known.sizes);
+    budget.begin_search(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
     if (found.empty() && (known.settled != reported_ || known.sizes != before)) {
         // Searches again for all types without a reported size, because a verified snapshot does
@@ -153,7 +153,7 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
         known.sizes = reported_.any() ? before : agreed_; // restored, unreported sizes may be wrong
         found = find_sizes(misfit.delta, known, budget);
     }
-    left_ -= budget.end();
+    left_ -= budget.end_search();
     if (found.empty()) {
         return false;
     }
@@ -182,7 +182,7 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
 bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
     const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
     if (!drop_contradicted_explanations(delta_of) && !try_likely_sizes(misfit) &&
-        (!is_due(num_unexplained_++) ||
+        (!is_search_due(num_unexplained_++) ||
          !search_explanations(misfit, reporter.head().time, budget))) {
         return false;
     }
@@ -203,7 +203,8 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
     const TypeCounts seen = types_in(delta);
     Explanation& known = explanations_.front();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        if (known.sizes[type] != agreed_[type] && (seen.count[type] != 0 || first_of(made, type))) {
+        if (known.sizes[type] != agreed_[type] &&
+            (seen.count[type] != 0 || first_id_of(made, type))) {
             known.evidence[type].items += seen.count[type];
             ++known.evidence[type].snapshots;
         }
@@ -347,7 +348,7 @@ void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& m
             continue;
         }
         const auto id =
-            seen.count[type] != 0 ? std::optional{seen.first_id[type]} : first_of(made, type);
+            seen.count[type] != 0 ? std::optional{seen.first_id[type]} : first_id_of(made, type);
         if (!id) {
             continue;
         }

@@ -53,7 +53,7 @@ class KeysRead {
         return true;
     }
 
-    void take_back_to(std::size_t count) {
+    void remove_keys_after(std::size_t count) {
         for (; taken_.size() > count; taken_.pop_back()) {
             slots_[taken_.back()] = kFree;
         }
@@ -123,11 +123,11 @@ class DeltaReader {
 
     /// Finds all sets of sizes that fit and have at most this cost. `budget`: null if only the
     /// known sizes must be tried.
-    void read(int cost, SearchBudget* budget) {
+    void find_fitting_sizes(int cost, SearchBudget* budget) {
         found_.clear();
         budget_ = budget;
         if (const auto begin = start()) {
-            keys_.take_back_to(0);
+            keys_.remove_keys_after(0);
             read_updates(*begin, cost);
         }
     }
@@ -294,7 +294,7 @@ void DeltaReader::read_updates(ReadPosition place, int cost) {
         place.sum == static_cast<std::uint32_t>(delta_->crc)) {
         found_.push_back(sizes_);
     }
-    keys_.take_back_to(keys);
+    keys_.remove_keys_after(keys);
     odd_.resize(odd);
 }
 
@@ -327,7 +327,7 @@ void DeltaReader::try_sizes(ReadPosition place, std::uint16_t type, int cost) {
 
 } // namespace
 
-void SearchBudget::begin(std::int64_t time, std::int64_t most) {
+void SearchBudget::begin_search(std::int64_t time, std::int64_t most) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
     time_ = time;
@@ -342,7 +342,7 @@ std::int64_t SearchBudget::limit_remaining_items(std::int64_t most) {
     return rest;
 }
 
-std::int64_t SearchBudget::end() {
+std::int64_t SearchBudget::end_search() {
     const std::int64_t taken = granted_ - std::max<std::int64_t>(left_, 0);
     saved_ -= taken;
     granted_ = 0;
@@ -369,7 +369,7 @@ snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes
 
 std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
     DeltaReader reader{delta, sizes};
-    reader.read(0, nullptr);
+    reader.find_fitting_sizes(0, nullptr);
     return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
 }
 
@@ -379,7 +379,7 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& kn
     DeltaReader reader{delta, known, types};
     int cost = 1;
     for (; cost <= kMaxCost; ++cost) {
-        reader.read(cost, &budget);
+        reader.find_fitting_sizes(cost, &budget);
         if (!reader.found().empty() || !budget.spend()) {
             break;
         }
@@ -389,7 +389,7 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& kn
         return found;
     }
     const std::int64_t rest = budget.limit_remaining_items(SearchBudget::kPerRivalSearch);
-    reader.read(cost + 1, &budget);
+    reader.find_fitting_sizes(cost + 1, &budget);
     budget.return_unread_items(rest);
     for (const AgreedSizes& rival : reader.found()) {
         if (found.size() < kMaxSizesFound && std::ranges::find(found, rival) == found.end()) {

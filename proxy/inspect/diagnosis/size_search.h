@@ -32,7 +32,7 @@ class SearchBudget {
     static constexpr std::int64_t kPerSession = 20'000'000;
 
     /// Starts a search at `time` (ns) that may read at most `most` items.
-    void begin(std::int64_t time, std::int64_t most = kPerSearch);
+    void begin_search(std::int64_t time, std::int64_t most = kPerSearch);
 
     [[nodiscard]] bool spend(std::int64_t items = 1) {
         left_ -= items;
@@ -47,7 +47,7 @@ class SearchBudget {
 
     /// Ends the search, and returns the unused part of its limit to the budget. Returns the number
     /// of items that the search read.
-    std::int64_t end();
+    std::int64_t end_search();
 
   private:
     std::int64_t saved_ = kPerSecond;

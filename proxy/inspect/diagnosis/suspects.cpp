@@ -37,14 +37,14 @@ bool is_momentary(const FieldSpec* field) {
 
 /// Returns the density of Student's t-distribution with two degrees of freedom. This distribution
 /// also allows for values far from the mean.
-double bell(double distance, double scale) {
+double bell_density(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
 
 /// Returns the probability of a jump by this distance. The probabilities of all distances except
 /// zero add up to 1.
-double jump(double distance) {
+double jump_probability(double distance) {
     constexpr double kNormal = 0.31;
     return kNormal / std::pow(1 + std::abs(distance), 1.5);
 }
@@ -85,7 +85,7 @@ double share_equal(int equal, int unequal, double prior) {
 
 /// Returns how far the second point is from the line through the first and the third point; nullopt
 /// if there are fewer than three points.
-std::optional<double> bend(Points points) {
+std::optional<double> distance_from_line(Points points) {
     if (points.size() < 3) {
         return std::nullopt;
     }
@@ -168,8 +168,8 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
     movement.unequal = steps.unequal;
 
     // Assumes that the straight line misses this value by as much as it misses the neighbours.
-    const auto bend_before = bend(history_.before);
-    const auto bend_after = bend(history_.after);
+    const auto bend_before = distance_from_line(history_.before);
+    const auto bend_after = distance_from_line(history_.after);
     const bool measured = movement.equal == 0 && (bend_before || bend_after);
     movement.line = interpolate({before, after}, history_.tick);
     movement.line_scale =
@@ -234,12 +234,12 @@ double ValueProbability::probability_of(std::int32_t value) const {
         sum += mass.value == value ? mass.weight : 0;
     }
     for (const BellCurve& each : bells_) {
-        sum += each.weight == 0 ? 0 : each.weight * bell(at - each.mean, each.scale);
+        sum += each.weight == 0 ? 0 : each.weight * bell_density(at - each.mean, each.scale);
     }
     double jumped = 0;
     double jumps = 0;
     for (const Jump& each : jumps_) {
-        jumped += each.weight == 0 ? 0 : each.weight * jump(at - each.from);
+        jumped += each.weight == 0 ? 0 : each.weight * jump_probability(at - each.from);
         jumps += each.weight;
     }
     if (!history_.usual.empty()) {
@@ -250,8 +250,8 @@ double ValueProbability::probability_of(std::int32_t value) const {
     }
     sum += jumped;
     for (const std::int32_t each : history_.positions) {
-        sum +=
-            0.5 * bell(at - each, kNearCharacter) / static_cast<double>(history_.positions.size());
+        sum += 0.5 * bell_density(at - each, kNearCharacter) /
+               static_cast<double>(history_.positions.size());
     }
     return std::max(kLeast, is_legal(history_.field, value) ? sum : sum * kIllegal);
 }
@@ -284,7 +284,7 @@ constexpr std::size_t kMaxAbsurd = 2;
 
 /// Returns the probability of this error of the checksum if no single value is the cause. Small
 /// errors are more likely.
-double probability_of_any(std::int32_t excess) {
+double probability_of_excess(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
 }
 
@@ -492,7 +492,8 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
 std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) const {
     std::vector<Suspect> all;
     all.reserve(values_.size());
-    double sum = kSomethingElse * static_cast<double>(values_.size()) * probability_of_any(excess_);
+    double sum =
+        kSomethingElse * static_cast<double>(values_.size()) * probability_of_excess(excess_);
     std::size_t absurd = 0;
     for (const DeltaValue& value : values_) {
         const Likelihood weight = likelihood_of(value, types);
@@ -534,7 +535,7 @@ std::size_t count_candidates(const std::vector<Suspects::Suspect>& ranked, doubl
     return count;
 }
 
-bool is_sure(const std::vector<Suspects::Suspect>& ranked) {
+bool is_first_certain(const std::vector<Suspects::Suspect>& ranked) {
     return !ranked.empty() && doubt_of_first(ranked) < Suspects::kMaxDoubt;
 }
 
@@ -548,7 +549,7 @@ void Suspects::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& ve
     }
     add_verified_snapshot(tick, verified, previous);
     const auto ranked = rank(types);
-    if (is_sure(ranked) || num_after_ == ValueHistory::kMaxPoints) {
+    if (is_first_certain(ranked) || num_after_ == ValueHistory::kMaxPoints) {
         report_value(ranked, types, reporter);
         values_.clear();
     }
@@ -569,7 +570,7 @@ void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
                                   .crc_got = got_,
                                   .name = "ambiguous"};
     const Suspect& wrong = ranked.front();
-    const bool is_known = is_sure(ranked);
+    const bool is_known = is_first_certain(ranked);
     const bool is_exact = is_known && doubt_of_first(ranked) < kMaxExactDoubt;
     const std::string field = field_name(types.object(wrong.key.type), wrong.index);
     if (is_known) {

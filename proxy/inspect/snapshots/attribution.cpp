@@ -15,7 +15,8 @@ namespace {
 constexpr unsigned kBitsPerByte = 8;
 
 /// Stores in `prices` how many bits each byte takes on the network. Returns the sum of these bits.
-std::uint64_t price(std::span<const std::byte> bytes, bool compressed, std::uint8_t* prices) {
+std::uint64_t count_bits_per_byte(std::span<const std::byte> bytes, bool compressed,
+                                  std::uint8_t* prices) {
     if (!compressed) {
         std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
         return bytes.size() * kBitsPerByte;
@@ -108,7 +109,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
 void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
     const auto prices = std::span{prices_}.first(packet.payload.size());
     payload_ = PayloadBits{prices};
-    const std::uint64_t sum = price(packet.payload, packet.compressed, prices.data());
+    const std::uint64_t sum = count_bits_per_byte(packet.payload, packet.compressed, prices.data());
     if (packet.compressed) {
         // These bits belong to no byte of the payload: the end symbol, the unused bits of the last
         // byte, and the zero byte that old senders append.
@@ -198,7 +199,8 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
         const auto part =
             body.subspan(at, std::min<std::size_t>(snapshot::kMaxPartSize, body.size() - at));
-        price(part, delta.delta.marked[at / snapshot::kMaxPartSize], delta_prices_.data() + at);
+        count_bits_per_byte(part, delta.delta.marked[at / snapshot::kMaxPartSize],
+                            delta_prices_.data() + at);
     }
     PayloadBits priced{delta_prices_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {

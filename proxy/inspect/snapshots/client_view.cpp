@@ -95,7 +95,7 @@ constexpr Timestamp kMillisecond = 1'000'000;
 
 /// Returns the name of a client's version: "DDNet 16.4" for 16040. Versions before 10 are numbered
 /// differently.
-std::string program_of(std::int32_t version) {
+std::string client_version_name(std::int32_t version) {
     constexpr std::int32_t kFirst = 10'000;
     if (version < kFirst) {
         return "DDNet " + std::to_string(version);
@@ -105,7 +105,7 @@ std::string program_of(std::int32_t version) {
     return version % 10 == 0 ? release : release + '.' + std::to_string(version % 10);
 }
 
-std::string how_it_asked(bool asked, std::uint32_t errors) {
+std::string describe_request(bool asked, std::uint32_t errors) {
     if (!asked) {
         return {};
     }
@@ -241,7 +241,7 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
                         .since = shown_->tick,
                         .end = usable,
                         .refused = refused_,
-                        .asked = how_it_asked(requested_after_errors_, errors_at_reset_)};
+                        .asked = describe_request(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = shown_->time + step_ * kTick + frozen;
     count_in_totals(freeze, reporter);
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
@@ -269,11 +269,11 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
                      .has_hole = count_losses(reporter) != shown_->losses ||
                                  (usable && newest_ > shown_->tick && newest_ < usable->tick),
                      .acked = is_acked ? run_.first : 0,
-                     .quiet_sessions = quiet_sessions(to, usable.has_value())};
-    settle_pending_stall(!usable, reporter);
+                     .quiet_sessions = count_quiet_sessions(to, usable.has_value())};
+    judge_pending_stall(!usable, reporter);
 }
 
-std::optional<std::size_t> ClientView::quiet_sessions(Timestamp to, bool has_ended) const {
+std::optional<std::size_t> ClientView::count_quiet_sessions(Timestamp to, bool has_ended) const {
     const Timestamp from = shown_->time;
     if (!has_ended) {
         return server_->has_answered_since(from + ServerActivity::kSlack)
@@ -331,7 +331,7 @@ StallEvidence ClientView::evidence_of(const PendingStall& stall,
         .is_late = stall.is_late,
         .has_hole = stall.has_hole,
         .has_client = last_input_ > stall.from,
-        .lacks_base = stall.acked != 0,
+        .is_full_acked = stall.acked != 0,
         .is_answering = inputs_.has_answers(),
         .receipts = inputs_.outcome_between(
             stall.acked != 0 ? stall.acked : stall.from - round_trip, stall.to - round_trip - step),
@@ -344,20 +344,20 @@ StallEvidence ClientView::evidence_of(const PendingStall& stall,
     return evidence;
 }
 
-void ClientView::report_settled_stalls(Reporter& reporter) {
+void ClientView::report_decided_stalls(Reporter& reporter) {
     if (pending_) {
         // While the server sends no newer snapshot, its answers to inputs may still arrive.
         const Timestamp waited = reporter.head().time - pending_->to;
         const bool goes_on = shown_ && shown_->time > pending_->to;
-        settle_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
-                             reporter);
+        judge_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
+                            reporter);
     }
     if (held_ && !requests_full_ && run_.tick >= held_->freeze.end->tick) {
         report_postponed_stall(reporter); // the client acknowledges new snapshots again
     }
 }
 
-void ClientView::settle_pending_stall(bool is_final, Reporter& reporter) {
+void ClientView::judge_pending_stall(bool is_final, Reporter& reporter) {
     ServerActivity::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
     const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
     if (!verdict) {
@@ -387,7 +387,7 @@ void ClientView::report_postponed_stall(Reporter& reporter) {
 
 void ClientView::report_waiting_stalls(Reporter& reporter) {
     if (pending_) {
-        settle_pending_stall(true, reporter);
+        judge_pending_stall(true, reporter);
     }
     if (held_) {
         report_postponed_stall(reporter);
@@ -437,7 +437,7 @@ void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end
     const Freeze freeze{.time = frozen,
                         .since = run_.tick,
                         .end = next ? std::optional{UsableSnapshot{.tick = *next}} : std::nullopt,
-                        .asked = how_it_asked(run_.asked, 0),
+                        .asked = describe_request(run_.asked, 0),
                         .is_by_acks = true};
     count_in_totals(freeze, reporter);
     if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
@@ -455,7 +455,7 @@ void ClientView::count_in_totals(const Freeze& freeze, Reporter& reporter) {
 void ClientView::report_stall(const Freeze& freeze, const StallVerdict& verdict,
                               Reporter& reporter) const {
     const bool known = version_ && *version_ > 0;
-    const std::string who = known ? program_of(*version_) : "the client";
+    const std::string who = known ? client_version_name(*version_) : "the client";
     const std::string client = !freeze.asked.empty() ? who + freeze.asked
                                : known               ? "the client is " + who
                                                      : "";

@@ -298,7 +298,7 @@ class ClientView {
     /// Reports the stalls that waited for evidence and whose cause is known by now.
     void report_known_causes(Reporter& reporter) {
         if (pending_ || held_) [[unlikely]] {
-            report_settled_stalls(reporter);
+            report_decided_stalls(reporter);
         }
     }
 
@@ -318,10 +318,10 @@ class ClientView {
                                           Reporter& reporter);
     /// If the server sent nothing to any session from the shown snapshot until `to`, returns the
     /// number of sessions to which it was sending before. Otherwise returns nullopt.
-    [[nodiscard]] std::optional<std::size_t> quiet_sessions(record::Timestamp to,
-                                                            bool has_ended) const;
-    void report_settled_stalls(Reporter& reporter);
-    void settle_pending_stall(bool is_final, Reporter& reporter);
+    [[nodiscard]] std::optional<std::size_t> count_quiet_sessions(record::Timestamp to,
+                                                                  bool has_ended) const;
+    void report_decided_stalls(Reporter& reporter);
+    void judge_pending_stall(bool is_final, Reporter& reporter);
     [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
                                             const ServerActivity::Pause* pause) const;
     void report_postponed_stall(Reporter& reporter);

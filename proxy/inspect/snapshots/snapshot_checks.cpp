@@ -24,7 +24,7 @@ struct SnapshotLimitCheck::Limit {
 namespace {
 
 /// Returns the number of bytes or items of each item type. `bytes`: whether to count bytes.
-std::map<std::uint16_t, std::int64_t> by_type(const SnapshotView& items, bool bytes) {
+std::map<std::uint16_t, std::int64_t> count_by_type(const SnapshotView& items, bool bytes) {
     constexpr std::size_t kItemBytes = 8; // without the item's ints
     std::map<std::uint16_t, std::int64_t> taken;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -36,7 +36,7 @@ std::map<std::uint16_t, std::int64_t> by_type(const SnapshotView& items, bool by
 }
 
 /// Returns the key of the type's last item, which is the newest, because servers count ids upwards.
-ItemKey last_of(const SnapshotView& items, std::uint16_t type) {
+ItemKey last_key_of(const SnapshotView& items, std::uint16_t type) {
     const auto keys = items.keys();
     const auto behind =
         std::lower_bound(keys.begin(), keys.end(), (std::uint32_t{type} + 1) << 16U);
@@ -104,10 +104,10 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
     }
     warned_[limit.index] = true;
     const bool bytes = limit.index == 1;
-    const auto before = by_type(sample_.view(), bytes);
+    const auto before = count_by_type(sample_.view(), bytes);
     std::optional<std::uint16_t> most;
     std::int64_t most_grown = 0;
-    for (const auto& [type, taken] : by_type(record.items, bytes)) {
+    for (const auto& [type, taken] : count_by_type(record.items, bytes)) {
         const auto old = before.find(type);
         const std::int64_t more = taken - (old == before.end() ? 0 : old->second);
         if (more > most_grown) {
@@ -126,7 +126,7 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
                                   .name = limit.name,
                                   .detail = detail};
     if (most) {
-        finding.item = make_finding_item(*record.types, last_of(record.items, *most));
+        finding.item = make_finding_item(*record.types, last_key_of(record.items, *most));
     }
     reporter.report_finding(finding);
 }
@@ -171,7 +171,7 @@ void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
 namespace {
 
 /// Returns the value from which on a limit counts as near: 90 % of the limit.
-constexpr std::int64_t near_limit(std::int64_t limit) {
+constexpr std::int64_t warning_threshold(std::int64_t limit) {
     return limit - limit / 10;
 }
 
@@ -273,7 +273,7 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
     };
     bool near = false;
     for (const Limit& limit : limits) {
-        if (limit.value < near_limit(limit.limit)) {
+        if (limit.value < warning_threshold(limit.limit)) {
             continue;
         }
         if (!near_cap_ && !near) {

@@ -4,7 +4,8 @@
 
 namespace tw::inspect {
 
-bool TickPlausibility::fits(const SeenTick& before, snapshot::Tick tick, std::int64_t time) {
+bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick tick,
+                                          std::int64_t time) {
     constexpr std::int64_t kTickNs = 20'000'000;
     const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
     const std::int64_t ahead = std::int64_t{tick} - before.tick;
@@ -14,7 +15,7 @@ bool TickPlausibility::fits(const SeenTick& before, snapshot::Tick tick, std::in
 TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
     // After this time (ns), all snapshots that were in flight have arrived.
     constexpr std::int64_t kDoubtNs = 5'000'000'000;
-    if (!last_ || fits(*last_, tick, time)) {
+    if (!last_ || is_plausible_after(*last_, tick, time)) {
         if (doubted_ && time - *doubted_ > kDoubtNs) {
             doubted_.reset();
         }
@@ -31,7 +32,7 @@ TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
     if (doubted_) {
         return restart_from({tick, time});
     }
-    num_strays_ = stray_ && fits(*stray_, tick, time) ? num_strays_ + 1 : 1;
+    num_strays_ = stray_ && is_plausible_after(*stray_, tick, time) ? num_strays_ + 1 : 1;
     stray_ = SeenTick{tick, time};
     if (num_strays_ < kRestartStrays) {
         return TickClass::stray;
@@ -52,7 +53,7 @@ using snapshot::Tick;
 void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId id,
                                  bool compressed, Reporter& reporter,
                                  SnapshotWorkspace& workspace) {
-    const DeltaBase base = base_tick(body.tick, body.distance);
+    const DeltaBase base = delta_base_of(body.tick, body.distance);
     const snapshot::Part part{.tick = body.tick,
                               .delta_tick = base.tick,
                               .num_parts = body.num_parts,

@@ -29,7 +29,7 @@ struct DeltaBase {
     bool odd = false; ///< the computed tick is negative, but not -1; `tick` is then kNoBase
 };
 
-[[nodiscard]] inline DeltaBase base_tick(snapshot::Tick tick, std::int32_t distance) {
+[[nodiscard]] inline DeltaBase delta_base_of(snapshot::Tick tick, std::int32_t distance) {
     const std::int64_t base = std::int64_t{tick} - distance;
     if (base < 0) {
         return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
@@ -76,7 +76,8 @@ class TickPlausibility {
         std::int64_t time = 0;
     };
 
-    [[nodiscard]] static bool fits(const SeenTick& before, snapshot::Tick tick, std::int64_t time);
+    [[nodiscard]] static bool is_plausible_after(const SeenTick& before, snapshot::Tick tick,
+                                                 std::int64_t time);
 
     [[nodiscard]] TickClass restart_from(const SeenTick& seen);
 

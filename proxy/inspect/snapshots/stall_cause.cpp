@@ -139,11 +139,11 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(StallCause::coun
     "rejected", "unknown_base", "late",           "server_silent", "slower_rate",
     "lost",     "lost_behind",  "unacknowledged", "client_silent", "unknown"};
 
-std::string ms_of(Timestamp time) {
+std::string milliseconds_text(Timestamp time) {
     return std::to_string(time / 1'000'000) + " ms";
 }
 
-std::string share(unsigned some, unsigned all) {
+std::string ratio_text(unsigned some, unsigned all) {
     return std::to_string(some) + " of " + std::to_string(all);
 }
 
@@ -156,7 +156,7 @@ bool shows_stopped_server(const StallEvidence& evidence) {
 /// ignored an acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
     const InputReceipts::Outcome& receipts = evidence.receipts;
-    return receipts.inputs >= (evidence.lacks_base ? 1 : kMinInputs) &&
+    return receipts.inputs >= (evidence.is_full_acked ? 1 : kMinInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
@@ -172,7 +172,7 @@ std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool
     if (shows_stopped_server(evidence)) {
         return StallVerdict{.cause = StallCause::server_silent,
                             .detail = "the server did not run: it read an input " +
-                                      ms_of(evidence.longest_wait) + " late"};
+                                      milliseconds_text(evidence.longest_wait) + " late"};
     }
     if (evidence.is_late) {
         if (!has_answers(receipts)) {
@@ -187,10 +187,11 @@ std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool
                             .detail = "a part or a reliable message of that time was lost, too"};
     }
     if (is_complete && lacks_answers(evidence)) {
-        const std::string unanswered = share(receipts.inputs - receipts.answered, receipts.inputs);
+        const std::string unanswered =
+            ratio_text(receipts.inputs - receipts.answered, receipts.inputs);
         return StallVerdict{.cause = StallCause::lost,
                             .detail =
-                                evidence.lacks_base
+                                evidence.is_full_acked
                                     ? "the client's acknowledgement was lost, too: " + unanswered +
                                           " inputs were never answered"
                                     : unanswered + " inputs of that time were never answered"};
@@ -198,7 +199,7 @@ std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool
     if (is_complete && has_answers(receipts)) {
         return StallVerdict{.cause = StallCause::slower_rate,
                             .detail = "the server made no snapshot for this client: it answered " +
-                                      share(receipts.answered, receipts.inputs) +
+                                      ratio_text(receipts.answered, receipts.inputs) +
                                       " inputs of that time at once"};
     }
     return std::nullopt;

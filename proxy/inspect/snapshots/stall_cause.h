@@ -158,7 +158,7 @@ struct StallEvidence {
     bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
     bool has_hole = false;      ///< a snapshot part or a vital chunk of the stall's time is missing
     bool has_client = true;     ///< the client sent inputs during the stall
-    bool lacks_base = false;    ///< before the stall, the client acknowledged a full snapshot
+    bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// The inputs whose answers the server sent during the stall.
     InputReceipts::Outcome receipts{};

@@ -142,7 +142,7 @@ struct Refused {
 
     [[nodiscard]] inspect::Suspects look_back() {
         inspect::SearchBudget budget;
-        budget.begin(0);
+        budget.begin_search(0);
         return {mismatch, budget};
     }
 
@@ -323,7 +323,7 @@ constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
 inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
     const Refused refused{{}, kNoBase, 12, std::move(received), crc};
     inspect::SearchBudget budget;
-    budget.begin(0);
+    budget.begin_search(0);
     return inspect::explain_mismatch(
         refused.mismatch, inspect::Suspects{refused.mismatch, budget}.rank(refused.types));
 }

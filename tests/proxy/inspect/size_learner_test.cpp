@@ -282,10 +282,10 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     inspect::SearchBudget spent;
     for (std::int64_t left = 2 * inspect::SearchBudget::kPerSecond; left > 0;
          left -= inspect::SearchBudget::kPerSearch) {
-        spent.begin(800'000'000);
+        spent.begin_search(800'000'000);
         while (spent.spend()) {
         }
-        spent.end();
+        spent.end_search();
     }
     CHECK(show(second, server, items, 40, reporter, spent));
     CHECK(second.sizes() == server.sizes);

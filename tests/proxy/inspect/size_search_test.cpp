@@ -50,7 +50,7 @@ Items longer_tee() {
 
 std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known = {}) {
     SearchBudget budget;
-    budget.begin(kSecond);
+    budget.begin_search(kSecond);
     return find_sizes(snapshot.delta(), known, budget);
 }
 
@@ -161,11 +161,11 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     SearchBudget budget;
     std::int64_t taken = 0;
     const auto spend = [&](std::int64_t time) {
-        budget.begin(time);
+        budget.begin_search(time);
         std::int64_t count = 0;
         for (; budget.spend(); ++count) {
         }
-        budget.end();
+        budget.end_search();
         return count;
     };
     for (int i = 0; i < 10; ++i) {
@@ -174,15 +174,15 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(taken == SearchBudget::kPerSecond);
     CHECK(spend(kSecond) == 0);
     CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kPerSecond / 10);
-    CHECK(spend(kSecond) == 0);   // a clock that goes back gives nothing
-    budget.begin(8 * kSecond, 3); // what one connection has left
+    CHECK(spend(kSecond) == 0);          // a clock that goes back gives nothing
+    budget.begin_search(8 * kSecond, 3); // what one connection has left
     CHECK(budget.limit_remaining_items(2) == 1);
     CHECK(budget.spend());
     CHECK(budget.spend());
     CHECK_FALSE(budget.spend());
-    CHECK(budget.end() == 3);
-    budget.begin(9 * kSecond);
-    budget.end(); // what was not taken stays
+    CHECK(budget.end_search() == 3);
+    budget.begin_search(9 * kSecond);
+    budget.end_search(); // what was not taken stays
     CHECK(spend(9 * kSecond) == SearchBudget::kPerSearch);
     CHECK(SearchBudget::kPerSession >= SearchBudget::kPerSearch);
 }
