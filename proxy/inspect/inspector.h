@@ -160,7 +160,6 @@ class Inspector {
                                                           snapshot::Dialect dialect);
     void end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason);
 
-    /// Emits a summary record for each open session.
     void emit_summaries(record::Timestamp time);
     /// Closes all open sessions, in the order in which they were opened.
     void finish(record::Timestamp time, std::string_view reason);

@@ -218,7 +218,6 @@ class MapTracker {
     /// Called when datagrams, perhaps chunks of the map, were missed (see MapDownload::on_gap).
     void on_gap() { download_.on_gap(); }
 
-    /// Abandons the current download and frees its memory.
     void abandon_download() { download_.abandon(); }
 
   private:

@@ -91,7 +91,6 @@ class Observer : public record::Interface {
 
     virtual void on_delta(const ObservedDelta& /*delta*/) {}
 
-    /// Called after a datagram was read.
     virtual void on_datagram_end() {}
 };
 

@@ -192,7 +192,6 @@ class Session {
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
     void on_resync(record::Timestamp time);
 
-    /// Frees memory that the session can do without.
     void free_spare_memory() { snapshots_.free_spare_memory(); }
 
     /// Frees all memory that grows with the session's traffic. Then no snapshot can be verified
@@ -251,9 +250,7 @@ class Session {
     [[nodiscard]] bool discard_mistaken_spec(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
     void act_on_message(const wire::MessageHeader& head);
-    /// Updates the session's state from a message of the server.
     void act_on_server_message(const wire::MessageHeader& head);
-    /// Updates the session's state from a message of the client.
     void act_on_client_message(const wire::MessageHeader& head);
     void begin_connection(ConnectionChange change);
     void apply_pending_checkpoint();

@@ -205,7 +205,6 @@ class Connection {
         }
     };
 
-    /// Whether a connection with DDNet's token is open.
     [[nodiscard]] bool is_open_with_ddnet_token() const {
         return established_ && !closed_ && form_ == TokenForm::ddnet;
     }

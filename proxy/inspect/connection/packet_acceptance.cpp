@@ -101,7 +101,6 @@ bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
     });
 }
 
-/// Returns the refusal's name in findings.
 std::string_view refusal_name(PacketRefusal refusal) {
     static constexpr std::array<std::string_view, static_cast<std::size_t>(PacketRefusal::count)>
         kNames{"",

@@ -127,7 +127,6 @@ class PacketAcceptance {
         }
     }
 
-    /// Forgets the closed connection. Later datagrams do not belong to it.
     void forget_closed_connection() { connection_.forget_closed_connection(); }
 
     /// Returns whether the receiver accepts a control packet. Reports a rejected packet.

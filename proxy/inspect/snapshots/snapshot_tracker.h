@@ -168,17 +168,14 @@ class SnapshotTracker {
         client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
     }
 
-    /// Called when the server sent a vital chunk in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
         client_.on_chunk(sequence, time);
     }
 
-    /// Called when the client acknowledged the server's vital chunks up to `ack`.
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) {
         client_.on_chunk_ack(ack, time);
     }
 
-    /// Called when the client announced its DDNet version.
     void on_client_version(std::int32_t version) { client_.on_version(version); }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
