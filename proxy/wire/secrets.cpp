@@ -330,7 +330,7 @@ void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& 
 
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
     // The values are in the order of the message's fields (kClSay, kSvChat, kSevenSvChat and so
-    // on). Chat messages are only marked if all fields were decoded; the text is the last field.
+    // on). In a truncated chat message, no value is marked.
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
