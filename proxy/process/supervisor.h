@@ -80,9 +80,9 @@ struct LiveRunResult {
 /// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit.
 /// A new observer is started when one ends or hangs. Forwarding never waits for the observer.
 ///
-/// SIGINT and SIGTERM end the run. SIGUSR1 makes the observer write the totals, SIGUSR2 the flight
-/// recorder's data. SIGHUP reloads the configuration and reopens files; if the terminal is gone,
-/// SIGHUP ends the run.
+/// SIGINT and SIGTERM end the run. SIGUSR1 makes the observer write a summary of each open session,
+/// SIGUSR2 the flight recorder's data. SIGHUP reloads the configuration and reopens files; if the
+/// terminal is gone, SIGHUP ends the run.
 class Supervisor {
   public:
     struct Dependencies {

@@ -319,11 +319,15 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
                                    : shown_size_of_chat(text, shown));
 }
 
-/// Marks the secret part of a 0.7 chat command. `name`: the command's name without the slash.
-void mark_command(FieldValue& name, FieldValue& arguments, const ShownCommands& shown) {
-    const std::string_view command = as_text(name.bytes);
-    hide_after(name, shown_size_of_command(command, shown));
-    hide_after(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
+/// Marks the secret part of a 0.7 chat command: its name without the slash, and its arguments, which
+/// a truncated message lacks.
+void mark_command(std::vector<FieldValue>& values, const ShownCommands& shown) {
+    const std::string_view command = as_text(values.front().bytes);
+    hide_after(values.front(), shown_size_of_command(command, shown));
+    if (values.size() > 1) {
+        FieldValue& arguments = values.back();
+        hide_after(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
+    }
 }
 
 } // namespace
@@ -341,8 +345,8 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCom
         mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
     } else if (spec.name == kBroadcast && whole) {
         hide_after(values.back(), shown_size_of_server_line(as_text(values.back().bytes)));
-    } else if (spec.id == MessageId::cl_command && whole) {
-        mark_command(values.front(), values.back(), shown);
+    } else if (spec.id == MessageId::cl_command && !values.empty()) {
+        mark_command(values, shown);
     }
 }
 

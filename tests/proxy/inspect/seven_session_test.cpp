@@ -433,6 +433,7 @@ TEST_CASE("what is not for everybody is not shown of 0.7, decoded or not") {
     script.send(kS2c, script.message_of("sv_chat").number(3).number(1).number(2).string(secret));
     script.send(kC2s, script.message_of("cl_command").string("login").string(secret));
     script.send(kC2s, script.message_of("cl_say").number(1).number(-1).text(secret)); // no NUL
+    script.send(kC2s, script.message_of("cl_command").string("hunter22").text("no NUL"));
     // By the numbers of 0.6: rcon_auth is "ready" here, with a rest.
     script.send(kC2s, MessageBuilder{}.number(18 << 1 | 1).string(secret).string(secret));
     script.send(kC2s, MessageBuilder{}.number(60 << 1 | 1).string(secret));
