@@ -5,8 +5,8 @@ import { isOpen, onOpened, panel } from './panels';
 import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
 
-// Leaves out messages that some games send many times a second.
-const USUAL = 'finding or session or map or impairment or (message and vital and name != sv_weapon_pickup and name != sv_emoticon)';
+// Leaves out messages that some games send many times a second, or at every respawn.
+const USUAL = 'finding or session or map or impairment or (message and vital and name != sv_weapon_pickup and name != sv_emoticon and name != sv_tune_params)';
 const KEPT = 'twscope-filter';
 const MAX_LINES = 400;
 const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer', 'system', 'vital', 'seq', 'size', 'fields', 'names', 'id', 'severity']);
