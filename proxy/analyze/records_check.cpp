@@ -195,7 +195,7 @@ void append_cell(std::string_view text, std::string& out) {
 }
 
 /// True if a spreadsheet would take a cell with this text for a formula.
-bool is_formula(std::string_view text) {
+bool is_spreadsheet_formula(std::string_view text) {
     return !text.empty() &&
            std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
 }
@@ -410,7 +410,7 @@ void RecordsCsv::append_row(std::string& out) {
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        if (options_.no_formulas && column.text && is_formula(column.cell)) {
+        if (options_.no_formulas && column.text && is_spreadsheet_formula(column.cell)) {
             column.cell.insert(0, 1, '\'');
         }
         if (options_.for_terminal) {

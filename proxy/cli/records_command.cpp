@@ -96,7 +96,7 @@ class LineSelection {
 
     /// Returns the lines before --from that a reader of this selected line needs: the start and the
     /// map of its session. Returns each of them once, marked as repeated.
-    [[nodiscard]] std::vector<std::string> take_earlier(std::string_view line) {
+    [[nodiscard]] std::vector<std::string> take_earlier_lines(std::string_view line) {
         const auto head = earlier_.empty() ? std::nullopt : filter::read_line_head(line);
         const auto found = head ? earlier_.find(head->session) : earlier_.end();
         if (found == earlier_.end()) {
@@ -376,7 +376,7 @@ int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
                     ++broken;
                 } else if (!repetitions.is_repeated(line) &&
                            (selection.selects_all() || selection.is_selected(line))) {
-                    for (const auto& each : selection.take_earlier(line)) {
+                    for (const auto& each : selection.take_earlier_lines(line)) {
                         writer.write_earlier(each);
                     }
                     writer.write(line);

@@ -137,7 +137,7 @@ class KeyCollector {
     template <typename Reach, typename Row>
     void add_row(const std::string& prefix, const Reach& reach, const Row& row) {
         if constexpr (record::kIsTotals<Row>) {
-            add_totals(prefix, reach, row);
+            add_keys_of_totals(prefix, reach, row);
         } else if constexpr (record::kIsMerged<Row>) {
             add_schema(prefix, nested_reach(reach, row.get), *row.schema);
         } else if constexpr (record::kIsObject<Row>) {
@@ -185,7 +185,7 @@ class KeyCollector {
     }
 
     template <typename Reach, typename Row>
-    void add_totals(const std::string& prefix, const Reach& reach, const Row& row) {
+    void add_keys_of_totals(const std::string& prefix, const Reach& reach, const Row& row) {
         for (std::size_t i = 0; i < row.rows().size(); ++i) {
             const std::string name = prefix + std::string{row.rows()[i].key};
             if constexpr (std::is_same_v<typename Row::CellType, record::Spread>) {

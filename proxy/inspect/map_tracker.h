@@ -86,7 +86,7 @@ class MapSource : public record::Interface {
   protected:
     /// Counts a stored map. Implementations of store_map() must call this after find_stored() can
     /// find the map.
-    void count_stored() noexcept { num_stored_.fetch_add(1, std::memory_order_relaxed); }
+    void count_stored_map() noexcept { num_stored_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
     static constexpr std::size_t kMaxReported = 1024;

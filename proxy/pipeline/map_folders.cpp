@@ -89,7 +89,7 @@ inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announce
     if (found.status == inspect::MapStatus::found) {
         found.detail = store_in_cache(announcement, identity, bytes);
         remember_map(announcement, found);
-        count_stored(); // before mutex_ is unlocked: whoever sees the new count must find the map
+        count_stored_map(); // before the unlock: whoever sees the new count must find the map
     }
     return found;
 }

@@ -10,22 +10,22 @@
 
 namespace tw::sink {
 
-FlightRing::FlightRing(std::size_t bytes)
+FlightRecorderRing::FlightRecorderRing(std::size_t bytes)
     : capacity_{std::max<std::size_t>(bytes / 8 * 7, 1)}, max_blocks_{std::max<std::size_t>(
                                                               bytes / 8 / sizeof(Block), 1)},
       bytes_{new std::byte[capacity_]} {}
 
-std::uint64_t FlightRing::end_position() const {
+std::uint64_t FlightRecorderRing::end_position() const {
     return blocks_.empty() ? 0 : blocks_.back().at + blocks_.back().size;
 }
 
-void FlightRing::drop_oldest() {
+void FlightRecorderRing::drop_oldest() {
     blocks_.pop_front();
     ++dropped_;
 }
 
-bool FlightRing::push(std::uint32_t session, record::Timestamp time,
-                      std::span<const std::byte> bytes) {
+bool FlightRecorderRing::push(std::uint32_t session, record::Timestamp time,
+                              std::span<const std::byte> bytes) {
     if (bytes.size() > capacity_) {
         return false;
     }
@@ -42,24 +42,24 @@ bool FlightRing::push(std::uint32_t session, record::Timestamp time,
     return true;
 }
 
-void FlightRing::append_bytes(const Block& block, std::vector<std::byte>& out) const {
+void FlightRecorderRing::append_bytes(const Block& block, std::vector<std::byte>& out) const {
     const std::byte* const begin = bytes_.get() + block.at % capacity_;
     const std::size_t first = std::min(block.size, capacity_ - block.at % capacity_);
     out.insert(out.end(), begin, begin + first);
     out.insert(out.end(), bytes_.get(), bytes_.get() + (block.size - first));
 }
 
-void FlightRing::drop_before(record::Timestamp time) {
+void FlightRecorderRing::drop_before(record::Timestamp time) {
     while (!blocks_.empty() && blocks_.front().time < time) {
         drop_oldest();
     }
 }
 
-bool FlightRing::contains_session(std::uint32_t session) const {
+bool FlightRecorderRing::contains_session(std::uint32_t session) const {
     return std::ranges::find(blocks_, session, &Block::session) != blocks_.end();
 }
 
-bool FlightRing::is_nearly_full() const {
+bool FlightRecorderRing::is_nearly_full() const {
     return !blocks_.empty() && (blocks_.size() >= max_blocks_ / 8 * 7 ||
                                 end_position() - blocks_.front().at >= capacity_ / 8 * 7);
 }
@@ -203,7 +203,7 @@ bool FlightRecorder::write_next_piece() {
     std::vector<std::byte> piece;
     std::uint64_t blocks = 0;
     for (; dump_->at < dump_->end && piece.size() < kPieceBytes; ++dump_->at) {
-        const FlightRing::Block& block = ring_.block(dump_->at);
+        const FlightRecorderRing::Block& block = ring_.block(dump_->at);
         if (dump_->session == 0 || dump_->session == block.session) {
             ring_.append_bytes(block, piece);
             ++blocks;

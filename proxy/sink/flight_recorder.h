@@ -22,7 +22,7 @@ namespace tw::sink {
 /// The latest blocks of a capture, in memory of a fixed size. When it is full, a new block replaces
 /// the oldest blocks. Blocks are numbered from 0 in the order in which they were added, so that a
 /// reader notices if a block was replaced.
-class FlightRing {
+class FlightRecorderRing {
   public:
     struct Block {
         std::uint32_t session = 0;
@@ -33,7 +33,7 @@ class FlightRing {
 
     /// `bytes`: the most memory that the ring takes. An eighth of it is for the list of blocks. The
     /// process grows only as the ring is filled.
-    explicit FlightRing(std::size_t bytes);
+    explicit FlightRecorderRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
     bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> bytes);
@@ -170,7 +170,7 @@ class FlightRecorder final : public record::RecordSink, public DatagramSink {
     FlightOptions options_;
     FileQueue* files_;
     CaptureBlocks blocks_;
-    FlightRing ring_;
+    FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< a member only to reuse its memory
     std::atomic<std::int64_t> asked_{kNobody};
     std::optional<Cause> cause_; ///< the oldest finding that waits for a file

@@ -23,13 +23,13 @@ constexpr std::size_t kMarkBytes = 40;
 struct Member {
     std::string_view key;
     std::string_view value;
-    bool is_divided = false; ///< true if the value is an array that can be divided
+    bool is_divisible = false; ///< the value is an array whose elements may go to several lines
     std::vector<std::string_view> elements{};
 
     /// Returns the member's size in bytes, with a comma, without the elements of a divided array.
     [[nodiscard]] std::size_t size() const {
         constexpr std::size_t kAround = 4; // two quotes, a colon, a comma
-        return key.size() + kAround + (is_divided ? 2 : value.size());
+        return key.size() + kAround + (is_divisible ? 2 : value.size());
     }
 };
 
@@ -84,7 +84,7 @@ std::optional<Members> members_of(std::string_view line) {
         if (std::ranges::find(kDivided, member.key) != kDivided.end() &&
             member.value.starts_with('[')) {
             auto elements = parts_of(member.value);
-            member.is_divided = elements.has_value();
+            member.is_divisible = elements.has_value();
             member.elements = std::move(elements).value_or(std::vector<std::string_view>{});
         }
         members.push_back(std::move(member));
@@ -97,7 +97,7 @@ void append_members(const Members& members, JsonBuffer& out) {
     out.append('{');
     for (const Member& member : members) {
         out.append_key(member.key);
-        if (!member.is_divided) {
+        if (!member.is_divisible) {
             out.append(member.value);
             continue;
         }
@@ -178,8 +178,8 @@ std::optional<std::string> joined_record(const std::vector<std::string>& lines) 
         }
         for (const Member& member : *members) {
             const auto same = std::ranges::find(record, member.key, &Member::key);
-            if (same == record.end() || same->is_divided != member.is_divided ||
-                (!member.is_divided && same->value != member.value)) {
+            if (same == record.end() || same->is_divisible != member.is_divisible ||
+                (!member.is_divisible && same->value != member.value)) {
                 return std::nullopt;
             }
             same->elements.insert(same->elements.end(), member.elements.begin(),

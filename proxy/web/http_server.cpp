@@ -208,7 +208,7 @@ struct ServerContext {
 };
 
 /// A connection: reads one request, writes one response and closes. The server owns the connection
-/// while ConnectionLimiter counts it.
+/// as long as ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
@@ -298,7 +298,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         request.connection_origin = origin_;
         request.is_reserved = spare_;
         request.from = peer_name(stream_.socket(), origin_);
-        request.peer = peer_of(stream_.socket());
+        request.peer = peer_network(stream_.socket());
         request.upgrade = websocket::is_upgrade(parser_.get());
         if (request.upgrade && server_->handlers.upgrade) {
             return upgrade_to_web_socket(request);
@@ -418,7 +418,7 @@ struct HttpServer::Impl {
         disable_nagle(socket);
         const ConnectionLimiter::ConnectionNumber number = ++last_number;
         const ConnectionLimiter::ConnectionDecision place =
-            server_context.limiter.admit_connection(number, peer_of(socket));
+            server_context.limiter.admit_connection(number, peer_network(socket));
         if (!place.is_admitted || place.evicted) {
             rejected_connections.fetch_add(1, std::memory_order_relaxed);
         }

@@ -155,7 +155,7 @@ using Error = boost::system::error_code;
 
 } // namespace
 
-base::Network peer_of(const Socket& socket) {
+base::Network peer_network(const Socket& socket) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
     return base::narrowest_network(base::endpoint_from(peer.data()));

@@ -83,7 +83,7 @@ using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_proto
 using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
 
 /// Returns the peer's address. All clients on unix sockets have the same address.
-[[nodiscard]] base::Network peer_of(const HttpStream::socket_type& socket);
+[[nodiscard]] base::Network peer_network(const HttpStream::socket_type& socket);
 
 /// Returns the peer's name for log messages.
 [[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin origin);

@@ -109,7 +109,7 @@ constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
 ///         entries in DecoderTables::second. In `second`, an entry of zero is the end symbol.
 class Entry {
   public:
-    /// The maximum number of symbols of an entry, because one store writes eight bytes.
+    /// The most symbols of an entry. A symbol is a byte, and an entry is written as eight bytes.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
     static Entry long_code(std::size_t second_step) {

@@ -111,8 +111,7 @@ class DifferenceLog {
         snapshot::Tick last = 0; ///< tick of the last difference
         /// Number of ticks in which views differed on an item that they never agreed on.
         std::uint32_t differed = 0;
-        /// Number of ticks since the first difference in which views agreed on an item of this
-        /// type.
+        /// Since the first difference: number of ticks in which views agreed on such an item.
         std::uint32_t agreed = 0;
         bool lasting = false; ///< views differed on one item in kOften ticks or more
         bool told = false;

@@ -438,8 +438,8 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     });
 }
 
-/// Gives each player without an id in this tick the number that all views with the server's ids
-/// use for the player, unless another player has this number.
+/// Gives an id to each player that has none in this tick: the player's number in the views that use
+/// the server's ids, if these views agree and no other player has this number.
 void IdRestorer::offer_agreed_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;

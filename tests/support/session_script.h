@@ -42,7 +42,7 @@ class FakeMaps final : public inspect::MapSource {
     void keep_elsewhere(inspect::FoundMap map) {
         kept_elsewhere_ = std::move(map);
         kept_elsewhere_.from_wire = true;
-        count_stored();
+        count_stored_map();
     }
 
     inspect::FoundMap answer;

@@ -33,9 +33,9 @@ struct MismatchCause {
     /// The index of the wrong value, or of the item's update, in the delta's ints.
     std::optional<std::size_t> int_index{};
     std::string field{}; ///< the field of the wrong value, if a single value is the cause
-    /// The items that may be the cause, most likely first; empty if only one cause is possible.
+    /// The items that may have caused the mismatch, likeliest first; empty if the cause is known.
     std::vector<snapshot::ItemKey> odd_items{};
-    /// The values that may be the cause, most likely first; empty if only one cause is possible.
+    /// The values that may have caused the mismatch, likeliest first; empty if the cause is known.
     std::vector<Suspects::Suspect> damaged{};
 };
 

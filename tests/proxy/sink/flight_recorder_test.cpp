@@ -297,7 +297,7 @@ TEST_CASE("what was asked for at the end is written before it ends") {
     }
 }
 
-using tw::sink::FlightRing;
+using tw::sink::FlightRecorderRing;
 
 namespace {
 
@@ -309,10 +309,10 @@ struct Kept {
     friend bool operator==(const Kept&, const Kept&) = default;
 };
 
-std::deque<Kept> content(const FlightRing& ring) {
+std::deque<Kept> content(const FlightRecorderRing& ring) {
     std::deque<Kept> all;
     for (auto number = ring.begin(); number < ring.end(); ++number) {
-        const FlightRing::Block& block = ring.block(number);
+        const FlightRecorderRing::Block& block = ring.block(number);
         ring.append_bytes(block, all.emplace_back(Kept{block.session, block.time, {}}).bytes);
     }
     return all;
@@ -324,7 +324,7 @@ TEST_CASE("a flight ring holds the latest blocks, whole and in order, whatever t
     std::mt19937 random{7}; // NOLINT(cert-msc51-cpp): the same each time
     for (const std::size_t capacity : {16U, 64U, 4096U, 10'000U}) {
         CAPTURE(capacity);
-        FlightRing ring{capacity};
+        FlightRecorderRing ring{capacity};
         std::deque<Kept> pushed;
         std::uint64_t refused = 0;
         for (std::int64_t time = 1; time <= 3000; ++time) {

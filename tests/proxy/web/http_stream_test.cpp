@@ -176,7 +176,7 @@ TEST_CASE("a TCP connection sends without delay, and its peer has an address") {
     CHECK(option.value());
     CHECK(web::peer_name(socket, web::ConnectionOrigin::loopback) ==
           "127.0.0.1:" + std::to_string(client.local_endpoint().port()));
-    CHECK(web::peer_of(socket) == web::peer_of(socket));
+    CHECK(web::peer_network(socket) == web::peer_network(socket));
 }
 
 TEST_CASE("all clients on unix sockets count as one peer, and disable_nagle() does nothing there") {
@@ -188,5 +188,5 @@ TEST_CASE("all clients on unix sockets count as one peer, and disable_nagle() do
     Socket right{io.get_executor(), {AF_UNIX, 0}, other.release()};
     web::disable_nagle(left);
     CHECK(web::peer_name(left, web::ConnectionOrigin::owner) == "the unix socket");
-    CHECK(web::peer_of(left) == web::peer_of(right));
+    CHECK(web::peer_network(left) == web::peer_network(right));
 }
