@@ -36,8 +36,8 @@ class TypeSizes final : public record::RecordSink {
     /// Returns a line for each counted type with another size than the protocol sets, such as
     /// "  client_info: 18 ints instead of 17 in 1237 verified snapshots".
     [[nodiscard]] std::string differences_text() const;
-    /// Returns the types with differing sizes as a file of objects (snapshot/OBJECTS.md). Ints
-    /// without a name are called `int_4` and so on.
+    /// Returns an objects file (snapshot/OBJECTS.md) with the types whose size is not the agreed
+    /// one. Ints without a name are called `int_4` and so on.
     [[nodiscard]] std::string objects_json() const;
 
   private:

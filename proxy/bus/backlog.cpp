@@ -110,7 +110,7 @@ void Backlog::find_segments() {
             last_ = std::max(state_.settled, found.file.first + folder_->count_lines(found) - 1);
         }
     }
-    // Lines before the first file are not counted as lost here: the process that dropped them did.
+    // Lines before the first file are not counted as lost: the process that dropped them did so.
     counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
 }
 

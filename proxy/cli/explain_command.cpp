@@ -383,7 +383,8 @@ class ComparedInput {
 
 using ComparedInputs = std::array<std::optional<ComparedInput>, 2>;
 
-/// Compares the snapshots of all pairs. Reads each input in a thread; a thread that is ahead waits.
+/// Compares the snapshots of all pairs of map visits. Reads each input in a thread of its own; a
+/// thread that is ahead waits.
 analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
                                        const analyze::MapVisitPairs& pairs) {
     std::array<std::map<std::size_t, std::size_t>, 2> pair_of; // indexes of the pairs, by map visit

@@ -148,7 +148,7 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
     return *found;
 }
 
-/// Returns the new offset of a known object's int; nullopt if the entry lacks the int's field.
+/// Returns the offset in `object` of the field at `offset` in `known`; nullopt without this field.
 std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t offset,
                                           const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);

@@ -73,7 +73,7 @@ struct TypeIdentifier {
     std::uint16_t number = 0; ///< 0 if there is a UUID
     snapshot::Dialect dialect = snapshot::Dialect::six;
     snapshot::Uuid uuid{};
-    std::string uuid_name{}; ///< the name from which the UUID was made; empty for a given UUID
+    std::string uuid_name{}; ///< the name that the UUID was made from; empty if there is none
 };
 
 /// The UUID of a name like "object@infclass", as game programs compute it: version 3 (MD5) in

@@ -322,7 +322,7 @@ enum class ByteGroup : std::uint8_t {
     delta,      ///< the counts at the start of deltas, and other bytes of deltas outside items
     deletion,   ///< deleted items in deltas, by item type
     item,       ///< updated items in deltas, by item type
-    duplicate,  ///< duplicate chunks with their header, by message
+    duplicate,  ///< duplicate chunks and their headers, by type of message
     behind_gap, ///< chunks that receivers drop because an earlier chunk is missing, by message
     unused,     ///< bytes that were not decoded, by reason: malformed, rejected, incomplete, ...
 };

@@ -314,12 +314,12 @@ enum class RequestDecision : std::uint8_t {
 /// Each network has a token bucket for new sessions and a token bucket for requests, so forged
 /// requests from a player's address do not keep the player out. A token bucket for the new sessions
 /// of all clients ensures that no unverified session is evicted before least_time (see
-/// NewClientLimits) is over. While one of these buckets is less than half full, a client must
+/// NewClientLimits) is over. While a bucket for new sessions is less than half full, a client must
 /// repeat its datagram as real clients do, and must not have been admitted lately without being
 /// verified. The emptier the bucket, the more repetitions are required, up to three. A lost
-/// repetition does no harm. The last quarter of the bucket for all clients is reserved for networks
-/// without stray, unverified or verified sessions. The emptier the bucket for the requests of all
-/// clients, the fuller the network's bucket must be.
+/// repetition does no harm. The last quarter of all clients' bucket for new sessions is reserved
+/// for networks that have no session. The emptier the bucket for the requests of all clients, the
+/// fuller the bucket for the network's requests must be.
 ///
 /// A keyed hash selects a network's bucket. The key changes every half minute, so a client shares a
 /// bucket with a flood for at most half a minute.

@@ -283,7 +283,7 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
             if (try_copy(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.set_session_aside(session); // from now on, all of its datagrams are missing
+            shedding_.set_session_aside(session); // from now on, none of its datagrams is copied
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];

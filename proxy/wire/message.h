@@ -208,9 +208,9 @@ struct DecodedFields {
 };
 
 /// Decodes the body of a known message into `out`. After an error, `out` holds the fields before
-/// the error, with all brackets closed. Strings are the bytes as sent (text.h sanitises them).
-/// Secret values are marked (secrets.h). Does not allocate once `out` has grown to the largest
-/// message.
+/// the error, and the ends of open arrays and objects. Strings are the bytes as sent (text.h
+/// sanitises them). Secret values are marked (secrets.h). Does not allocate once `out` has grown to
+/// the largest message.
 ///
 /// Errors: truncated, string_unterminated, length_out_of_range; offsets are relative to the body.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);

@@ -44,7 +44,7 @@ struct MapId {
 struct ViewCounts {
     std::uint64_t views = 0; ///< all views that were added
     std::uint64_t late = 0;  ///< views that arrived after their tick was closed
-    std::uint64_t stray = 0; ///< views that do not belong to the current run of the server
+    std::uint64_t stray = 0; ///< views whose ticks do not match those of other sessions
 };
 
 /// How long a tick waits for views: until the newest tick is this many ticks newer.

@@ -85,7 +85,7 @@ class ValueProbability {
         int unequal = 0;     ///< number of times that two points in a row have different values
         double line = 0;     ///< the value on the straight line between the points
         double line_scale = 1;
-        double curve = 0; ///< the value on the curve through more points
+        double curve = 0; ///< the value on a curve through four points
         double curve_scale = 1;
     };
 

@@ -250,7 +250,7 @@ class ClientView {
         record::Timestamp from = 0; ///< arrival of the snapshot before the stall
         record::Timestamp to = 0;   ///< arrival of the snapshot after the stall
         bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
-        bool has_hole = false; ///< a snapshot part or a vital chunk of the stall's time is missing
+        bool has_hole = false;      ///< during the stall, a snapshot part or vital chunk got lost
         /// When the client acknowledged the shown full snapshot (ns); 0: not acknowledged.
         record::Timestamp acked = 0;
         std::optional<std::size_t> quiet_sessions{}; ///< see StallEvidence::quiet_sessions

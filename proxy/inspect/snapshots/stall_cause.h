@@ -156,7 +156,7 @@ struct StallEvidence {
     record::Timestamp time = 0; ///< duration (ns): from one usable snapshot to the next
     bool has_ended = true;      ///< false: no usable snapshot has arrived yet
     bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
-    bool has_hole = false;      ///< a snapshot part or a vital chunk of the stall's time is missing
+    bool has_hole = false;      ///< during the stall, a snapshot part or vital chunk got lost
     bool has_client = true;     ///< the client sent inputs during the stall
     bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session

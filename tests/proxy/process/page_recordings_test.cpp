@@ -142,7 +142,7 @@ TEST_CASE("the next capture may begin while a worker still writes to the previou
     Stage stage;
     pipeline::PageRecorder slow{stage.recordings};
     stage.order(RecordingKind::capture, true);
-    slow.update(0);
+    slow.apply_current_task(0);
     stage.order(RecordingKind::capture, false);
     stage.order(RecordingKind::capture, true);
     stage.script.snap(10, kNoBase, kFirst);
