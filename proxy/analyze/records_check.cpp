@@ -4,7 +4,7 @@
 #include "proxy/filter/keys.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/sink/retention.h"
+#include "proxy/store/retention.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -40,7 +40,7 @@ const std::array<RecordsCheck::ProblemInfo, 8>& RecordsCheck::problem_table() {
 void RecordsCheck::begin_file(const std::string& path) {
     ++files_;
     const std::filesystem::path whole{path};
-    const auto segment = sink::parse_segment(whole.filename().string());
+    const auto segment = store::parse_segment(whole.filename().string());
     if (!segment) {
         return;
     }
@@ -132,14 +132,14 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
     compare(session.messages, messages, absent_messages_);
 }
 
-void RecordsCheck::end_file(const sink::LineReader& reader) {
-    const sink::FileEnd end = reader.source().file_end();
-    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
-                         end == sink::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
+void RecordsCheck::end_file(const store::LineReader& reader) {
+    const store::FileEnd end = reader.source().file_end();
+    const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
+                         end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
     counts_.damaged += damaged ? 1U : 0U;
     counts_.unfinished +=
-        !damaged && (end == sink::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1U
-                                                                                              : 0U;
+        !damaged && (end == store::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1U
+                                                                                               : 0U;
     counts_.broken_lines += reader.skipped_bytes() != 0 ? 1U : 0U;
 }
 

@@ -2,7 +2,7 @@
 
 #include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/sink/byte_source.h"
+#include "proxy/store/byte_source.h"
 
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@ class RecordsCheck {
   public:
     void begin_file(const std::string& path);
     void on_line(std::string_view line, const std::optional<filter::RecordLineHead>& head);
-    void end_file(const sink::LineReader& reader);
+    void end_file(const store::LineReader& reader);
 
     /// True if no record is damaged or missing.
     [[nodiscard]] bool is_complete() const;

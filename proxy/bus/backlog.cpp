@@ -1,8 +1,8 @@
 #include "proxy/bus/backlog.h"
 
 #include "proxy/base/files.h"
-#include "proxy/sink/file_queue.h"
 #include "proxy/sink/output.h"
+#include "proxy/store/file_queue.h"
 
 #include <algorithm>
 #include <array>
@@ -173,7 +173,7 @@ bool Backlog::begin_segment(std::size_t coming) {
         segments_.pop_front();
     }
     file_ =
-        base::UniqueFd{folder_->disk().open(segment_path(last_ + 1), sink::Disk::OpenMode::empty)};
+        base::UniqueFd{folder_->disk().open(segment_path(last_ + 1), store::Disk::OpenMode::empty)};
     if (!file_.valid()) {
         error_ = errno;
         return false;
@@ -202,7 +202,7 @@ void Backlog::write_unwritten_lines() {
         return;
     }
     Segment& segment = segments_.back();
-    if (sink::write_all(folder_->disk(), file_.get(), unwritten_)) {
+    if (store::write_all(folder_->disk(), file_.get(), unwritten_)) {
         error_ = 0;
         segment.bytes += unwritten_.size();
         last_ += sink::count_lines(unwritten_);

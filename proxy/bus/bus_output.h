@@ -3,7 +3,7 @@
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/publisher.h"
 #include "proxy/bus/spool_folder.h"
-#include "proxy/sink/file_output.h"
+#include "proxy/store/file_output.h"
 
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ inline constexpr BusTimeouts kFileTimeouts{.write = std::chrono::seconds{30},
 /// Publishes the JSON lines of records on a message bus. With a spool, every line is first written
 /// to the spool. Without a spool, lines that the bus cannot accept at the moment wait in limited
 /// memory.
-class BusOutput final : public sink::OutputFile {
+class BusOutput final : public store::OutputFile {
   public:
     /// Opens the output. Errors: throws std::system_error if the spool cannot be opened.
     BusOutput(const PublishOptions& options, BusTimeouts timeouts);

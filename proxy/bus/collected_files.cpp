@@ -24,7 +24,7 @@ constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
 
 } // namespace
 
-CollectedFiles::CollectedFiles(std::filesystem::path folder, sink::Disk& disk)
+CollectedFiles::CollectedFiles(std::filesystem::path folder, store::Disk& disk)
     : folder_{std::move(folder)}, disk_{&disk} {
     std::filesystem::create_directory(folder_);
     journal_ = base::UniqueFd{
@@ -82,11 +82,11 @@ int CollectedFiles::write_journal() {
 }
 
 int CollectedFiles::append_to_file(const std::string& name, std::string_view text) {
-    const int file = disk_->open((folder_ / name).string(), sink::Disk::OpenMode::append);
+    const int file = disk_->open((folder_ / name).string(), store::Disk::OpenMode::append);
     if (file < 0) {
         return errno;
     }
-    const int error = sink::write_all(*disk_, file, text) ? 0 : errno;
+    const int error = store::write_all(*disk_, file, text) ? 0 : errno;
     disk_->close(file);
     return error;
 }
@@ -130,7 +130,7 @@ int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     if (size == 0) {
         return disk_->remove(path) ? 0 : errno;
     }
-    const int file = disk_->open(path, sink::Disk::OpenMode::append);
+    const int file = disk_->open(path, store::Disk::OpenMode::append);
     if (file < 0) {
         return errno;
     }

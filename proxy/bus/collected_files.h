@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/base/descriptors.h"
-#include "proxy/sink/file_queue.h"
+#include "proxy/store/file_queue.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +18,7 @@ class CollectedFiles {
   public:
     /// Opens the journal, a hidden file in `folder`. Only one process at a time may use the
     /// journal.
-    explicit CollectedFiles(std::filesystem::path folder, sink::Disk& disk = sink::system_disk());
+    explicit CollectedFiles(std::filesystem::path folder, store::Disk& disk = store::system_disk());
 
     /// Returns the name of an earlier process's unconfirmed batch; empty if all batches were
     /// confirmed.
@@ -42,7 +42,7 @@ class CollectedFiles {
     [[nodiscard]] int truncate_file(const std::string& name, std::uint64_t size);
 
     std::filesystem::path folder_;
-    sink::Disk* disk_;
+    store::Disk* disk_;
     base::UniqueFd journal_; ///< the journal file, which is locked
     std::string batch_;
     std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the batch

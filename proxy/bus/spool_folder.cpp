@@ -110,7 +110,7 @@ std::optional<SpoolState> read_state_file(const std::filesystem::path& path) {
 
 } // namespace
 
-SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, sink::Disk& disk)
+SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, store::Disk& disk)
     : path_{std::move(path)}, max_bytes_{max_bytes}, disk_{&disk} {
     std::filesystem::create_directory(path_);
 }

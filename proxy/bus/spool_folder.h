@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/sink/file_queue.h"
+#include "proxy/store/file_queue.h"
 
 #include <atomic>
 #include <chrono>
@@ -68,11 +68,11 @@ class SpoolFolder {
     /// Creates the folder if it does not exist.
     /// Errors: throws std::system_error.
     SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes,
-                sink::Disk& disk = sink::system_disk());
+                store::Disk& disk = store::system_disk());
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-    [[nodiscard]] sink::Disk& disk() const { return *disk_; }
+    [[nodiscard]] store::Disk& disk() const { return *disk_; }
 
     /// Returns the size in bytes at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const;
@@ -130,7 +130,7 @@ class SpoolFolder {
 
     std::filesystem::path path_;
     std::uint64_t max_bytes_;
-    sink::Disk* disk_;
+    store::Disk* disk_;
     std::atomic<std::uint64_t> dropped_{0};
     std::atomic<std::uint64_t> missing_{0};
     mutable std::mutex mutex_;

@@ -1,6 +1,6 @@
 #include "proxy/capture/capture_file.h"
 
-#include "proxy/sink/pcapng.h"
+#include "proxy/capture/pcapng.h"
 
 #include <algorithm>
 #include <array>
@@ -77,7 +77,7 @@ std::int64_t time_of(std::int64_t seconds, std::uint64_t units, std::uint64_t un
     return FrameReader::clamped_time(seconds, std::llround(fraction * kNanoseconds));
 }
 
-CaptureEndpoint endpoint_of(const sink::FrameEndpoint& frame) {
+CaptureEndpoint endpoint_of(const FrameEndpoint& frame) {
     using boost::asio::ip::address_v4;
     using boost::asio::ip::address_v6;
     CaptureEndpoint endpoint{.address = {}, .port = frame.port};
@@ -98,7 +98,7 @@ bool looks_like_capture(std::span<const std::byte> begin) {
         return false;
     }
     const std::uint32_t magic = magic_of(begin);
-    return magic == sink::kPcapngSection || is_pcap(magic) || is_pcap(swap_bytes(magic));
+    return magic == kPcapngSection || is_pcap(magic) || is_pcap(swap_bytes(magic));
 }
 
 CaptureFile::CaptureFile(const std::string& path) {
@@ -123,7 +123,7 @@ void CaptureFile::read_to_first_frame() {
         return;
     }
     std::uint32_t magic = magic_of(loaded_bytes(kCaptureMagicSize));
-    if (magic == sink::kPcapngSection) {
+    if (magic == kPcapngSection) {
         is_pcapng_ = true;
         while (!has_interfaces_ && read_error_.empty() && read_block()) {
         }
@@ -173,19 +173,19 @@ bool CaptureFile::load_bytes(std::size_t size) {
 
 void CaptureFile::on_end() {
     switch (source_->file_end()) {
-    case sink::FileEnd::whole:
+    case store::FileEnd::whole:
         ended_early_ = end_ != at_;
         break;
-    case sink::FileEnd::within_frame:
+    case store::FileEnd::within_frame:
         ended_early_ = true;
         break;
-    case sink::FileEnd::damaged:
+    case store::FileEnd::damaged:
         fail("its compressed data is damaged");
         break;
-    case sink::FileEnd::too_wide:
+    case store::FileEnd::too_wide:
         fail("it was compressed with a window of more than 128 MiB");
         break;
-    case sink::FileEnd::unreadable:
+    case store::FileEnd::unreadable:
         fail(std::generic_category().message(errno));
         break;
     }
@@ -221,15 +221,15 @@ bool CaptureFile::read_record() {
 }
 
 bool CaptureFile::read_byte_order() {
-    if (!load_bytes(kBlockHead + sizeof sink::kPcapngByteOrder)) {
+    if (!load_bytes(kBlockHead + sizeof kPcapngByteOrder)) {
         return false;
     }
     is_swapped_ = false;
-    const auto order = number_at<std::uint32_t>(
-        loaded_bytes(kBlockHead + sizeof sink::kPcapngByteOrder), kBlockHead);
-    is_swapped_ = order != sink::kPcapngByteOrder;
+    const auto order =
+        number_at<std::uint32_t>(loaded_bytes(kBlockHead + sizeof kPcapngByteOrder), kBlockHead);
+    is_swapped_ = order != kPcapngByteOrder;
     interfaces_.clear();
-    return !is_swapped_ || swap_bytes(order) == sink::kPcapngByteOrder ||
+    return !is_swapped_ || swap_bytes(order) == kPcapngByteOrder ||
            fail("the byte order of a section is invalid");
 }
 
@@ -238,7 +238,7 @@ bool CaptureFile::read_block() {
         return false;
     }
     const auto type = number_at<std::uint32_t>(loaded_bytes(kBlockHead), 0);
-    if (type == sink::kPcapngSection && !read_byte_order()) {
+    if (type == kPcapngSection && !read_byte_order()) {
         return false;
     }
     const auto size = number_at<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
@@ -259,7 +259,7 @@ bool CaptureFile::read_block() {
     case kPacketBlock:
         on_packet(type, body);
         break;
-    case sink::kStateBlock:
+    case kStateBlock:
         on_state(body);
         break;
     default:
@@ -294,7 +294,7 @@ void CaptureFile::on_interface(Bytes body) {
         options = options.subspan(std::min(options.size(), (size + 3) / 4 * 4));
     }
     if (!std::exchange(has_interfaces_, true)) {
-        const auto described = std::as_bytes(std::span{sink::kClientsDescription});
+        const auto described = std::as_bytes(std::span{kClientsDescription});
         is_by_twscope_ =
             std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
     }
@@ -341,7 +341,7 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
 }
 
 void CaptureFile::on_state(Bytes body) {
-    if (const auto state = sink::read_session_state(body)) {
+    if (const auto state = read_session_state(body)) {
         next_state_ = {.client = endpoint_of(state->client),
                        .server = endpoint_of(state->server),
                        .bytes = {state->bytes.begin(), state->bytes.end()}};

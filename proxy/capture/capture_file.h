@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/capture/frame_reader.h"
-#include "proxy/sink/byte_source.h"
+#include "proxy/store/byte_source.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -95,7 +95,7 @@ class CaptureFile {
     template <typename Integer>
     [[nodiscard]] Integer number_at(Bytes bytes, std::size_t at) const;
 
-    std::optional<sink::ByteSource> source_;
+    std::optional<store::ByteSource> source_;
     std::vector<char> buffer_;
     std::size_t at_ = 0;  ///< offset in `buffer_` of the first byte that was not read yet
     std::size_t end_ = 0; ///< number of bytes in `buffer_`

@@ -141,15 +141,15 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
 } // namespace
 
 CaptureRun::CaptureSource CaptureRun::open_source(std::string path) {
-    if (!DemoFile::is_demo(path)) {
+    if (!demo::DemoFile::is_demo(path)) {
         auto capture = std::make_unique<CaptureFile>(path);
         return {.path = std::move(path), .capture = std::move(capture)};
     }
-    auto demo = std::make_unique<DemoFile>(path);
-    auto head = decode_demo_head(demo->bytes());
+    auto demo = std::make_unique<demo::DemoFile>(path);
+    auto head = demo::decode_demo_head(demo->bytes());
     if (!head) {
         throw CaptureError{fmt::format("{}: {} (offset {})", path,
-                                       demo_error_info(head.error().code).sentence,
+                                       demo::demo_error_info(head.error().code).sentence,
                                        head.error().offset)};
     }
     return {.path = std::move(path), .demo = std::move(demo), .head = *std::move(head)};
@@ -249,17 +249,17 @@ void CaptureRun::report_captures() {
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {
     const auto name = std::filesystem::path{source.path}.filename().string();
     positions_.clear();
-    const DemoReadResult played = inspect_demo(source.head, name, inspector);
+    const demo::DemoReadResult played = demo::inspect_demo(source.head, name, inspector);
     extend_time_range(played.first, played.last);
-    if (played.error.code == DemoErrc::none) {
+    if (played.error.code == demo::DemoErrc::none) {
         return;
     }
-    damaged_ = damaged_ || !is_truncation(played.error.code);
+    damaged_ = damaged_ || !demo::is_truncation(played.error.code);
     if (quiet_) {
         return;
     }
     sink::print_error("{}: {} (offset {}); read everything before it", source.path,
-                      demo_error_info(played.error.code).sentence, played.error.offset);
+                      demo::demo_error_info(played.error.code).sentence, played.error.offset);
 }
 
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {

@@ -2,8 +2,8 @@
 
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_sessions.h"
-#include "proxy/capture/demo_reader.h"
 #include "proxy/capture/frame_reader.h"
+#include "proxy/demo/demo_reader.h"
 #include "proxy/inspect/inspector.h"
 
 #include <cstddef>
@@ -124,8 +124,8 @@ class CaptureRun {
     struct CaptureSource {
         std::string path;
         std::unique_ptr<CaptureFile> capture{};
-        std::unique_ptr<DemoFile> demo{};
-        DemoHead head{}; ///< header of the demo
+        std::unique_ptr<demo::DemoFile> demo{};
+        demo::DemoHead head{}; ///< header of the demo
         // Counts of the capture's datagrams:
         /// Datagrams that are not game traffic or do not belong to a requested server.
         std::uint64_t ignored = 0;

@@ -1,5 +1,6 @@
 #include "proxy/capture/frame_reader.h"
 
+#include "proxy/capture/pcapng.h"
 #include "proxy/wire/huffman.h"
 
 #include <algorithm>
@@ -333,7 +334,6 @@ constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint16_t kEtherIpv6 = 0x86dd;
 /// The EtherTypes of VLAN tags: 802.1Q, 802.1ad, and two older types for double tagging.
 constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
-constexpr std::uint8_t kUdp = 17;
 constexpr std::size_t kChecksumAt = 6; ///< offset of the checksum in the UDP header
 
 std::uint16_t be16(Bytes bytes, std::size_t at) {

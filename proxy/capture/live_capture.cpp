@@ -1,5 +1,7 @@
 #include "proxy/capture/live_capture.h"
 
+#include "proxy/capture/pcapng.h"
+
 #include <algorithm>
 #include <array>
 #include <new>
@@ -14,8 +16,6 @@ namespace tw::capture {
 
 namespace {
 
-/// The maximum number of bytes captured of a frame: enough even for merged frames.
-constexpr int kSnapLength = 262144;
 /// The time in ms for which the kernel collects frames before it delivers them together.
 constexpr int kGatherMs = 10;
 

@@ -37,7 +37,7 @@ enum class ControlMessage : std::uint8_t {
     /// From the observer: make the server send a full snapshot to a session. The text is the value
     /// of Event::session.
     resync,
-    flight, ///< write the latest traffic (see sink::FlightRecorder) to a file
+    flight, ///< write the latest traffic (see capture::FlightRecorder) to a file
     page,   ///< the descriptor is the socket of the live page's next address
 };
 

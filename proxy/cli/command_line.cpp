@@ -520,7 +520,7 @@ int run_program(int argc, char** argv) {
     return kExitUsage;
 }
 
-int report_result(const analyze::Outcome& outcome, sink::OutputFile* file) {
+int report_result(const analyze::Outcome& outcome, store::OutputFile* file) {
     if (file != nullptr) {
         file->write(file->path().ends_with(".xml") ? outcome_junit(outcome)
                                                    : outcome_text(outcome));

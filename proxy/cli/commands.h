@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/analyze/outcome.h"
-#include "proxy/sink/file_output.h"
+#include "proxy/store/file_output.h"
 
 #include <cstdint>
 #include <functional>
@@ -49,6 +49,6 @@ struct Invocation {
 
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as
 /// JUnit if its name ends with .xml). Returns the exit code.
-[[nodiscard]] int report_result(const analyze::Outcome& outcome, sink::OutputFile* file);
+[[nodiscard]] int report_result(const analyze::Outcome& outcome, store::OutputFile* file);
 
 } // namespace tw::cli

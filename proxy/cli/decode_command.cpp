@@ -11,12 +11,12 @@
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/demo/world_demo.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/world_demo.h"
 #include "proxy/world/server_worlds.h"
 
 #include <atomic>
@@ -110,22 +110,22 @@ class DecodeCommand {
     const DecodeFlags* flags_;
     base::Stopwatch running_;
     analyze::FindingsToFailOn fail_on_;
-    std::unique_ptr<sink::OutputFile> summary_;
+    std::unique_ptr<store::OutputFile> summary_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::optional<capture::CaptureRun> captures_;
-    std::unique_ptr<sink::OutputFile> file_;
-    std::unique_ptr<sink::OutputFile> bus_;
+    std::unique_ptr<store::OutputFile> file_;
+    std::unique_ptr<store::OutputFile> bus_;
     std::optional<sink::DuplicatingOutput> both_;
-    std::unique_ptr<sink::OutputFile> capture_;
+    std::unique_ptr<store::OutputFile> capture_;
     analyze::FindingPrinter findings_{stderr, log_stream().is_colored()};
     std::optional<analyze::TypeSizes> sizes_;
-    std::optional<sink::FileQueue> files_;
+    std::optional<store::FileQueue> files_;
     pipeline::RecordFanout world_sinks_;
     std::optional<world::WorldMerger> worlds_;
-    std::optional<sink::WorldDemo> world_demos_;
+    std::optional<demo::WorldDemo> world_demos_;
     std::atomic<std::uint32_t> numbers_{0};
     std::optional<pipeline::Pipeline> pipeline_;
     pipeline::WorkerResult result_;
@@ -162,7 +162,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         outputs.capture = capture_.get();
     }
     if (config_.demos) {
-        outputs.files = &files_.emplace(sink::FileQueue::FullQueuePolicy::wait);
+        outputs.files = &files_.emplace(store::FileQueue::FullQueuePolicy::wait);
     }
     if (config_.makes_worlds()) {
         worlds_.emplace(mod_->objects, world_sinks_, world::MergeDelay{},
@@ -220,7 +220,7 @@ bool DecodeCommand::finish_demos() {
     while (const auto complaint = files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);
     }
-    sink::DemoLosses losses = result_.demo_losses;
+    demo::DemoLosses losses = result_.demo_losses;
     if (world_demos_) {
         losses.merge(world_demos_->losses());
         losses.messages_over_limit += worlds_->lost_message_count();

@@ -245,7 +245,7 @@ int run_explain(const ExplainFlags& flags) {
          .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
-    const sink::FileStartReader begin = read_file_begin(first);
+    const store::FileStartReader begin = read_file_begin(first);
     const bool are_records = holds_records(first, begin);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {

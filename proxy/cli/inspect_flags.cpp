@@ -4,9 +4,8 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
-#include "proxy/sink/byte_source.h"
-#include "proxy/sink/retention.h"
 #include "proxy/sink/split_lines.h"
+#include "proxy/store/retention.h"
 
 #include <algorithm>
 #include <set>
@@ -67,7 +66,7 @@ void add_record_flags(Command& command, RecordFlags& flags) {
         "both");
     command.add_switch("--raw", flags.config.json.raw, "As --items raw");
     command.add_number("--max-line", &flags.config.json.max_line_bytes, sink::kMinLineLimit,
-                       sink::LineReader::kMaxLineBytes,
+                       sink::kMaxLineBytes,
                        "Split snapshots and worlds whose line of JSON would be longer than this "
                        "into several records (docs/record.md)",
                        "BYTES");
@@ -137,7 +136,7 @@ std::vector<std::string> CaptureFlags::files() const {
             continue;
         }
         const std::size_t before = all.size();
-        for (const sink::Segment& segment : sink::segments_in(path)) {
+        for (const store::Segment& segment : store::segments_in(path)) {
             if (segment.is_capture()) {
                 all.push_back((std::filesystem::path{path} / segment.file).string());
             }
@@ -295,11 +294,11 @@ void DemoAndCaptureFlags::add_to(Command& command) {
                 "== 3' (proxy/filter/FILTERS.md)");
 }
 
-std::optional<sink::DemoOptions> DemoAndCaptureFlags::demos(const RecordFlags& records) const {
+std::optional<demo::DemoOptions> DemoAndCaptureFlags::demos(const RecordFlags& records) const {
     if (!wants_demos()) {
         return std::nullopt;
     }
-    return sink::DemoOptions{.folder = writable_folder("--demo", demo),
+    return demo::DemoOptions{.folder = writable_folder("--demo", demo),
                              .version = demo_version,
                              .messages = records.config.json.messages,
                              .show_secrets = records.config.json.show_secrets};

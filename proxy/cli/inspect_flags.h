@@ -2,11 +2,11 @@
 
 #include "proxy/analyze/outcome.h"
 #include "proxy/capture/capture_sessions.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/config.h"
-#include "proxy/sink/demo_sink.h"
 #include "proxy/wire/message.h"
 
 #include <cstddef>
@@ -112,7 +112,7 @@ struct DemoAndCaptureFlags {
 
     /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
     /// cannot be written to.
-    [[nodiscard]] std::optional<sink::DemoOptions> demos(const RecordFlags& records) const;
+    [[nodiscard]] std::optional<demo::DemoOptions> demos(const RecordFlags& records) const;
     /// Returns the complete configuration of these flags and `records`. `mod` must outlive it.
     /// `publishes`: whether an output other than -o writes messages.
     [[nodiscard]] pipeline::Config complete(const RecordFlags& records,

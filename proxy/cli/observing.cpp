@@ -12,8 +12,8 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/options.h"
 #include "proxy/sink/console.h"
-#include "proxy/sink/file_output.h"
 #include "proxy/sink/output.h"
+#include "proxy/store/file_output.h"
 
 #include <algorithm>
 #include <array>
@@ -196,7 +196,7 @@ void print_stats(sink::BoundedWaitStream& console, const process::ObserverResult
 /// Prints the result of a run and returns the exit code. `after_loss`: the previous observer ended
 /// without a result.
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
-               sink::OutputFile* summary) {
+               store::OutputFile* summary) {
     auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
     analyze::add_expectation_checks(checks, result.seen.expectations, "--expect");
     const std::chrono::duration<double> seconds = result.duration;
@@ -233,7 +233,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
-                 sink::BoundedWaitStream& console, sink::OutputFile* summary) {
+                 sink::BoundedWaitStream& console, store::OutputFile* summary) {
     try {
         const process::ObserverResult result = run.run();
         if (!result.inspected) {
@@ -266,7 +266,7 @@ void prepare_signals(const Invocation& invocation) {
 }
 
 int run_observer_process(const RunFlags& flags, Settings& settings) {
-    using StartMode = sink::Recording::StartMode;
+    using StartMode = store::Recording::StartMode;
     relay::lower_thread_priority(); // output threads, which start later, inherit the priority
     process::ObserverChannel post{
         .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLinkDescriptor}},

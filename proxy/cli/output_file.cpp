@@ -5,10 +5,10 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/sink/byte_source.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/retention.h"
-#include "proxy/sink/zstd_frames.h"
+#include "proxy/store/byte_source.h"
+#include "proxy/store/retention.h"
+#include "proxy/store/zstd_frames.h"
 
 #include <algorithm>
 #include <array>
@@ -49,13 +49,14 @@ UsageError open_error(const std::string& flag, const std::string& path,
                                   path, error.code().message())};
 }
 
-std::unique_ptr<sink::OutputFile> open_output_file(const std::string& flag, const std::string& path,
-                                                   const sink::RecordingFormat& units) {
+std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
+                                                    const std::string& path,
+                                                    const store::RecordingFormat& units) {
     if (path.empty()) {
         return nullptr;
     }
     try {
-        return std::make_unique<sink::FileOutput>(path, units, std::chrono::milliseconds{0});
+        return std::make_unique<store::FileOutput>(path, units, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out) {
             throw open_error(flag, path, error);
@@ -63,8 +64,8 @@ std::unique_ptr<sink::OutputFile> open_output_file(const std::string& flag, cons
     }
     try {
         spdlog::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
-                     sink::FileOutput::kReaderTime.count());
-        return std::make_unique<sink::FileOutput>(path, units);
+                     store::FileOutput::kReaderTime.count());
+        return std::make_unique<store::FileOutput>(path, units);
     } catch (const std::system_error& error) {
         throw open_error(flag, path, error);
     }
@@ -137,12 +138,12 @@ std::string file_type_hint(const std::string& path, FileType wanted) {
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // a pipe's data may be gone by now
     }
-    const sink::FileStartReader begin{path, kLongestMark};
+    const store::FileStartReader begin{path, kLongestMark};
     const FileKind* const kind = find_file_kind(begin.bytes());
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
-bool finish_records(const std::string& flag, sink::OutputFile& file, std::string_view what) {
+bool finish_records(const std::string& flag, store::OutputFile& file, std::string_view what) {
     file.finish();
     if (!file.failed()) {
         return true;
@@ -277,7 +278,7 @@ analyze::Outcome RecordLineChecks::outcome(const analyze::FindingsToFailOn& fail
 namespace {
 
 std::string compress(std::string_view text) {
-    sink::ZstdFrameWriter frames;
+    store::ZstdFrameWriter frames;
     std::string out;
     frames.append_frame(text, out);
     return out;
@@ -291,7 +292,7 @@ std::string collected_file_name(const bus::CollectedRecord& record) {
     const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
     return fmt::format("{}/{}.jsonl.zst",
                        bus::is_subject_token(record.server) ? record.server : "other",
-                       sink::matches_shape(hour, kHour) ? fmt::format("{}Z", hour) : "other");
+                       store::matches_shape(hour, kHour) ? fmt::format("{}Z", hour) : "other");
 }
 
 CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
@@ -308,7 +309,7 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
                          !std::filesystem::is_regular_file(path, ignored);
     try {
         if (output == "-" || special) {
-            stream_ = std::make_unique<sink::FileOutput>(output);
+            stream_ = std::make_unique<store::FileOutput>(output);
             return;
         }
         if (folder_) {

@@ -7,7 +7,7 @@
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/record/stats.h"
-#include "proxy/sink/file_output.h"
+#include "proxy/store/file_output.h"
 
 #include <cstdint>
 #include <map>
@@ -29,9 +29,9 @@ inline constexpr std::string_view kCompressed = ".zst";
 
 /// Opens the file of any kind that a flag names, for uncompressed data ("-": standard output).
 /// Returns null if the flag was not given. Errors: UsageError that names the flag.
-[[nodiscard]] std::unique_ptr<sink::OutputFile>
+[[nodiscard]] std::unique_ptr<store::OutputFile>
 open_output_file(const std::string& flag, const std::string& path,
-                 const sink::RecordingFormat& units = sink::record_line_format());
+                 const store::RecordingFormat& units = store::record_line_format());
 
 enum class FileType : std::uint8_t { capture, map, records, objects };
 
@@ -47,7 +47,7 @@ void check_replaceable(const std::string& flag, const std::string& path,
 
 /// Writes all buffered data, and prints on standard error how many records are missing. Returns
 /// true if no record is missing. `what`: the noun and verb for the message.
-[[nodiscard]] bool finish_records(const std::string& flag, sink::OutputFile& file,
+[[nodiscard]] bool finish_records(const std::string& flag, store::OutputFile& file,
                                   std::string_view what = "record[s] [is|are]");
 
 /// The error for a file that cannot be opened.
@@ -124,7 +124,7 @@ class CollectedRecordOutput final : public bus::BatchSink {
     std::string file_;    ///< name of the single file
     bool compressed_ = false;
     std::unique_ptr<bus::CollectedFiles> files_;
-    std::unique_ptr<sink::FileOutput> stream_;
+    std::unique_ptr<store::FileOutput> stream_;
     std::string batch_; ///< the current batch, not confirmed yet; empty if there is none
     std::vector<std::string> pending_; ///< lines of the current batch
     std::uint64_t invalid_lines_ = 0;  ///< lines of the current batch that are not records

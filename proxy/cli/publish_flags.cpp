@@ -251,7 +251,7 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::B
     }
 }
 
-bool finish_publishing(sink::OutputFile& bus) {
+bool finish_publishing(store::OutputFile& bus) {
     bus.finish();
     if (bus.num_lost() != 0) {
         sink::print_error("--bus {}: {} could not be published", bus.path(),
@@ -322,7 +322,7 @@ void HttpFlags::add_access(Command& command, const std::string& about) {
 }
 
 std::optional<pipeline::PageRecordingOptions>
-HttpFlags::page_recordings(const sink::DemoOptions& demos) const {
+HttpFlags::page_recordings(const demo::DemoOptions& demos) const {
     if (recordings.empty()) {
         return std::nullopt;
     }

@@ -2,9 +2,9 @@
 
 #include "proxy/bus/bus_output.h"
 #include "proxy/bus/link.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/pipeline/page_recordings.h"
 #include "proxy/process/state_folder.h"
-#include "proxy/sink/demo_sink.h"
 #include "proxy/web/admin.h"
 
 #include <filesystem>
@@ -77,7 +77,7 @@ struct BusFlags {
 
 /// Waits for acknowledgements and prints on standard error how many records were not published.
 /// Returns true if all records were published.
-[[nodiscard]] bool finish_publishing(sink::OutputFile& bus);
+[[nodiscard]] bool finish_publishing(store::OutputFile& bus);
 
 /// The flags about the live page.
 struct HttpFlags {
@@ -105,7 +105,7 @@ struct HttpFlags {
     /// How the page may record; nullopt if it may not.
     /// Errors: UsageError without a page, or for a folder that cannot be written to.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
-    page_recordings(const sink::DemoOptions& demos) const;
+    page_recordings(const demo::DemoOptions& demos) const;
 
     /// Reads the page's token from its file, or from the state folder. Errors: UsageError.
     [[nodiscard]] process::PageToken token(const std::filesystem::path& state_folder) const;

@@ -27,8 +27,8 @@ constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
-constexpr sink::AgeAndSize kUsualRotation{.age = std::chrono::hours{1},
-                                          .bytes = std::uint64_t{512} << 20U};
+constexpr store::AgeAndSize kUsualRotation{.age = std::chrono::hours{1},
+                                           .bytes = std::uint64_t{512} << 20U};
 
 struct Unit {
     std::string_view name;
@@ -82,7 +82,7 @@ bool is_folder(const std::string& path) {
     return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-sink::SegmentNames names_in_folder(const RecordingKind& kind, const std::string& path) {
+store::SegmentNames names_in_folder(const RecordingKind& kind, const std::string& path) {
     std::string folder = path;
     while (folder.size() > 1 && folder.back() == '/') {
         folder.pop_back();
@@ -92,7 +92,7 @@ sink::SegmentNames names_in_folder(const RecordingKind& kind, const std::string&
             .suffix = std::string{kind.folder_suffix}};
 }
 
-sink::SegmentNames names_beside(const RecordingKind& kind, const std::string& given) {
+store::SegmentNames names_beside(const RecordingKind& kind, const std::string& given) {
     const std::filesystem::path path{given};
     const std::string folder = path.parent_path().string();
     const std::string file = path.filename().string();
@@ -104,28 +104,28 @@ sink::SegmentNames names_beside(const RecordingKind& kind, const std::string& gi
 
 /// True for something that exists and is no file on a disk: a pipe, a device, or standard output.
 bool is_stream(const std::string& path) {
-    const auto facts = sink::system_disk().facts(path);
+    const auto facts = store::system_disk().facts(path);
     return path == "-" || (facts && !facts->regular);
 }
 
 /// Opens a stream, which cannot be truncated or read again.
-std::unique_ptr<sink::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
+std::unique_ptr<store::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
-    if (kind.units == &sink::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
+    if (kind.units == &capture::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
         throw UsageError{
             fmt::format("{} {}: name a file, or a pipe with a reader", kind.flag, path)};
     }
     return open_output_file(kind.flag, path, *kind.units);
 }
 
-std::unique_ptr<sink::OutputFile> open_files(const RecordingKind& kind,
-                                             const sink::RecordingOptions& options,
-                                             sink::Recording::StartMode begin) {
+std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
+                                              const store::RecordingOptions& options,
+                                              store::Recording::StartMode begin) {
     try {
         if (options.segments) {
             std::filesystem::create_directory(options.segments->folder);
         }
-        return std::make_unique<sink::Recording>(options, begin);
+        return std::make_unique<store::Recording>(options, begin);
     } catch (const std::system_error& error) {
         throw open_error(kind.flag, options.path, error);
     } catch (const std::runtime_error& error) {
@@ -176,7 +176,7 @@ void RecordingFlags::add_to(Command& command) {
     command.add("--message-limit", &message_limit, "SIZE",
                 "Record at most this much per second of the messages of one session; what "
                 "exceeds it is counted and reported; 'none' records all");
-    using Sync = sink::SyncPolicy;
+    using Sync = store::SyncPolicy;
     command.add_choice<Sync>(
         "--sync", sync, "WHEN",
         {{"none", Sync::none}, {"segment", Sync::segment}, {"1s", Sync::every_second}},
@@ -189,8 +189,8 @@ const RecordingKind& lines_recording_kind() {
                                      .suffix = ".jsonl",
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
-                                     .units = &sink::record_line_format(),
-                                     .readers = sink::Readers::all};
+                                     .units = &store::record_line_format(),
+                                     .readers = store::Readers::all};
     return lines;
 }
 
@@ -199,13 +199,13 @@ const RecordingKind& capture_recording_kind() {
                                        .suffix = ".pcapng",
                                        .folder_name = "capture",
                                        .folder_suffix = ".pcapng",
-                                       .units = &sink::capture_format(),
-                                       .readers = sink::Readers::owner};
+                                       .units = &capture::capture_format(),
+                                       .readers = store::Readers::owner};
     return capture;
 }
 
-std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
-                                                 const std::string& path) {
+std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
+                                                  const std::string& path) {
     if (is_stream(path)) {
         return open_stream(kind, path);
     }
@@ -215,7 +215,7 @@ std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
                        .units = kind.units,
                        .readers = kind.readers,
                        .frame_text = kOfflineFrameText},
-                      sink::Recording::StartMode::empty);
+                      store::Recording::StartMode::empty);
 }
 
 void RecordingFlags::check(const std::string& output, const std::string& capture) const {
@@ -247,8 +247,8 @@ std::uint64_t RecordingFlags::message_bytes() const {
     return limit.bytes;
 }
 
-std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,
-                                                              const std::string& path) const {
+std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,
+                                                               const std::string& path) const {
     const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
     const TimeAndSize kept = parse_time_and_size("--keep", keep);
@@ -260,7 +260,7 @@ std::optional<sink::RecordingOptions> RecordingFlags::options(const RecordingKin
     if (path.empty() || (is_stream(path) && !folder)) {
         return std::nullopt;
     }
-    sink::RecordingOptions options{
+    store::RecordingOptions options{
         .path = path,
         .compressed =
             is_compressed(kind.flag, folder ? kind.folder_suffix : std::string_view{path}),
@@ -284,9 +284,9 @@ std::string RecordingFlags::folder(const RecordingKind& kind, const std::string&
     return recording && recording->segments ? recording->segments->folder : std::string{};
 }
 
-std::unique_ptr<sink::OutputFile> RecordingFlags::open(const RecordingKind& kind,
-                                                       const std::string& path,
-                                                       sink::Recording::StartMode begin) const {
+std::unique_ptr<store::OutputFile> RecordingFlags::open(const RecordingKind& kind,
+                                                        const std::string& path,
+                                                        store::Recording::StartMode begin) const {
     if (path.empty()) {
         return nullptr;
     }
@@ -299,7 +299,7 @@ namespace {
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
 /// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kMinTime{sink::FlightRecorder::kLeastPause};
+constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kLeastPause};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
@@ -337,7 +337,7 @@ std::filesystem::path FlightRecorderFlags::folder() const {
     return writable_folder("--flight", flight_values(what).second);
 }
 
-std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secrets) const {
+std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_secrets) const {
     if (!is_enabled()) {
         if (!triggers.empty() || whole) {
             throw UsageError{"--flight-on and --flight-all need --flight, for example --flight "
@@ -361,7 +361,7 @@ std::optional<sink::FlightOptions> FlightRecorderFlags::options(bool show_secret
             fmt::format("--flight {}: keep at least 5 s, the shortest time between files",
                         flight_values(what).first)};
     }
-    return sink::FlightOptions{
+    return capture::FlightOptions{
         .folder = folder(),
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
         .bytes = kept.bytes == 0 ? kUsualBytes : kept.bytes,

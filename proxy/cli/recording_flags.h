@@ -1,7 +1,7 @@
 #pragma once
 
-#include "proxy/sink/flight_recorder.h"
-#include "proxy/sink/recording.h"
+#include "proxy/capture/flight_recorder.h"
+#include "proxy/store/recording.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,8 @@ struct RecordingKind {
     std::string_view suffix;      ///< suffix of a single file
     std::string_view folder_name; ///< base name of segments in a folder
     std::string_view folder_suffix;
-    const sink::RecordingFormat* units;
-    sink::Readers readers;
+    const store::RecordingFormat* units;
+    store::Readers readers;
 };
 
 [[nodiscard]] const RecordingKind& lines_recording_kind();
@@ -41,15 +41,15 @@ struct RecordingKind {
 
 /// Opens a file for a recording that is not live, without segments; compressed if its name ends in
 /// .zst. Existing contents are lost. Errors: UsageError, also if another process records to it.
-[[nodiscard]] std::unique_ptr<sink::OutputFile> open_recording(const RecordingKind& kind,
-                                                               const std::string& path);
+[[nodiscard]] std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
+                                                                const std::string& path);
 
 /// The flags about the files of live recordings.
 struct RecordingFlags {
     std::string rotate;
     std::string keep;
     std::string min_free;
-    sink::SyncPolicy sync = sink::SyncPolicy::none;
+    store::SyncPolicy sync = store::SyncPolicy::none;
     std::string message_limit = "1MiB";
 
     void add_to(Command& command);
@@ -60,14 +60,14 @@ struct RecordingFlags {
     [[nodiscard]] std::uint64_t message_bytes() const;
     /// The options for recording to a path; nullopt if the path is no file on a disk but standard
     /// output, a pipe or a device.
-    [[nodiscard]] std::optional<sink::RecordingOptions> options(const RecordingKind& kind,
-                                                                const std::string& path) const;
+    [[nodiscard]] std::optional<store::RecordingOptions> options(const RecordingKind& kind,
+                                                                 const std::string& path) const;
     /// The folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
     /// Opens the output for a path; returns null if the path is empty.
-    [[nodiscard]] std::unique_ptr<sink::OutputFile> open(const RecordingKind& kind,
-                                                         const std::string& path,
-                                                         sink::Recording::StartMode begin) const;
+    [[nodiscard]] std::unique_ptr<store::OutputFile> open(const RecordingKind& kind,
+                                                          const std::string& path,
+                                                          store::Recording::StartMode begin) const;
 };
 
 struct FlightRecorderFlags {
@@ -83,7 +83,7 @@ struct FlightRecorderFlags {
     [[nodiscard]] std::filesystem::path folder() const;
     /// The options of the flight recorder; nullopt if there is none. Errors: UsageError, also if
     /// its files would contain secrets that must not be shown.
-    [[nodiscard]] std::optional<sink::FlightOptions> options(bool show_secrets) const;
+    [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets) const;
     void check(bool show_secrets, std::size_t memory_mib) const;
 };
 

@@ -11,7 +11,7 @@
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/retention.h"
+#include "proxy/store/retention.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -154,7 +154,7 @@ class RepeatedLines {
   public:
     void begin_file(const std::string& path) {
         const std::filesystem::path file{path};
-        const auto segment = sink::parse_segment(file.filename().string());
+        const auto segment = store::parse_segment(file.filename().string());
         std::string recording = segment ? (file.parent_path() / segment->name).string() : path;
         if (recording != recording_) { // another recording has other sessions with the same numbers
             known_.clear();
@@ -260,7 +260,7 @@ std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
 }
 
 /// Opens the output. A table may replace any file, because an earlier table cannot be recognised.
-std::unique_ptr<sink::OutputFile> open_output(const std::string& path, bool is_table) {
+std::unique_ptr<store::OutputFile> open_output(const std::string& path, bool is_table) {
     if (!is_table) {
         check_replaceable("--output", path);
     }
@@ -298,7 +298,7 @@ class SelectionWriter {
             file_->write(block_);
             block_.clear();
         }
-        file_->on_time(sink::OutputFile::Clock::now());
+        file_->on_time(store::OutputFile::Clock::now());
     }
 
     /// True if the reader of the lines has left.
@@ -336,7 +336,7 @@ class SelectionWriter {
         }
     }
 
-    std::unique_ptr<sink::OutputFile> file_;
+    std::unique_ptr<store::OutputFile> file_;
     std::optional<analyze::RecordsCsv> table_;
     std::string block_;
 };
@@ -346,7 +346,7 @@ int check_records(RecordsFiles& files) {
     files.read(
         {.begin = [&](const std::string& path) { check.begin_file(path); },
          .line = [&](std::string_view line) { check.on_line(line, filter::read_line_head(line)); },
-         .end = [&](const sink::LineReader& reader) { check.end_file(reader); }});
+         .end = [&](const store::LineReader& reader) { check.end_file(reader); }});
     fmt::print("{}", record::terminal_lines(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
 }
@@ -383,7 +383,7 @@ int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
                 }
             },
         .end =
-            [&](const sink::LineReader& reader) {
+            [&](const store::LineReader& reader) {
                 readable = report_unread_data(current, reader) && readable;
                 readable = report_invalid_lines(current, broken) && readable;
             },

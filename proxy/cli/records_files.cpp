@@ -3,20 +3,20 @@
 #include "proxy/base/numbers.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
-#include "proxy/capture/demo_reader.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
+#include "proxy/demo/demo_reader.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/inspect/inspector.h"
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/retention.h"
+#include "proxy/store/file_queue.h"
+#include "proxy/store/retention.h"
 
 #include <algorithm>
 #include <array>
@@ -79,7 +79,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
     }
     const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
                        (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
-    const bool shaped = whole && sink::matches_shape(text, kShape.substr(0, text.size()));
+    const bool shaped = whole && store::matches_shape(text, kShape.substr(0, text.size()));
     const std::string seconds =
         text.substr(0, kEarliest.size()) +
         std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
@@ -103,7 +103,7 @@ constexpr std::chrono::milliseconds kPollInterval{100};
 
 /// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
 /// records of the previous segment are older.
-std::string earliest_record_time(const sink::Segment& segment) {
+std::string earliest_record_time(const store::Segment& segment) {
     constexpr std::time_t kToleranceSeconds = 2; // names contain whole seconds
     return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
                        fmt::gmtime(std::time_t{segment.begun} + kToleranceSeconds));
@@ -112,8 +112,8 @@ std::string earliest_record_time(const sink::Segment& segment) {
 /// Returns the segments of a folder, except those that ended before `from`.
 std::vector<std::string> segments_of(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
-    auto segments = sink::segments_in(folder);
-    std::erase_if(segments, [](const sink::Segment& segment) { return segment.is_capture(); });
+    auto segments = store::segments_in(folder);
+    std::erase_if(segments, [](const store::Segment& segment) { return segment.is_capture(); });
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
         const auto begins_behind = [&](std::size_t segment) {
@@ -136,7 +136,7 @@ std::vector<std::string> hourly_files_of(const std::string& folder, std::string_
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
         const std::string name = entry.path().filename().string();
-        if (sink::matches_shape(name, kHour)) {
+        if (store::matches_shape(name, kHour)) {
             files.push_back(name);
         }
     }
@@ -183,10 +183,10 @@ bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
     return lines == 0;
 }
 
-bool report_unread_data(const std::string& path, const sink::LineReader& reader) {
-    const sink::FileEnd end = reader.source().file_end();
+bool report_unread_data(const std::string& path, const store::LineReader& reader) {
+    const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
-    if (end == sink::FileEnd::too_wide) {
+    if (end == store::FileEnd::too_wide) {
         report(path, "was compressed with too large a window (128 MiB at most can be read); "
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
@@ -196,13 +196,13 @@ bool report_unread_data(const std::string& path, const sink::LineReader& reader)
                            lines_read_text(reader.num_lines()),
                            reader.source().has_returned_damaged_text() ? ", and some may be wrong"
                                                                        : ""));
-    } else if (end == sink::FileEnd::damaged) {
+    } else if (end == store::FileEnd::damaged) {
         report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
                                  "one may be wrong",
                                  lines_read_text(reader.num_lines())));
-    } else if (end == sink::FileEnd::unreadable) {
+    } else if (end == store::FileEnd::unreadable) {
         report(path, "cannot be read any further; " + lines_read_text(reader.num_lines()));
-    } else if (end == sink::FileEnd::within_frame) {
+    } else if (end == store::FileEnd::within_frame) {
         report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
                                  "written; {}",
                                  lines_read_text(reader.num_lines())));
@@ -212,8 +212,8 @@ bool report_unread_data(const std::string& path, const sink::LineReader& reader)
     if (reader.skipped_bytes() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
     }
-    const bool damaged = end == sink::FileEnd::damaged || end == sink::FileEnd::too_wide ||
-                         end == sink::FileEnd::unreadable;
+    const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
+                         end == store::FileEnd::unreadable;
     return !damaged && left_out == 0 && reader.skipped_bytes() == 0;
 }
 
@@ -241,7 +241,7 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
 
 void RecordsFiles::open(const std::string& path, const ReadCallbacks& use) {
     try {
-        reader_ = std::make_unique<sink::LineReader>(path);
+        reader_ = std::make_unique<store::LineReader>(path);
     } catch (const std::system_error& error) {
         throw UsageError{fmt::format("{}: {}", path, error.code().message())};
     }
@@ -276,18 +276,18 @@ void RecordsFiles::read(const ReadCallbacks& use) {
 
 /// Returns the file after the current one, of the same recording or collector, even if the current
 /// one was deleted.
-std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) const {
+std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments) const {
     if (folder_.empty()) {
         return {};
     }
     const std::string name = std::filesystem::path{current_}.filename().string();
-    const auto own = sink::parse_segment(name);
+    const auto own = store::parse_segment(name);
     if (!own) {
         const auto hours = hourly_files_of(folder_);
         const auto next = std::ranges::upper_bound(hours, current_);
         return next == hours.end() ? std::string{} : *next;
     }
-    const auto next = std::ranges::find_if(segments, [&](const sink::Segment& segment) {
+    const auto next = std::ranges::find_if(segments, [&](const store::Segment& segment) {
         return !segment.is_capture() && segment.name == own->name &&
                std::tie(segment.number, segment.file) > std::tie(own->number, own->file);
     });
@@ -297,7 +297,7 @@ std::string RecordsFiles::next_file(const std::vector<sink::Segment>& segments) 
 
 /// True if the current file's name now belongs to another file, or the current file was truncated.
 bool RecordsFiles::is_file_replaced() const {
-    auto& disk = sink::system_disk();
+    auto& disk = store::system_disk();
     const auto own = disk.facts(reader_->source().descriptor());
     const auto named = disk.facts(current_);
     return own && own->regular &&
@@ -306,14 +306,14 @@ bool RecordsFiles::is_file_replaced() const {
 
 /// Reports recordings in the folder that are not followed: a folder may contain several, and
 /// further ones may start in it.
-void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments) {
+void RecordsFiles::report_unfollowed(const std::vector<store::Segment>& segments) {
     const std::size_t before = names_.size();
-    for (const sink::Segment& segment : segments) {
+    for (const store::Segment& segment : segments) {
         if (!segment.is_capture()) {
             names_.insert(segment.name);
         }
     }
-    const auto own = sink::parse_segment(std::filesystem::path{files_.back()}.filename().string());
+    const auto own = store::parse_segment(std::filesystem::path{files_.back()}.filename().string());
     if (own && names_.size() > 1 && names_.size() != before) {
         report(folder_, fmt::format("contains {} recordings; following only '{}'", names_.size(),
                                     own->name));
@@ -322,7 +322,8 @@ void RecordsFiles::report_unfollowed(const std::vector<sink::Segment>& segments)
 
 void RecordsFiles::follow(const ReadCallbacks& use, const std::function<bool()>& stopped) {
     const auto look = [this] {
-        auto segments = folder_.empty() ? std::vector<sink::Segment>{} : sink::segments_in(folder_);
+        auto segments =
+            folder_.empty() ? std::vector<store::Segment>{} : store::segments_in(folder_);
         report_unfollowed(segments);
         return segments;
     };
@@ -360,7 +361,7 @@ void RecordsFiles::require_recordings() const {
         if (!std::filesystem::is_regular_file(path, ignored)) {
             continue; // reading a pipe consumes its data
         }
-        sink::LineReader reader{path};
+        store::LineReader reader{path};
         bool any = false;
         std::string_view line;
         for (int i = 0; !any && i < kMaxLinesChecked && reader.next_line(line); ++i) {
@@ -393,7 +394,7 @@ bool read_recording(const std::string& path, bool quiet,
                     },
                 .line = [&](std::string_view line) { broken += use(line) ? 0U : 1U; },
                 .end =
-                    [&](const sink::LineReader& reader) {
+                    [&](const store::LineReader& reader) {
                         if (!quiet) {
                             whole = report_unread_data(current, reader) && whole;
                             whole = report_invalid_lines(current, broken) && whole;
@@ -457,20 +458,20 @@ bool read_records(const std::string& path, const std::function<void(std::string_
     });
 }
 
-sink::FileStartReader read_file_begin(const std::string& path) {
-    return {path, std::max(capture::kCaptureMagicSize, sink::demo::kMagic.size())};
+store::FileStartReader read_file_begin(const std::string& path) {
+    return {path, std::max(capture::kCaptureMagicSize, demo::kMagic.size())};
 }
 
-bool holds_records(const std::string& path, const sink::FileStartReader& begin) {
+bool holds_records(const std::string& path, const store::FileStartReader& begin) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
-        const auto segments = sink::segments_in(path);
+        const auto segments = store::segments_in(path);
         return segments.empty() ||
                std::any_of(segments.begin(), segments.end(),
-                           [](const sink::Segment& segment) { return !segment.is_capture(); });
+                           [](const store::Segment& segment) { return !segment.is_capture(); });
     }
     const auto bytes = std::as_bytes(std::span{begin.bytes()});
-    return !capture::looks_like_capture(bytes) && !capture::looks_like_demo(bytes);
+    return !capture::looks_like_capture(bytes) && !demo::looks_like_demo(bytes);
 }
 
 bool read_lines(const RecordsOrigin& origin, bool quiet,

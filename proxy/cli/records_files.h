@@ -1,10 +1,10 @@
 #pragma once
 
 #include "proxy/capture/capture_sessions.h"
-#include "proxy/sink/byte_source.h"
 #include "proxy/sink/output.h"
-#include "proxy/sink/retention.h"
 #include "proxy/sink/split_lines.h"
+#include "proxy/store/byte_source.h"
+#include "proxy/store/retention.h"
 #include "snapshot/objects.h"
 
 #include <cstddef>
@@ -32,7 +32,7 @@ namespace tw::cli {
 
 /// Prints on standard error which part of a file could not be read, and how many lines were read.
 /// Returns false if the file is damaged. A file that a crash truncated does not count as damaged.
-[[nodiscard]] bool report_unread_data(const std::string& path, const sink::LineReader& reader);
+[[nodiscard]] bool report_unread_data(const std::string& path, const store::LineReader& reader);
 
 /// Prints on standard error that the last line is incomplete, and how many lines were read.
 void report_truncated_line(const std::string& path, std::uint64_t lines);
@@ -58,7 +58,7 @@ class RecordsFiles {
     struct ReadCallbacks {
         std::function<void(const std::string& path)> begin;
         std::function<void(std::string_view line)> line;
-        std::function<void(const sink::LineReader& reader)> end;
+        std::function<void(const store::LineReader& reader)> end;
         std::function<void()> pause = [] {}; ///< called if there is no more data at the moment
         /// Called before each line. If it returns true, reading stops, and `end` is not called for
         /// the current file.
@@ -76,15 +76,15 @@ class RecordsFiles {
     void open(const std::string& path, const ReadCallbacks& use);
     void read_lines_so_far(const ReadCallbacks& use);
     void close(const ReadCallbacks& use);
-    [[nodiscard]] std::string next_file(const std::vector<sink::Segment>& segments) const;
+    [[nodiscard]] std::string next_file(const std::vector<store::Segment>& segments) const;
     [[nodiscard]] bool is_file_replaced() const;
-    void report_unfollowed(const std::vector<sink::Segment>& segments);
+    void report_unfollowed(const std::vector<store::Segment>& segments);
 
     std::vector<std::string> files_;
     std::string folder_;          ///< the last path, if it is a folder
     std::set<std::string> names_; ///< names of the recordings in that folder
     std::string current_;
-    std::unique_ptr<sink::LineReader> reader_;
+    std::unique_ptr<store::LineReader> reader_;
     sink::LineJoiner joiner_;
 };
 
@@ -114,11 +114,11 @@ struct RecordsOrigin {
 };
 
 /// Reads a file's first bytes, which distinguish captures from recordings.
-[[nodiscard]] sink::FileStartReader read_file_begin(const std::string& path);
+[[nodiscard]] store::FileStartReader read_file_begin(const std::string& path);
 
 /// True if the path is read as records: a folder with segments of records, or a file that starts
 /// neither like a capture nor like a demo. So an empty or damaged recording counts, too.
-[[nodiscard]] bool holds_records(const std::string& path, const sink::FileStartReader& begin);
+[[nodiscard]] bool holds_records(const std::string& path, const store::FileStartReader& begin);
 
 /// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
 /// messages. Returns true if the source could be read to its end. `quiet`: does not report

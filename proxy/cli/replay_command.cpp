@@ -124,12 +124,12 @@ class ReplayCommand {
 
     const ReplayFlags* flags_;
     analyze::FindingsToFailOn fail_on_;
-    std::unique_ptr<sink::OutputFile> summary_;
+    std::unique_ptr<store::OutputFile> summary_;
     inspect::MemoryBudget memory_;
     pipeline::MapFolders maps_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
-    std::unique_ptr<sink::OutputFile> file_;
+    std::unique_ptr<store::OutputFile> file_;
     std::optional<pipeline::RecordWriter> written_;
     std::vector<replay::ClientScript> scripts_;
     std::uint64_t withheld_ = 0;

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "proxy/capture/flight_recorder.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/inspect/session.h"
 #include "proxy/pipeline/page_recordings.h"
 #include "proxy/sink/console.h"
-#include "proxy/sink/demo_sink.h"
-#include "proxy/sink/file_queue.h"
-#include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
+#include "proxy/store/file_queue.h"
 #include "proxy/web/board.h"
 #include "proxy/web/feed.h"
 #include "proxy/wire/message.h"
@@ -49,8 +49,8 @@ struct Config {
     /// Key for pseudonyms of client addresses; empty: addresses are written unchanged.
     std::string pseudonym_key{};
     ViewChoice views = ViewChoice::sessions;
-    std::optional<sink::DemoOptions> demos{};
-    std::optional<sink::FlightOptions> flight{};
+    std::optional<demo::DemoOptions> demos{};
+    std::optional<capture::FlightOptions> flight{};
     std::optional<PageRecordingOptions> page_recordings{};
 
     [[nodiscard]] bool makes_worlds() const { return views != ViewChoice::sessions; }
@@ -74,8 +74,8 @@ struct Outputs {
     unsigned workers = 1; ///< number of workers that share the outputs
     sink::Output* records = nullptr;
     sink::Output* capture = nullptr;           ///< receives datagrams
-    sink::FileQueue* files = nullptr;          ///< receives demos
-    sink::FileQueue* flight = nullptr;         ///< receives the files of the flight recorder
+    store::FileQueue* files = nullptr;         ///< receives demos
+    store::FileQueue* flight = nullptr;        ///< receives the files of the flight recorder
     PageRecordings* page_recordings = nullptr; ///< recordings that viewers of the page switch on
     sink::Console* console = nullptr;
     record::RecordSink* findings = nullptr; ///< receives all findings, to print them as text

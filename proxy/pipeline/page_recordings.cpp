@@ -1,11 +1,11 @@
 #include "proxy/pipeline/page_recordings.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/capture/pcapng.h"
 #include "proxy/filter/filter.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/json.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/pcapng.h"
 
 #include <algorithm>
 #include <cctype>
@@ -129,8 +129,9 @@ std::string capture_file_name(record::Timestamp now) {
 
 PageRecordings::PageRecordings(PageRecordingOptions options, std::uint64_t max_bytes,
                                std::atomic<std::uint64_t>* progress)
-    : options_{std::move(options)}, max_bytes_{max_bytes},
-      files_{sink::FileQueue::FullQueuePolicy::refuse, sink::FileQueue::kMaxQueueBytes, progress} {}
+    : options_{std::move(options)},
+      max_bytes_{max_bytes}, files_{store::FileQueue::FullQueuePolicy::refuse,
+                                    store::FileQueue::kMaxQueueBytes, progress} {}
 
 std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
     if (kind == web::RecordingKind::capture && !options_.captures) {
@@ -176,8 +177,8 @@ void PageRecordings::switch_capture(bool on) {
     if (on) {
         const auto now = base::now_utc();
         const auto file = files_.create(options_.demos.folder / capture_file_name(now),
-                                        sink::CaptureBlocks::encode_start("from the page"),
-                                        sink::FileQueue::Readers::owner);
+                                        capture::CaptureBlocks::encode_start("from the page"),
+                                        store::FileQueue::Readers::owner);
         if (!file) {
             return;
         }

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "proxy/capture/capture_sink.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/record/records.h"
-#include "proxy/sink/capture_sink.h"
-#include "proxy/sink/demo_sink.h"
-#include "proxy/sink/file_queue.h"
+#include "proxy/store/file_queue.h"
 #include "proxy/web/api.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/record_requests.h"
@@ -59,7 +59,7 @@ class RecordingFolders {
 [[nodiscard]] std::uint64_t recording_folder_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
-    sink::DemoOptions demos{}; ///< options of demos; captures are written to the same folder
+    demo::DemoOptions demos{}; ///< options of demos; captures are written to the same folder
     /// True if viewers may record captures, which contain all secrets, such as passwords.
     bool captures = false;
 };
@@ -73,7 +73,7 @@ class PageRecordings {
 
     /// A capture to which all workers write. Its file is closed when nobody writes to it any more.
     struct Capture {
-        Capture(sink::FileQueue& queue, sink::FileQueue::File opened)
+        Capture(store::FileQueue& queue, store::FileQueue::File opened)
             : files{&queue}, file{opened} {}
 
         ~Capture() { files->close(file); }
@@ -81,8 +81,8 @@ class PageRecordings {
         Capture(const Capture&) = delete;
         Capture& operator=(const Capture&) = delete;
 
-        sink::FileQueue* files;
-        sink::FileQueue::File file;
+        store::FileQueue* files;
+        store::FileQueue::File file;
     };
 
     /// What every worker has to record now.
@@ -112,7 +112,7 @@ class PageRecordings {
     /// Returns the current task. Called by the workers.
     [[nodiscard]] RecordingTask current_task() const;
 
-    [[nodiscard]] sink::FileQueue& file_queue() { return files_; }
+    [[nodiscard]] store::FileQueue& file_queue() { return files_; }
 
     /// Counts blocks that a worker lost because the queue was full.
     void count_lost_blocks(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
@@ -128,7 +128,7 @@ class PageRecordings {
 
     PageRecordingOptions options_;
     std::uint64_t max_bytes_;
-    sink::FileQueue files_;
+    store::FileQueue files_;
     mutable std::mutex mutex_; ///< guards the members that switch_recording() changes
     std::shared_ptr<const Capture> capture_;
     std::optional<std::int64_t> capture_since_ms_;
@@ -139,7 +139,7 @@ class PageRecordings {
 
 /// Writes one worker's part of the recordings that viewers of the page switched on. While no
 /// recording is on, tracks sessions and writes nothing.
-class PageRecorder final : public record::RecordSink, public sink::DatagramSink {
+class PageRecorder final : public record::RecordSink, public capture::DatagramSink {
   public:
     /// `recordings` must outlive this object.
     explicit PageRecorder(PageRecordings& recordings);
@@ -147,7 +147,7 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     void on_record(const record::Record& record) override;
 
     /// Sets the source of session states for captures that begin during a game.
-    void set_state_source(sink::StateSource states) {
+    void set_state_source(capture::StateSource states) {
         block_buffer_.blocks().set_state_source(std::move(states));
     }
 
@@ -170,12 +170,12 @@ class PageRecorder final : public record::RecordSink, public sink::DatagramSink 
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;
-    sink::DemoSink demos_;
+    demo::DemoSink demos_;
     bool demos_on_ = false;
     /// The losses that were already added to the PageRecordings.
     std::uint64_t counted_losses_ = 0;
     std::shared_ptr<const PageRecordings::Capture> capture_; ///< null while no capture runs
-    sink::CaptureBlockBuffer block_buffer_;
+    capture::CaptureBlockBuffer block_buffer_;
 };
 
 /// Compiles a filter for the JSON lines of records.

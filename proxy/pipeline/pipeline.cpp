@@ -171,12 +171,12 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
         sinks_.add(demos_.emplace(*config.demos, *outputs.files));
     }
     if (outputs.capture != nullptr) {
-        using DatagramChoice = sink::CaptureSink::DatagramChoice;
+        using DatagramChoice = capture::CaptureSink::DatagramChoice;
         add_datagram_sink(capture_.emplace(*outputs.capture, config.capture_filter
                                                                  ? DatagramChoice::selected
                                                                  : DatagramChoice::all));
         if (config.capture_filter) {
-            sinks_.add_new_sink<sink::DatagramSelector>(config.capture_filter, *capture_);
+            sinks_.add_new_sink<capture::DatagramSelector>(config.capture_filter, *capture_);
         }
     }
     if (config.flight) {
@@ -230,10 +230,10 @@ WorkerResult Pipeline::take_result() {
     result_.totals = inspector_.totals();
     result_.sessions = inspector_.num_sessions_opened();
     result_.expectations = written_.expectations().list();
-    result_.demo_losses = demos_ ? demos_->losses() : sink::DemoLosses{};
+    result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost() : 0;
     result_.messages_left_out = written_.messages_left_out();
-    result_.flight = flight_ ? flight_->counts() : sink::FlightCounts{};
+    result_.flight = flight_ ? flight_->counts() : capture::FlightCounts{};
     return std::move(result_);
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 #include "proxy/base/descriptors.h"
+#include "proxy/capture/capture_sink.h"
+#include "proxy/capture/flight_recorder.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/inspect/connection/session_checkpoint.h"
@@ -10,9 +13,6 @@
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
-#include "proxy/sink/capture_sink.h"
-#include "proxy/sink/demo_sink.h"
-#include "proxy/sink/flight_recorder.h"
 #include "proxy/sink/record_limits.h"
 #include "proxy/world/server_worlds.h"
 
@@ -89,10 +89,10 @@ struct WorkerResult {
     std::uint32_t sessions = 0;
     record::ByteLedger ledger{}; ///< traffic by message and item type; empty unless enabled
     std::vector<filter::Expectation> expectations{};
-    sink::DemoLosses demo_losses{};      ///< data missing in demos
+    demo::DemoLosses demo_losses{};      ///< data missing in demos
     std::uint64_t capture_losses = 0;    ///< number of datagrams missing in the capture
     std::uint64_t messages_left_out = 0; ///< number of message records that exceeded the limit
-    sink::FlightCounts flight{};         ///< the flight recorder's totals
+    capture::FlightCounts flight{};      ///< the flight recorder's totals
     /// The sessions that continue in another relay, for the observer there.
     SessionCheckpoints checkpoints{};
 
@@ -138,7 +138,7 @@ class SnapshotRemover final : public record::RecordSink {
 class DatagramForwarder final : public inspect::Observer {
   public:
     /// `sink` must outlive this object.
-    explicit DatagramForwarder(sink::DatagramSink& sink) : sink_{&sink} {}
+    explicit DatagramForwarder(capture::DatagramSink& sink) : sink_{&sink} {}
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override {
@@ -148,7 +148,7 @@ class DatagramForwarder final : public inspect::Observer {
     void on_datagram_end() override { sink_->on_datagram_end(); }
 
   private:
-    sink::DatagramSink* sink_;
+    capture::DatagramSink* sink_;
 };
 
 /// Writes the records of sessions or merged snapshots: checks the expectations, prints findings as
@@ -202,7 +202,9 @@ class Pipeline {
     [[nodiscard]] RecordWriter& record_writer() { return written_; }
 
     /// Returns the flight recorder; null if it is not enabled.
-    [[nodiscard]] sink::FlightRecorder* flight_recorder() { return flight_ ? &*flight_ : nullptr; }
+    [[nodiscard]] capture::FlightRecorder* flight_recorder() {
+        return flight_ ? &*flight_ : nullptr;
+    }
 
     /// Returns the feed of the live page; null without a page.
     [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
@@ -230,9 +232,9 @@ class Pipeline {
     std::optional<web::StatusCollector> live_;
     std::optional<FindingContextCollector> contexts_;
     std::optional<LiveFeed> feed_;
-    std::optional<sink::DemoSink> demos_;
-    std::optional<sink::CaptureSink> capture_;
-    std::optional<sink::FlightRecorder> flight_;
+    std::optional<demo::DemoSink> demos_;
+    std::optional<capture::CaptureSink> capture_;
+    std::optional<capture::FlightRecorder> flight_;
     std::optional<PageRecorder> page_recorder_;
     inspect::Inspector inspector_;
 };

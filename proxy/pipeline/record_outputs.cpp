@@ -9,7 +9,7 @@
 
 namespace tw::pipeline {
 
-void log_reopening_error(sink::OutputFile& file) {
+void log_reopening_error(store::OutputFile& file) {
     if (const int error = file.take_reopening_error(); error != 0) {
         spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
                       std::generic_category().message(error));
@@ -17,7 +17,7 @@ void log_reopening_error(sink::OutputFile& file) {
 }
 
 void QueuedOutputFile::log_changes() {
-    sink::OutputFile& file = *target_;
+    store::OutputFile& file = *target_;
     if (const auto cut = file.take_removed_end(); cut.bytes != 0) {
         spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
                      cut.bytes,
@@ -97,8 +97,8 @@ std::uint64_t RecordOutputs::finish() {
 }
 
 void FileQueues::open(const Config& config, Outputs& outputs) {
-    constexpr auto kFull = sink::FileQueue::FullQueuePolicy::refuse;
-    constexpr std::size_t kMost = sink::FileQueue::kMaxQueueBytes;
+    constexpr auto kFull = store::FileQueue::FullQueuePolicy::refuse;
+    constexpr std::size_t kMost = store::FileQueue::kMaxQueueBytes;
     if (config.demos) {
         outputs.files = &files_.emplace(kFull, kMost, progress_);
     }
@@ -125,7 +125,7 @@ void FileQueues::log_files() {
     }
 }
 
-std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
+std::uint64_t FileQueues::finish_demos(const demo::DemoLosses& losses) {
     if (page_) {
         page_->finish();
     }
@@ -145,7 +145,7 @@ std::uint64_t FileQueues::finish_demos(const sink::DemoLosses& losses) {
     return missing;
 }
 
-void FileQueues::finish_flight_recordings(const sink::FlightCounts& tally) {
+void FileQueues::finish_flight_recordings(const capture::FlightCounts& tally) {
     if (!flight_) {
         return;
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/pipeline/config.h"
-#include "proxy/sink/file_output.h"
+#include "proxy/store/file_output.h"
 
 #include <atomic>
 #include <cstdint>
@@ -11,22 +11,22 @@
 namespace tw::pipeline {
 
 /// Logs an error if the output could not open its path again since the last call.
-void log_reopening_error(sink::OutputFile& file);
+void log_reopening_error(store::OutputFile& file);
 
 /// An output file for records or a capture, with its queue. Logs the state of both.
 class QueuedOutputFile {
   public:
     /// Logs how many bytes were cut off the file when it was opened. `makers`, `progress`: see
     /// QueuedOutput. `target` must outlive this object.
-    QueuedOutputFile(sink::OutputFile& target, unsigned makers,
+    QueuedOutputFile(store::OutputFile& target, unsigned makers,
                      std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {
         log_changes();
     }
 
-    [[nodiscard]] sink::QueuedOutput& queue() { return queue_; }
+    [[nodiscard]] store::QueuedOutput& queue() { return queue_; }
 
-    [[nodiscard]] const sink::QueuedOutput& queue() const { return queue_; }
+    [[nodiscard]] const store::QueuedOutput& queue() const { return queue_; }
 
     /// Logs when writing fails or works again, and clock jumps. Call this function once a second.
     void log_changes();
@@ -35,14 +35,14 @@ class QueuedOutputFile {
     [[nodiscard]] std::uint64_t finish();
 
   private:
-    sink::OutputFile* target_;
-    sink::QueuedOutput queue_;
+    store::OutputFile* target_;
+    store::QueuedOutput queue_;
     int error_ = 0; ///< the error that was logged last; 0: none
 };
 
 /// A message bus on which records are published.
 struct BusTarget {
-    sink::OutputFile* output = nullptr; ///< null: no bus
+    store::OutputFile* output = nullptr; ///< null: no bus
     std::function<record::BusTotals()> totals{};
 };
 
@@ -86,19 +86,19 @@ class FileQueues {
 
     [[nodiscard]] PageRecordings* page_recordings() { return page_ ? &*page_ : nullptr; }
 
-    [[nodiscard]] sink::FileQueue* flight_queue() { return flight_ ? &*flight_ : nullptr; }
+    [[nodiscard]] store::FileQueue* flight_queue() { return flight_ ? &*flight_ : nullptr; }
 
     /// Logs flight recordings and write errors, once per file, and stops page recordings after an
     /// error. Call this function once a second.
     void log_files();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
-    [[nodiscard]] std::uint64_t finish_demos(const sink::DemoLosses& losses);
-    void finish_flight_recordings(const sink::FlightCounts& tally);
+    [[nodiscard]] std::uint64_t finish_demos(const demo::DemoLosses& losses);
+    void finish_flight_recordings(const capture::FlightCounts& tally);
 
   private:
     std::atomic<std::uint64_t>* progress_;
-    std::optional<sink::FileQueue> files_;
-    std::optional<sink::FileQueue> flight_;
+    std::optional<store::FileQueue> files_;
+    std::optional<store::FileQueue> flight_;
     std::optional<PageRecordings> page_;
 };
 

@@ -87,8 +87,8 @@ class Worker {
     WorldQueue* worlds_; ///< the queue to the thread that merges snapshots; null: none
     Pipeline pipeline_;
     inspect::Inspector& inspector_{pipeline_.inspector()};
-    sink::FlightRecorder* flight_{pipeline_.flight_recorder()}; ///< null if not enabled
-    LiveFeed* feed_{pipeline_.page_feed()};                     ///< null without a page
+    capture::FlightRecorder* flight_{pipeline_.flight_recorder()}; ///< null if not enabled
+    LiveFeed* feed_{pipeline_.page_feed()};                        ///< null without a page
     std::optional<ResyncRequester> resync_;
     /// Checkpoints of the sessions that another relay continues.
     SessionCheckpoints checkpoints_to_save_;

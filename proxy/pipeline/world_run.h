@@ -1,7 +1,7 @@
 #pragma once
 
+#include "proxy/demo/world_demo.h"
 #include "proxy/pipeline/pipeline.h"
-#include "proxy/sink/world_demo.h"
 #include "proxy/world/view.h"
 #include "snapshot/snapshot.h"
 
@@ -137,7 +137,7 @@ class WorldThread {
     void wait_for_inputs();
 
     RecordWriter written_; ///< unused if only the page shows merged snapshots
-    std::optional<sink::WorldDemo> demos_;
+    std::optional<demo::WorldDemo> demos_;
     std::optional<PageWorldFeed> page_;
     /// Wakes the thread when a viewer appears. Null if merged snapshots are also written.
     web::ViewerInterest* page_interest_ = nullptr;

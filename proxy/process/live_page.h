@@ -7,8 +7,8 @@
 #include "proxy/process/server_probe.h"
 #include "proxy/process/state_folder.h"
 #include "proxy/relay/counters.h"
-#include "proxy/sink/file_output.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/store/file_output.h"
 #include "proxy/web/admin.h"
 #include "proxy/web/http_stream.h"
 #include "proxy/wire/message.h"
@@ -126,8 +126,8 @@ class LivePage {
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
         std::uint32_t observer; ///< the number of this observer process within the run
-        const sink::OutputFile* file;
-        const sink::QueuedOutput* queue;
+        const store::OutputFile* file;
+        const store::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
         /// Null if viewers cannot start recordings from the page.
         pipeline::PageRecordings* recordings = nullptr;

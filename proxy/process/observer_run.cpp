@@ -147,7 +147,7 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
                      record::count_with_noun(checkpoints_.size(), "session[s]"));
     }
     relay_.reload_impairment();
-    for (sink::OutputFile* const file : {options_.file, options_.capture}) {
+    for (store::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
             file->remove_unfinished_unit();
         }
@@ -200,13 +200,13 @@ void ObserverRun::await_message() {
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
     case channel::ControlMessage::reopen:
-        for (sink::OutputFile* const file : {options_.file, options_.capture, options_.summary}) {
+        for (store::OutputFile* const file : {options_.file, options_.capture, options_.summary}) {
             if (file != nullptr) {
                 file->request_reopening();
             }
         }
         if (options_.summary != nullptr) { // this thread reopens the summary: no other writes it
-            options_.summary->on_time(sink::OutputFile::Clock::now());
+            options_.summary->on_time(store::OutputFile::Clock::now());
             pipeline::log_reopening_error(*options_.summary);
         }
         break;
@@ -276,7 +276,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
 /// Returns the name and size of the file of records, or of the capture file if the run writes no
 /// records. Returns an empty text if the run writes neither.
 std::string ObserverRun::recording_text() const {
-    const sink::OutputFile* const file =
+    const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
     if (file == nullptr) {
         return {};

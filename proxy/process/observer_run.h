@@ -3,6 +3,7 @@
 #include "proxy/base/clock.h"
 #include "proxy/channel/process_link.h"
 #include "proxy/channel/shared_block.h"
+#include "proxy/demo/demo_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/pipeline/map_folders.h"
@@ -13,10 +14,9 @@
 #include "proxy/process/live_page.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/sink/console.h"
-#include "proxy/sink/demo_sink.h"
-#include "proxy/sink/file_output.h"
-#include "proxy/sink/file_queue.h"
 #include "proxy/sink/json_lines.h"
+#include "proxy/store/file_output.h"
+#include "proxy/store/file_queue.h"
 #include "proxy/wire/message.h"
 
 #include <chrono>
@@ -58,10 +58,10 @@ struct ObserverOptions {
     /// false: traffic is not inspected; only the live page and the summary exist.
     bool inspect = true;
     bool resync = false; ///< true: requests a full snapshot if snapshots cannot be decoded
-    sink::OutputFile* file = nullptr;    ///< output of records; null: no such output
-    pipeline::BusTarget bus{};           ///< bus that gets the records, too
-    sink::OutputFile* capture = nullptr; ///< capture file; null: no such file
-    sink::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
+    store::OutputFile* file = nullptr;    ///< output of records; null: no such output
+    pipeline::BusTarget bus{};            ///< bus that gets the records, too
+    store::OutputFile* capture = nullptr; ///< capture file; null: no such file
+    store::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
     /// Stream for status and findings as text for people; null: no such stream.
     sink::BoundedWaitStream* console = nullptr;
     sink::FindingLines::ExplainCommand explain{}; ///< empty if no file contains all records
@@ -115,7 +115,7 @@ class ObserverRun {
     void print_findings_at_end();
     [[nodiscard]] std::string recording_text() const;
 
-    [[nodiscard]] sink::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
+    [[nodiscard]] store::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void log_output_changes();
     void write_flight_data(std::uint32_t session);

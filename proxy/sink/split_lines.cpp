@@ -1,7 +1,5 @@
 #include "proxy/sink/split_lines.h"
 
-#include "proxy/sink/byte_source.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -224,7 +222,7 @@ void LineJoiner::add_line(std::string_view line, const Use& use) {
         finish(use);
     }
     if (!mark || mark->line != held_.size() + 1 || mark->lines == 1 ||
-        held_bytes_ + line.size() > LineReader::kMaxLineBytes) {
+        held_bytes_ + line.size() > kMaxLineBytes) {
         finish(use);
         use(line);
         return;

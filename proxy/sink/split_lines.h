@@ -11,6 +11,10 @@
 
 namespace tw::sink {
 
+/// The longest line that is accepted, in bytes. The line of the largest snapshot is hundreds of
+/// times shorter.
+inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20U;
+
 /// The lowest limit of a line's length that can be set. Only records with items are longer: a
 /// datagram has up to 1,400 bytes, each of which takes at most six bytes in JSON.
 inline constexpr std::size_t kMinLineLimit = std::size_t{16} << 10U;

@@ -1,6 +1,6 @@
-#include "proxy/capture/demo_reader.h"
+#include "proxy/demo/demo_encoder.h"
+#include "proxy/demo/demo_reader.h"
 #include "proxy/inspect/inspector.h"
-#include "proxy/sink/demo_encoder.h"
 #include "tests/fuzz/demand.h"
 #include "tests/support/captured_traffic.h"
 
@@ -38,7 +38,7 @@ class Watcher final : public record::RecordSink {
         if (const auto* const found = std::get_if<const record::SnapshotRecord*>(&record)) {
             take(**found);
         } else if (const auto* const message = std::get_if<const record::MessageRecord*>(&record)) {
-            demand((*message)->payload.size() <= sink::demo::kMaxPayload);
+            demand((*message)->payload.size() <= demo::kMaxPayload);
         }
     }
 
@@ -55,29 +55,29 @@ class Watcher final : public record::RecordSink {
         demand(record.items.checksum() == *record.crc_got);
         const auto keys = record.items.keys();
         demand(std::adjacent_find(keys.begin(), keys.end(), std::greater_equal{}) == keys.end());
-        demand(record.tick >= 0 && record.tick <= sink::demo::kMaxTick);
+        demand(record.tick >= 0 && record.tick <= demo::kMaxTick);
         shown.push_back({record.tick, copy_of(record.items)});
     }
 };
 
-std::vector<Shown> play(const capture::DemoHead& head) {
+std::vector<Shown> play(const demo::DemoHead& head) {
     test::NoMaps maps;
     Watcher watcher;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, watcher, numbers};
-    const capture::DemoReadResult played = capture::inspect_demo(head, "demo", inspector);
+    const demo::DemoReadResult played = demo::inspect_demo(head, "demo", inspector);
     demand(played.last >= 0 || played.first <= played.last ||
-           played.error.code >= capture::DemoErrc::none);
+           played.error.code >= demo::DemoErrc::none);
     demand(inspector.totals().verified == watcher.shown.size());
     return std::move(watcher.shown);
 }
 
 /// Writes the snapshots that were shown to a demo, and reads them again.
 void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) {
-    const std::string_view net = seven ? sink::demo::kSevenNetVersion : sink::demo::kNetVersion;
+    const std::string_view net = seven ? demo::kSevenNetVersion : demo::kNetVersion;
     std::vector<std::byte> demo =
-        sink::DemoEncoder::encode_start({.version = version, .net_version = std::string{net}}, {});
-    sink::DemoEncoder encoder{version, seven ? snapshot::Dialect::seven : snapshot::Dialect::six};
+        demo::DemoEncoder::encode_start({.version = version, .net_version = std::string{net}}, {});
+    demo::DemoEncoder encoder{version, seven ? snapshot::Dialect::seven : snapshot::Dialect::six};
     std::vector<const Shown*> held;
     for (const Shown& one : shown) {
         if (encoder.append_snapshot(one.tick, one.items.view(), demo)) {
@@ -85,7 +85,7 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
         }
     }
     encoder.finish(demo);
-    const auto head = capture::decode_demo_head(demo);
+    const auto head = demo::decode_demo_head(demo);
     demand(head.has_value());
     const std::vector<Shown> again = play(*head);
     demand(std::equal(held.begin(), held.end(), again.begin(), again.end(),
@@ -97,9 +97,9 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const auto head = capture::decode_demo_head(std::as_bytes(std::span{data, size}));
+    const auto head = demo::decode_demo_head(std::as_bytes(std::span{data, size}));
     if (!head) {
-        demand(head.error().code != capture::DemoErrc::none && head.error().offset <= size);
+        demand(head.error().code != demo::DemoErrc::none && head.error().offset <= size);
         return 0;
     }
     const std::vector<Shown> shown = play(*head);

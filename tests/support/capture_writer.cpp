@@ -1,6 +1,6 @@
 #include "tests/support/capture_writer.h"
 
-#include "proxy/sink/pcapng.h"
+#include "proxy/capture/pcapng.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -113,7 +113,7 @@ FrameBytes pcap_file(const PcapForm& form, const std::vector<PcapFrame>& frames)
 FrameBytes pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
                        const std::vector<std::pair<std::uint64_t, FrameBytes>>& frames) {
     FrameBytes file;
-    const sink::PcapngEncoder encoder{big_endian};
+    const capture::PcapngEncoder encoder{big_endian};
     encoder.append_section({}, file);
     encoder.append_interface({.link = static_cast<std::uint16_t>(link),
                               .resolution = static_cast<std::uint8_t>(resolution)},

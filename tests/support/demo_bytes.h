@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/sink/demo_encoder.h"
+#include "proxy/demo/demo_encoder.h"
 #include "tests/support/filled_folder.h"
 #include "tests/support/snapshot_messages.h"
 
@@ -23,13 +23,13 @@ inline void append(Bytes& bytes, const Bytes& more) {
     bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-[[nodiscard]] inline sink::demo::Header demo_header(int version = 6) {
-    sink::demo::Header header{.version = version,
-                              .map_name = "dm1",
-                              .map_crc = 0x01020304,
-                              .length = 3,
-                              .timestamp = "2026-11-21_16-15-30"};
-    if (version == sink::demo::kSha256Version) {
+[[nodiscard]] inline demo::Header demo_header(int version = 6) {
+    demo::Header header{.version = version,
+                        .map_name = "dm1",
+                        .map_crc = 0x01020304,
+                        .length = 3,
+                        .timestamp = "2026-11-21_16-15-30"};
+    if (version == demo::kSha256Version) {
         header.sha256.emplace().fill(7);
     }
     return header;
@@ -39,8 +39,8 @@ inline void append(Bytes& bytes, const Bytes& more) {
 [[nodiscard]] inline Bytes demo_of(int version,
                                    const std::vector<std::pair<snapshot::Tick, Items>>& snapshots,
                                    const Bytes& map = {}) {
-    Bytes demo = sink::DemoEncoder::encode_start(demo_header(version), map);
-    sink::DemoEncoder encoder{version, snapshot::Dialect::six};
+    Bytes demo = demo::DemoEncoder::encode_start(demo_header(version), map);
+    demo::DemoEncoder encoder{version, snapshot::Dialect::six};
     for (const auto& [tick, items] : snapshots) {
         static_cast<void>(encoder.append_snapshot(tick, to_snapshot(items).view(), demo));
     }

@@ -1,5 +1,5 @@
 #include "proxy/analyze/records_check.h"
-#include "proxy/sink/zstd_frames.h"
+#include "proxy/store/zstd_frames.h"
 #include "tests/support/program.h"
 
 #include <string>
@@ -52,7 +52,7 @@ std::string check(const std::vector<std::pair<std::string, std::string>>& files)
     analyze::RecordsCheck check;
     for (const auto& [name, text] : files) {
         write_text(folder.file(name), text);
-        sink::LineReader reader{folder.file(name)};
+        store::LineReader reader{folder.file(name)};
         check.begin_file(folder.file(name));
         for (std::string_view each; reader.next_line(each);) {
             check.on_line(each, filter::read_line_head(each));
@@ -73,7 +73,7 @@ std::string with_carriage_returns(std::string text) {
 }
 
 std::string packed(std::string_view text) {
-    sink::ZstdFrameWriter writer;
+    store::ZstdFrameWriter writer;
     std::string out;
     writer.append_frame(text, out);
     return out;

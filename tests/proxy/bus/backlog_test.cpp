@@ -4,7 +4,7 @@
 #include "proxy/bus/link.h"
 #include "proxy/bus/spool_folder.h"
 #include "proxy/bus/subjects.h"
-#include "tests/proxy/sink/faulty_disk.h"
+#include "tests/proxy/store/faulty_disk.h"
 #include "tests/support/filled_folder.h"
 #include "tests/support/full_disk.h"
 

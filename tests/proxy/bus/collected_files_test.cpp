@@ -1,6 +1,6 @@
 #include "proxy/bus/collected_files.h"
 #include "proxy/bus/subjects.h"
-#include "tests/proxy/sink/faulty_disk.h"
+#include "tests/proxy/store/faulty_disk.h"
 #include "tests/support/filled_folder.h"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // Covers: proxy/capture/frame_reader.cpp
 #include "proxy/capture/capture_file.h"
-#include "proxy/sink/pcapng.h"
+#include "proxy/capture/pcapng.h"
 #include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/test_data.h"
@@ -529,29 +529,29 @@ using Bytes = std::vector<std::byte>;
 /// Builds a file of packets and states as twscope writes it.
 class File {
   public:
-    File() : bytes_{sink::CaptureBlocks::encode_start()} {}
+    File() : bytes_{capture::CaptureBlocks::encode_start()} {}
 
     File& packet() {
         Bytes frame;
-        sink::make_udp_frame(kClient, kServer, Bytes(10, std::byte{1}), frame);
-        sink::PcapngEncoder{}.append_packet({.frame = frame}, bytes_);
+        capture::make_udp_frame(kClient, kServer, Bytes(10, std::byte{1}), frame);
+        capture::PcapngEncoder{}.append_packet({.frame = frame}, bytes_);
         return *this;
     }
 
     File& state(const std::string& text) {
-        sink::put_session_state(
+        capture::put_session_state(
             {.client = kClient, .server = kServer, .bytes = std::as_bytes(std::span{text})},
             bytes_);
         return *this;
     }
 
     File& block(std::uint32_t type, std::size_t size) {
-        sink::PcapngEncoder{}.append_block(type, Bytes(size, std::byte{0x6b}), bytes_);
+        capture::PcapngEncoder{}.append_block(type, Bytes(size, std::byte{0x6b}), bytes_);
         return *this;
     }
 
     File& section() {
-        const Bytes head = sink::CaptureBlocks::encode_start();
+        const Bytes head = capture::CaptureBlocks::encode_start();
         return raw(head);
     }
 
@@ -563,8 +563,8 @@ class File {
     [[nodiscard]] const Bytes& bytes() const { return bytes_; }
 
   private:
-    static constexpr sink::FrameEndpoint kClient{.address = {127, 0, 0, 1}, .port = 50000};
-    static constexpr sink::FrameEndpoint kServer{.address = {127, 0, 0, 1}, .port = 8303};
+    static constexpr capture::FrameEndpoint kClient{.address = {127, 0, 0, 1}, .port = 50000};
+    static constexpr capture::FrameEndpoint kServer{.address = {127, 0, 0, 1}, .port = 8303};
 
     Bytes bytes_;
 };
@@ -611,11 +611,11 @@ TEST_CASE("a state belongs to the packet after it") {
         {"among blocks of others",
          File{}.block(5, 64).state("a").block(0x8000beef, 3).packet().bytes(), "a"},
         {"of the type, and another's",
-         File{}.block(sink::kStateBlock, 100).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kStateBlock, 100).packet().state("b").packet().bytes(), "-b"},
         {"of the type, and empty",
-         File{}.block(sink::kStateBlock, 0).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kStateBlock, 0).packet().state("b").packet().bytes(), "-b"},
         {"of the type, and too large",
-         File{}.block(sink::kStateBlock, 5'000'000).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kStateBlock, 5'000'000).packet().state("b").packet().bytes(), "-b"},
         {"behind a broken block", broken, "-"},
     };
     for (const Row& row : rows) {

@@ -1,6 +1,6 @@
 #include "proxy/capture/capture_run.h"
+#include "proxy/capture/pcapng.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/pcapng.h"
 #include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
 #include "tests/support/captured_traffic.h"
@@ -30,8 +30,8 @@ constexpr std::int64_t kFlushEveryUs = 100'000;
 /// All players have joined by this time.
 constexpr std::int64_t kJoinedUs = 10'000'000;
 
-sink::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
-    sink::FrameEndpoint endpoint{.port = port};
+capture::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
+    capture::FrameEndpoint endpoint{.port = port};
     for (unsigned i = 0; i < 4; ++i) {
         endpoint.address[i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
     }
@@ -42,10 +42,10 @@ sink::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
 Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
     Bytes frame;
     for (const test::CapturedDatagram& each : traffic) {
-        sink::make_udp_frame(endpoint_of(each.source_address, each.source_port),
-                             endpoint_of(each.destination_address, each.destination_port),
-                             each.payload, frame);
-        sink::PcapngEncoder{}.append_packet(
+        capture::make_udp_frame(endpoint_of(each.source_address, each.source_port),
+                                endpoint_of(each.destination_address, each.destination_port),
+                                each.payload, frame);
+        capture::PcapngEncoder{}.append_packet(
             {.time = static_cast<std::uint64_t>(each.time_us) * 1000, .frame = frame}, head);
     }
     return head;
@@ -91,8 +91,8 @@ std::string records_of(const Bytes& file, const capture::ServerDetector& servers
 /// Returns the head of a pcapng file that another program wrote.
 Bytes head_of_others() {
     Bytes head;
-    sink::PcapngEncoder{}.append_section("tcpdump", head);
-    sink::PcapngEncoder{}.append_interface({.name = "lo", .description = ""}, head);
+    capture::PcapngEncoder{}.append_section("tcpdump", head);
+    capture::PcapngEncoder{}.append_interface({.name = "lo", .description = ""}, head);
     return head;
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a capture written by several threads gives the records of the origina
     REQUIRE(std::ranges::is_sorted(traffic, earlier));
     REQUIRE_FALSE(std::ranges::is_sorted(disordered, earlier));
 
-    const Bytes ours = sink::CaptureBlocks::encode_start();
+    const Bytes ours = capture::CaptureBlocks::encode_start();
     const std::string wanted = records_of(file_of(ours, traffic));
     CHECK((records_of(file_of(ours, disordered)) == wanted));
 
@@ -178,7 +178,7 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     const Traffic several = on_several_servers(game, server, 6);
     capture::ServerDetector asked_for;
     asked_for.add_server(server, std::nullopt);
-    for (const Bytes& head : {sink::CaptureBlocks::encode_start(), head_of_others()}) {
+    for (const Bytes& head : {capture::CaptureBlocks::encode_start(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);
         const std::string records = records_of(file_of(head, several), asked_for);
         // The run with all servers lasts longer, so open sessions are closed later.

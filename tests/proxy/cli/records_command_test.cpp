@@ -6,7 +6,7 @@
 #include "map/identity.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
-#include "tests/proxy/sink/zstd_text.h"
+#include "tests/proxy/store/zstd_text.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -28,7 +28,7 @@ std::vector<std::string> followed(const TemporaryFolder& folder,
     int idle = 0;
     files.follow({.begin = [](const std::string&) {},
                   .line = [&lines](std::string_view line) { lines.emplace_back(line); },
-                  .end = [](const sink::LineReader&) {},
+                  .end = [](const store::LineReader&) {},
                   .pause =
                       [&] {
                           if (at < steps.size()) {

@@ -446,7 +446,7 @@ TEST_CASE("every finding is found by what it describes") {
     }
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
-        // Those of demos are found in tests/proxy/capture/play_demo_test.cpp, those between the views
+        // Those of demos are found in tests/proxy/demo/play_demo_test.cpp, those between the views
         // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp, that of
         // a session among others in server_silence_test.cpp, and that of what is not written in
         // tests/proxy/sink/record_limits_test.cpp.

@@ -1,0 +1,174 @@
+#include "proxy/capture/capture_sink.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tw::capture {
+
+namespace {
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class CaptureBlockFormat final : public store::RecordingFormat {
+  public:
+    [[nodiscard]] std::string file_header() const override {
+        return std::string{as_text(CaptureBlocks::encode_start())};
+    }
+
+    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
+                                                  std::size_t size) const override {
+        BlockIterator walk{text};
+        while (walk.bytes_of_returned_blocks() < size && walk.next()) {
+        }
+        return walk.bytes_of_returned_blocks() < size ? text.size()
+                                                      : walk.bytes_of_returned_blocks();
+    }
+
+    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
+        BlockIterator walk{text};
+        while (walk.next()) {
+        }
+        return walk.bytes_of_returned_blocks();
+    }
+
+    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
+        std::uint64_t packets = 0;
+        BlockIterator walk{text};
+        while (const auto block = walk.next()) {
+            packets += block->type == PcapngEncoder::kPacketBlock ? 1U : 0U;
+        }
+        return packets;
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t /*size*/) const override {
+        return whole_capture_bytes(file);
+    }
+
+    [[nodiscard]] bool is_foreign_file(int file) const override {
+        const std::string own = file_header();
+        std::string first(own.size(), '\0');
+        const ssize_t read = ::pread(file, first.data(), first.size(), 0);
+        first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+        // A file that is longer than the header, but has no complete block, is another program's.
+        const auto section = PcapngBlock::read(own);
+        const bool is_broken =
+            section && first.size() >= section->size && whole_capture_bytes(file) == 0;
+        return is_foreign_data(first) || is_broken;
+    }
+
+    [[nodiscard]] bool is_foreign_data(std::string_view begin) const override {
+        constexpr std::size_t kOrderAt = 8; // offset after a block's type and length
+        const std::string own = file_header();
+        // The block type is equal in both byte orders, so the byte-order mark is compared, too.
+        const auto is_same = [&](std::size_t at) {
+            const std::string_view mine = std::string_view{own}.substr(at, sizeof(std::uint32_t));
+            return begin.size() < at || mine.starts_with(begin.substr(at, sizeof(std::uint32_t)));
+        };
+        return !is_same(0) || !is_same(kOrderAt);
+    }
+
+    [[nodiscard]] std::string loss_unit(const store::RecordingLoss& loss,
+                                        std::int64_t now) const override {
+        CaptureBlocks blocks;
+        blocks.add_comment(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
+        std::vector<std::byte> block;
+        blocks.finish(now, block);
+        return std::string{as_text(block)};
+    }
+
+    [[nodiscard]] std::string_view unit_name() const override { return "a pcapng capture"; }
+};
+
+} // namespace
+
+const store::RecordingFormat& capture_format() {
+    static const CaptureBlockFormat format;
+    return format;
+}
+
+void CaptureBlockBuffer::end_datagram() {
+    if (!blocks_.end_datagram(gathered_)) {
+        ++lost_;
+        return;
+    }
+    ++packets_;
+    if (gathered_.size() >= kBlockBytes) {
+        flush();
+    }
+}
+
+void CaptureBlockBuffer::flush() {
+    const std::uint64_t packets = std::exchange(packets_, 0);
+    if (!gathered_.empty() && !put_(gathered_)) {
+        lost_ += packets;
+    }
+    gathered_.clear();
+}
+
+void CaptureBlockBuffer::finish(record::Timestamp time) {
+    blocks_.finish(time, gathered_);
+    flush();
+}
+
+void CaptureBlockBuffer::discard_comments() {
+    std::vector<std::byte> said;
+    blocks_.finish(0, said);
+}
+
+CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
+    : output_{&output}, choice_{choice}, segment_{output.segment()},
+      block_buffer_{[this](std::span<const std::byte> blocks) {
+          output_->write_to_segment(segment_,
+                                    {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
+          return true;
+      }} {}
+
+void CaptureSink::on_datagram(const record::RecordHeader& head,
+                              std::span<const std::byte> datagram) {
+    if (output_->segment() != segment_) {
+        begin_segment();
+    }
+    is_selected_ = choice_ == DatagramChoice::all;
+    if (!is_selected_) {
+        block_buffer_.blocks().defer_comments_to_next_datagram();
+    }
+    block_buffer_.blocks().on_datagram(head, datagram);
+}
+
+void CaptureSink::on_datagram_end() {
+    if (!is_selected_) {
+        block_buffer_.blocks().skip_datagram();
+        return;
+    }
+    block_buffer_.end_datagram();
+    lost_ += block_buffer_.take_lost_count();
+}
+
+void CaptureSink::begin_segment() {
+    block_buffer_.flush();
+    segment_ = output_->segment();
+    output_->advance_to_segment(segment_);
+    block_buffer_.blocks().on_new_file();
+}
+
+void CaptureSink::flush() {
+    if (output_->segment() != segment_) {
+        begin_segment();
+    }
+    block_buffer_.flush();
+}
+
+void CaptureSink::finish(record::Timestamp time) {
+    if (choice_ == DatagramChoice::selected) {
+        block_buffer_.blocks().defer_comments_to_next_datagram();
+    }
+    block_buffer_.finish(time);
+}
+
+} // namespace tw::capture

@@ -1,0 +1,125 @@
+#pragma once
+
+#include "proxy/capture/pcapng.h"
+#include "proxy/record/interface.h"
+#include "proxy/record/records.h"
+#include "proxy/sink/output.h"
+#include "proxy/store/file_output.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace tw::capture {
+
+/// Receives every inspected datagram. on_datagram() is called before the sinks get the datagram's
+/// records, and on_datagram_end() after that.
+class DatagramSink : public record::Interface {
+  public:
+    /// `datagram` stays valid until on_datagram_end().
+    virtual void on_datagram(const record::RecordHeader& head,
+                             std::span<const std::byte> datagram) = 0;
+    virtual void on_datagram_end() = 0;
+};
+
+/// Collects the capture blocks of datagrams, and passes on pieces of about kBlockBytes bytes.
+class CaptureBlockBuffer {
+  public:
+    /// A function that receives capture blocks. Returns false if it rejects them.
+    using Put = std::function<bool(std::span<const std::byte> blocks)>;
+
+    explicit CaptureBlockBuffer(Put put) : put_{std::move(put)} {}
+
+    [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
+
+    /// Collects the capture block of the current datagram of blocks().
+    void end_datagram();
+    /// Passes on all collected blocks.
+    void flush();
+    /// Passes on all collected blocks, with the comments made since the latest datagram. `time`:
+    /// the time of these comments.
+    void finish(record::Timestamp time);
+    /// Discards the comments made since the latest datagram.
+    void discard_comments();
+
+    /// Returns the number of datagrams that were rejected since the last call of take_lost_count().
+    [[nodiscard]] std::uint64_t take_lost_count() { return std::exchange(lost_, 0); }
+
+  private:
+    static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+
+    Put put_;
+    CaptureBlocks blocks_;
+    std::vector<std::byte> gathered_;
+    std::uint64_t packets_ = 0; ///< number of datagrams in gathered_
+    std::uint64_t lost_ = 0;
+};
+
+/// Returns the format of the pcapng files that CaptureBlocks writes.
+[[nodiscard]] const store::RecordingFormat& capture_format();
+
+/// Writes the datagrams of all sessions as a capture. If the output has segments, each segment
+/// contains the description and state of each session, so that it can be read alone.
+class CaptureSink final : public record::RecordSink, public DatagramSink {
+  public:
+    /// Which datagrams are written: all datagrams, or only the datagrams for which
+    /// select_datagram() was called.
+    enum class DatagramChoice : std::uint8_t { all, selected };
+
+    /// `output`: an output that writes capture files (see capture_format()). It must outlive the
+    /// sink; several sinks may share it.
+    explicit CaptureSink(sink::Output& output, DatagramChoice choice = DatagramChoice::all);
+
+    /// Sets the source of session states, which make each segment readable alone. Has no effect
+    /// with DatagramChoice::selected, because a state is useless if datagrams after it are missing.
+    void set_state_source(StateSource states) {
+        if (choice_ == DatagramChoice::all) {
+            block_buffer_.blocks().set_state_source(std::move(states));
+        }
+    }
+
+    /// Makes the sink write the current datagram. Needed only with DatagramChoice::selected.
+    void select_datagram() { is_selected_ = true; }
+
+    void on_record(const record::Record& record) override {
+        block_buffer_.blocks().on_record(record);
+    }
+
+    void on_datagram(const record::RecordHeader& head,
+                     std::span<const std::byte> datagram) override;
+    void on_datagram_end() override;
+    /// Passes all collected blocks to the output.
+    void flush();
+    /// Writes the comments made since the latest datagram, and all collected blocks. No other
+    /// function may be called afterwards.
+    void finish(record::Timestamp time);
+
+    /// Returns the number of datagrams that were too long for a capture and not written.
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
+
+  private:
+    void begin_segment();
+
+    sink::Output* output_;
+    DatagramChoice choice_;
+    bool is_selected_ = true;
+    std::uint32_t segment_; ///< 0 if the output has no segments
+    CaptureBlockBuffer block_buffer_;
+    std::uint64_t lost_ = 0;
+};
+
+/// Selects each datagram about which it gets a record, so that a CaptureSink writes the datagram.
+class DatagramSelector final : public record::RecordSink {
+  public:
+    explicit DatagramSelector(CaptureSink& capture) : capture_{&capture} {}
+
+    void on_record(const record::Record& /*record*/) override { capture_->select_datagram(); }
+
+  private:
+    CaptureSink* capture_;
+};
+
+} // namespace tw::capture

@@ -1,0 +1,245 @@
+#include "proxy/capture/flight_recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::capture {
+
+FlightRecorderRing::FlightRecorderRing(std::size_t bytes)
+    : capacity_{std::max<std::size_t>(bytes / 8 * 7, 1)}, max_blocks_{std::max<std::size_t>(
+                                                              bytes / 8 / sizeof(Block), 1)},
+      bytes_{new std::byte[capacity_]} {}
+
+std::uint64_t FlightRecorderRing::end_position() const {
+    return blocks_.empty() ? 0 : blocks_.back().at + blocks_.back().size;
+}
+
+void FlightRecorderRing::drop_oldest() {
+    blocks_.pop_front();
+    ++dropped_;
+}
+
+bool FlightRecorderRing::push(std::uint32_t session, record::Timestamp time,
+                              std::span<const std::byte> bytes) {
+    if (bytes.size() > capacity_) {
+        return false;
+    }
+    const std::uint64_t at = end_position();
+    while (!blocks_.empty() &&
+           (blocks_.size() == max_blocks_ || at + bytes.size() - blocks_.front().at > capacity_)) {
+        drop_oldest();
+    }
+    const std::size_t begin = at % capacity_;
+    const auto first = bytes.first(std::min(bytes.size(), capacity_ - begin));
+    std::ranges::copy(first, bytes_.get() + begin);
+    std::ranges::copy(bytes.subspan(first.size()), bytes_.get());
+    blocks_.push_back({.session = session, .time = time, .at = at, .size = bytes.size()});
+    return true;
+}
+
+void FlightRecorderRing::append_bytes(const Block& block, std::vector<std::byte>& out) const {
+    const std::byte* const begin = bytes_.get() + block.at % capacity_;
+    const std::size_t first = std::min(block.size, capacity_ - block.at % capacity_);
+    out.insert(out.end(), begin, begin + first);
+    out.insert(out.end(), bytes_.get(), bytes_.get() + (block.size - first));
+}
+
+void FlightRecorderRing::drop_before(record::Timestamp time) {
+    while (!blocks_.empty() && blocks_.front().time < time) {
+        drop_oldest();
+    }
+}
+
+bool FlightRecorderRing::contains_session(std::uint32_t session) const {
+    return std::ranges::find(blocks_, session, &Block::session) != blocks_.end();
+}
+
+bool FlightRecorderRing::is_nearly_full() const {
+    return !blocks_.empty() && (blocks_.size() >= max_blocks_ / 8 * 7 ||
+                                end_position() - blocks_.front().at >= capacity_ / 8 * 7);
+}
+
+namespace {
+
+constexpr std::int64_t kFlightSecond = 1'000'000'000;
+/// While more than this many bytes are in the write queue, the next piece is not written yet.
+constexpr std::size_t kQueued = std::size_t{8} << 20U;
+/// At the end, writing stops if the disk accepts no data for this time.
+constexpr std::chrono::milliseconds kPatience{500};
+/// The file of a finding is begun at the latest when the finding's datagrams are in the oldest
+/// 1/kParts of the data, because the ring drops the oldest data.
+constexpr std::int64_t kParts = 8;
+/// States are repeated so often that the oldest 1/kStates of the data contains a state of each
+/// session.
+constexpr std::int64_t kStates = 6;
+/// The most files to write at the end: the current, a requested, and a finding's file.
+constexpr int kLastFiles = 3;
+
+std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
+    std::string name = fmt::format("flight-{:%Y%m%dT%H%M%SZ}",
+                                   fmt::gmtime(static_cast<std::time_t>(now / kFlightSecond)));
+    if (session != 0) {
+        name += fmt::format("-s{}", session);
+    }
+    if (!finding.empty()) {
+        name += '-' + finding;
+    }
+    return name + ".pcapng";
+}
+
+} // namespace
+
+FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, store::FileQueue& files)
+    : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
+
+void FlightRecorder::set_state_source(StateSource states) {
+    blocks_.set_state_source(std::move(states), std::max(options_.time / kStates, kFlightSecond));
+}
+
+void FlightRecorder::on_record(const record::Record& record) {
+    blocks_.on_record(record);
+    const auto* const found = std::get_if<const record::FindingRecord*>(&record);
+    if (found == nullptr || !options_.triggers[static_cast<std::size_t>((*found)->id)]) {
+        return;
+    }
+    if (cause_) {
+        if (cause_->session != 0 && cause_->session != (*found)->head.session) {
+            cause_->session = 0;
+            cause_->text += "; and other sessions, which are all included";
+        }
+        ++waiting_;
+        return;
+    }
+    cause_ = Cause{.session = options_.whole ? 0 : (*found)->head.session,
+                   .name = std::string{record::finding_info((*found)->id).name},
+                   .text = fmt::format("session {}: {}", (*found)->head.session,
+                                       record::describe_finding(**found))};
+}
+
+void FlightRecorder::on_datagram_end() {
+    block_.clear();
+    if (!blocks_.end_datagram(block_) ||
+        !ring_.push(blocks_.current_head().session, blocks_.current_head().time, block_)) {
+        ++tally_.lost;
+    }
+}
+
+bool FlightRecorder::on_time(record::Timestamp now) {
+    if (dump_) {
+        return files_->queued_bytes() <= kQueued && write_next_piece();
+    }
+    ring_.drop_before(now - options_.time);
+    if (cause_ && cause_->since == 0) {
+        cause_->since = now;
+    }
+    if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
+        const auto wanted = static_cast<std::uint32_t>(session);
+        // A session that is not in the ring belongs to another recorder or is unknown.
+        if (wanted == 0 || ring_.contains_session(wanted)) {
+            begin_file({.session = wanted, .text = "on request"}, now);
+        }
+    } else if (cause_ && is_due(now)) {
+        written_ = now;
+        begin_file(*cause_, now);
+        cause_.reset();
+        tally_.held_back += std::exchange(waiting_, 0);
+    }
+    return dump_.has_value();
+}
+
+bool FlightRecorder::is_due(record::Timestamp now) const {
+    const record::Timestamp pause = now - written_;
+    if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
+        return true;
+    }
+    // The finding's datagrams are among the oldest datagrams, which will be dropped soon.
+    return pause >= kLeastPause && ring_.is_nearly_full() &&
+           now - cause_->since >= (now - ring_.block(ring_.begin()).time) / kParts * (kParts - 1);
+}
+
+void FlightRecorder::request_file(std::uint32_t session) {
+    auto none = kNobody;
+    if (!asked_.compare_exchange_strong(none, session) && none != session) {
+        asked_.store(0);
+    }
+}
+
+void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
+    std::string comment = fmt::format("flight recorder: the last {} s; {}",
+                                      options_.time / kFlightSecond, cause.text);
+    if (waiting_ != 0 && !cause.name.empty()) {
+        comment += fmt::format("; and {} more findings since the previous file", waiting_);
+    }
+    if (cause.session != 0) {
+        comment += "; " + blocks_.describe_session(cause.session);
+    }
+    const record::Timestamp oldest = ring_.size() == 0 ? 0 : ring_.block(ring_.begin()).time;
+    if (cause.since != 0 && cause.since < oldest) {
+        comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
+                               static_cast<double>(now - oldest) / kFlightSecond);
+    }
+    const auto file =
+        files_->create(options_.folder / file_name(cause.name, cause.session, now),
+                       CaptureBlocks::encode_start(comment), store::FileQueue::Readers::owner);
+    if (!file) {
+        tally_.lost += ring_.size();
+        return;
+    }
+    ++tally_.files;
+    dump_ = Dump{.file = *file, .session = cause.session, .at = ring_.begin(), .end = ring_.end()};
+}
+
+bool FlightRecorder::write_next_piece() {
+    if (dump_->at < ring_.begin()) { // blocks were dropped from memory before they were written
+        const std::uint64_t kept_from = std::min(ring_.begin(), dump_->end);
+        tally_.lost += kept_from - dump_->at;
+        dump_->at = kept_from;
+    }
+    std::vector<std::byte> piece;
+    std::uint64_t blocks = 0;
+    for (; dump_->at < dump_->end && piece.size() < kPieceBytes; ++dump_->at) {
+        const FlightRecorderRing::Block& block = ring_.block(dump_->at);
+        if (dump_->session == 0 || dump_->session == block.session) {
+            ring_.append_bytes(block, piece);
+            ++blocks;
+        }
+    }
+    if (!piece.empty() && !files_->append(dump_->file, std::move(piece))) {
+        tally_.lost += blocks;
+    }
+    if (dump_->at >= dump_->end) {
+        end_dump();
+    }
+    return dump_.has_value();
+}
+
+void FlightRecorder::end_dump() {
+    files_->close(dump_->file);
+    dump_.reset();
+}
+
+void FlightRecorder::finish(record::Timestamp now) {
+    written_ = 0; // at the end, a file need not wait until the previous file is old enough
+    for (int files = 0; files < kLastFiles; ++files) {
+        if (!dump_) {
+            static_cast<void>(on_time(now));
+        }
+        while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
+            static_cast<void>(write_next_piece());
+        }
+        if (dump_) { // wait_for_room() failed: the disk accepts no data
+            for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {
+                const std::uint32_t session = ring_.block(at).session;
+                tally_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
+            }
+            end_dump();
+        }
+    }
+}
+
+} // namespace tw::capture

@@ -1,0 +1,600 @@
+#include "proxy/capture/pcapng.h"
+
+#include "map/text.h"
+#include "proxy/base/numbers.h"
+#include "proxy/record/terminal_text.h"
+
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::capture {
+
+namespace {
+
+constexpr std::uint8_t kTimeToLive = 64;
+constexpr std::size_t kUdpHeader = 8;
+constexpr std::size_t kIpv4Header = 20;
+
+/// Computes the internet checksum of data in several pieces. All pieces except the last must have
+/// an even number of bytes.
+class Checksum {
+  public:
+    void add(std::span<const std::byte> bytes) {
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            sum_ += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
+        }
+    }
+
+    void add(std::uint32_t word) { sum_ += word; }
+
+    [[nodiscard]] std::uint16_t value() const {
+        std::uint64_t folded = sum_;
+        while (folded > UINT16_MAX) {
+            folded = (folded & UINT16_MAX) + (folded >> 16U);
+        }
+        return static_cast<std::uint16_t>(~folded);
+    }
+
+  private:
+    std::uint64_t sum_ = 0;
+};
+
+void put8(std::uint32_t value, std::vector<std::byte>& out) {
+    out.push_back(static_cast<std::byte>(value));
+}
+
+void put16(std::uint32_t value, std::vector<std::byte>& out) {
+    put8(value >> 8U, out);
+    put8(value, out);
+}
+
+void set16(std::size_t at, std::uint16_t value, std::vector<std::byte>& out) {
+    out[at] = static_cast<std::byte>(value >> 8U);
+    out[at + 1] = static_cast<std::byte>(value);
+}
+
+/// Appends an Ethernet header with addresses that no device has.
+void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
+    for (const std::uint32_t end : {1U, 2U}) {
+        for (const std::uint32_t byte : {2U, 0U, 0U, 0U, 0U, end}) {
+            put8(byte, out);
+        }
+    }
+    put16(is_v6 ? 0x86dd : 0x0800, out);
+}
+
+/// Returns the endpoint with its address as an IPv6 address.
+FrameEndpoint as_v6(const FrameEndpoint& endpoint) {
+    if (endpoint.is_v6) {
+        return endpoint;
+    }
+    FrameEndpoint mapped{.is_v6 = true, .port = endpoint.port};
+    mapped.address[10] = mapped.address[11] = UINT8_MAX;
+    std::copy_n(endpoint.address.begin(), 4, mapped.address.begin() + 12);
+    return mapped;
+}
+
+void put_address(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
+    const auto bytes = std::as_bytes(std::span{endpoint.address}).first(endpoint.is_v6 ? 16 : 4);
+    out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+} // namespace
+
+std::optional<FrameEndpoint> parse_endpoint(std::string_view text) {
+    const auto colon = text.rfind(':');
+    if (colon == std::string_view::npos) {
+        return std::nullopt;
+    }
+    const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+    if (!port) {
+        return std::nullopt;
+    }
+    FrameEndpoint endpoint{.port = *port};
+    std::string host{text.substr(0, colon)};
+    endpoint.is_v6 = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (endpoint.is_v6) {
+        host = host.substr(1, host.size() - 2);
+    }
+    if (::inet_pton(endpoint.is_v6 ? AF_INET6 : AF_INET, host.c_str(), endpoint.address.data()) !=
+        1) {
+        return std::nullopt;
+    }
+    return endpoint;
+}
+
+void convert_to_same_family(FrameEndpoint& one, FrameEndpoint& other) {
+    if (one.is_v6 || other.is_v6) {
+        one = as_v6(one);
+        other = as_v6(other);
+    }
+}
+
+void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
+                    std::span<const std::byte> payload, std::vector<std::byte>& out) {
+    FrameEndpoint source = from;
+    FrameEndpoint destination = to;
+    convert_to_same_family(source, destination);
+    const bool is_v6 = source.is_v6;
+    const auto length = static_cast<std::uint32_t>(kUdpHeader + payload.size());
+    out.clear();
+    put_ethernet(is_v6, out);
+    const std::size_t packet = out.size();
+    if (is_v6) {
+        put16(0x6000, out);
+        put16(0, out);
+        put16(length, out);
+        put8(kUdp, out);
+        put8(kTimeToLive, out);
+    } else {
+        put16(0x4500, out);
+        put16(kIpv4Header + length, out);
+        put16(0, out);
+        put16(0x4000, out); // flags: do not fragment
+        put8(kTimeToLive, out);
+        put8(kUdp, out);
+        put16(0, out);
+    }
+    const std::size_t addresses = out.size();
+    put_address(source, out);
+    put_address(destination, out);
+    if (!is_v6) {
+        Checksum header;
+        header.add(std::span<const std::byte>{out}.subspan(packet));
+        set16(addresses - 2, header.value(), out);
+    }
+    const std::size_t udp = out.size();
+    put16(source.port, out);
+    put16(destination.port, out);
+    put16(length, out);
+    put16(0, out);
+    out.insert(out.end(), payload.begin(), payload.end());
+    Checksum sum;
+    sum.add(std::span<const std::byte>{out}.subspan(addresses));
+    sum.add(kUdp);
+    sum.add(length);
+    set16(udp + 6, sum.value() == 0 ? UINT16_MAX : sum.value(), out);
+}
+
+namespace {
+
+constexpr std::uint32_t kInterface = 1;
+constexpr std::uint32_t kStatistics = 5;
+constexpr std::uint32_t kUnknownLength = 0xffffffff;
+
+constexpr std::uint16_t kComment = 1;
+constexpr std::uint16_t kInterfaceName = 2;
+constexpr std::uint16_t kInterfaceDescription = 3;
+constexpr std::uint16_t kInterfaceResolution = 9;
+constexpr std::uint16_t kSectionProgram = 4;
+constexpr std::uint16_t kPacketFlags = 2;
+
+void put_padding(std::vector<std::byte>& out, std::size_t size) {
+    out.resize(out.size() + (4 - size % 4) % 4);
+}
+
+} // namespace
+
+void PcapngEncoder::put16(std::uint32_t value, Bytes& out) const {
+    const std::array bytes{static_cast<std::byte>(value), static_cast<std::byte>(value >> 8U)};
+    out.push_back(bytes[big_endian_ ? 1 : 0]);
+    out.push_back(bytes[big_endian_ ? 0 : 1]);
+}
+
+void PcapngEncoder::put32(std::uint32_t value, Bytes& out) const {
+    put16(big_endian_ ? value >> 16U : value, out);
+    put16(big_endian_ ? value : value >> 16U, out);
+}
+
+void PcapngEncoder::put_option(std::uint16_t code, std::span<const std::byte> value,
+                               Bytes& out) const {
+    put16(code, out);
+    put16(static_cast<std::uint32_t>(value.size()), out);
+    out.insert(out.end(), value.begin(), value.end());
+    put_padding(out, value.size());
+}
+
+void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes& out) const {
+    if (!text.empty()) {
+        put_option(code, std::as_bytes(std::span{map::truncate_utf8(text, kMaxComment)}), out);
+    }
+}
+
+std::size_t PcapngEncoder::begin_block(std::uint32_t type, Bytes& out) const {
+    const std::size_t at = out.size();
+    put32(type, out);
+    put32(0, out); // the length is set at the end of the block
+    return at;
+}
+
+void PcapngEncoder::end_block(std::size_t begin, Bytes& out) const {
+    const auto size = static_cast<std::uint32_t>(out.size() - begin + 4);
+    put32(size, out);
+    std::copy(out.end() - 4, out.end(), out.begin() + static_cast<std::ptrdiff_t>(begin) + 4);
+}
+
+void PcapngEncoder::append_section(std::string_view program, Bytes& out,
+                                   std::string_view comment) const {
+    const std::size_t at = begin_block(kPcapngSection, out);
+    put32(kPcapngByteOrder, out);
+    put16(1, out);
+    put16(0, out);
+    put32(kUnknownLength, out);
+    put32(kUnknownLength, out);
+    put_option(kComment, comment, out);
+    put_option(kSectionProgram, program, out);
+    if (!program.empty() || !comment.empty()) {
+        put32(0, out);
+    }
+    end_block(at, out);
+}
+
+void PcapngEncoder::append_interface(const PcapngInterface& interface, Bytes& out) const {
+    const std::size_t at = begin_block(kInterface, out);
+    put16(interface.link, out);
+    put16(0, out);
+    put32(kSnapLength, out);
+    put_option(kInterfaceName, interface.name, out);
+    put_option(kInterfaceDescription, interface.description, out);
+    const std::array resolution{static_cast<std::byte>(interface.resolution)};
+    put_option(kInterfaceResolution, std::span<const std::byte>{resolution}, out);
+    put32(0, out);
+    end_block(at, out);
+}
+
+void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const {
+    const std::size_t at = begin_block(kPacketBlock, out);
+    put32(packet.interface, out);
+    put32(static_cast<std::uint32_t>(packet.time >> 32U), out);
+    put32(static_cast<std::uint32_t>(packet.time), out);
+    put32(static_cast<std::uint32_t>(packet.frame.size()), out);
+    put32(static_cast<std::uint32_t>(packet.frame.size()), out);
+    out.insert(out.end(), packet.frame.begin(), packet.frame.end());
+    put_padding(out, packet.frame.size());
+    const std::size_t options = out.size();
+    for (const std::string& comment : packet.comments) {
+        put_option(kComment, comment, out);
+    }
+    if (packet.direction != PcapngPacket::Direction::unknown) {
+        put16(kPacketFlags, out);
+        put16(sizeof(std::uint32_t), out);
+        put32(static_cast<std::uint32_t>(packet.direction), out);
+    }
+    if (out.size() != options) {
+        put32(0, out);
+    }
+    end_block(at, out);
+}
+
+void PcapngEncoder::append_statistics(std::uint32_t interface, std::uint64_t time,
+                                      std::span<const std::string> comments, Bytes& out) const {
+    const std::size_t at = begin_block(kStatistics, out);
+    put32(interface, out);
+    put32(static_cast<std::uint32_t>(time >> 32U), out);
+    put32(static_cast<std::uint32_t>(time), out);
+    for (const std::string& comment : comments) {
+        put_option(kComment, comment, out);
+    }
+    put32(0, out);
+    end_block(at, out);
+}
+
+void PcapngEncoder::append_block(std::uint32_t type, std::span<const std::byte> body,
+                                 Bytes& out) const {
+    const std::size_t at = begin_block(type, out);
+    out.insert(out.end(), body.begin(), body.end());
+    put_padding(out, body.size());
+    end_block(at, out);
+}
+
+std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
+    constexpr std::uint32_t kSmallest = 12;
+    PcapngBlock block;
+    if (head.size() < kHead) {
+        return std::nullopt;
+    }
+    std::memcpy(&block.type, head.data(), sizeof block.type);
+    std::memcpy(&block.size, head.data() + sizeof block.type, sizeof block.size);
+    return block.size >= kSmallest && block.size % 4 == 0 ? std::optional{block} : std::nullopt;
+}
+
+std::optional<PcapngBlock> BlockIterator::next() {
+    const auto block = PcapngBlock::read(text_.substr(at_));
+    if (!block || block->size > text_.size() - at_) {
+        return std::nullopt;
+    }
+    at_ += block->size;
+    return block;
+}
+
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+/// The first bytes of a state block's body. They identify the block, because other programs may use
+/// the same block type.
+constexpr std::array<std::uint8_t, 8> kMagic{'t', 'w', 's', 'c', 'o', 'p', 'e', kVersion};
+constexpr std::size_t kEnds = kMagic.size() + 4;
+constexpr std::size_t kEndpoint = 1 + 16 + 2;
+constexpr std::size_t kHead = kEnds + 2 * kEndpoint;
+
+void put_endpoint(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
+    out.push_back(std::byte{endpoint.is_v6 ? std::uint8_t{6} : std::uint8_t{4}});
+    const auto address = std::as_bytes(std::span{endpoint.address});
+    out.insert(out.end(), address.begin(), address.end());
+    out.push_back(static_cast<std::byte>(endpoint.port >> 8U));
+    out.push_back(static_cast<std::byte>(endpoint.port));
+}
+
+/// Reads an address and port; nullopt if the address family is unknown.
+std::optional<FrameEndpoint> read_endpoint(std::span<const std::byte> bytes) {
+    const auto family = std::to_integer<std::uint8_t>(bytes[0]);
+    if (family != 4 && family != 6) {
+        return std::nullopt;
+    }
+    FrameEndpoint endpoint{.is_v6 = family == 6};
+    std::ranges::copy(bytes.subspan(1, endpoint.address.size()),
+                      std::as_writable_bytes(std::span{endpoint.address}).begin());
+    endpoint.port = static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[17]) << 8U |
+                                               std::to_integer<unsigned>(bytes[18]));
+    return endpoint;
+}
+
+} // namespace
+
+void put_session_state(const SessionState& state, std::vector<std::byte>& out) {
+    if (state.bytes.size() > kMaxStateBytes) {
+        return;
+    }
+    std::vector<std::byte> body;
+    body.reserve(kHead + state.bytes.size());
+    const auto magic = std::as_bytes(std::span{kMagic});
+    body.insert(body.end(), magic.begin(), magic.end());
+    for (const unsigned shift : {0U, 8U, 16U, 24U}) {
+        body.push_back(static_cast<std::byte>(state.bytes.size() >> shift));
+    }
+    put_endpoint(state.client, body);
+    put_endpoint(state.server, body);
+    body.insert(body.end(), state.bytes.begin(), state.bytes.end());
+    PcapngEncoder{}.append_block(kStateBlock, body, out);
+}
+
+std::optional<SessionState> read_session_state(std::span<const std::byte> body) {
+    if (body.size() < kHead ||
+        !std::ranges::equal(body.first(kMagic.size()), std::as_bytes(std::span{kMagic}))) {
+        return std::nullopt;
+    }
+    std::size_t size = 0;
+    for (const std::size_t i : {3U, 2U, 1U, 0U}) {
+        size = size << 8U | std::to_integer<std::size_t>(body[kMagic.size() + i]);
+    }
+    const auto client = read_endpoint(body.subspan(kEnds));
+    const auto server = read_endpoint(body.subspan(kEnds + kEndpoint));
+    if (!client || !server || size > kMaxStateBytes || size > body.size() - kHead) {
+        return std::nullopt;
+    }
+    return SessionState{.client = *client, .server = *server, .bytes = body.subspan(kHead, size)};
+}
+
+namespace {
+
+constexpr std::uint32_t kClients = 0;
+constexpr std::uint32_t kServer = 1;
+
+/// Returns a substitute address, from a network for tests (RFC 2544), for a session whose address
+/// is unknown or hidden.
+FrameEndpoint test_endpoint(std::uint32_t session) {
+    constexpr std::uint16_t kPort = 49152;
+    return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),
+                        static_cast<std::uint8_t>(session)},
+            .port = static_cast<std::uint16_t>(kPort + (session >> 16U) % 16384)};
+}
+
+} // namespace
+
+CaptureBlocks::Bytes CaptureBlocks::encode_start(std::string_view comment) {
+    Bytes head;
+    const PcapngEncoder encoder;
+    encoder.append_section("twscope", head, comment);
+    encoder.append_interface({.name = "clients", .description = kClientsDescription}, head);
+    encoder.append_interface({.name = "server", .description = "between twscope and the server"},
+                             head);
+    return head;
+}
+
+void CaptureBlocks::on_record(const record::Record& record) {
+    std::visit(
+        [this](const auto* concrete) {
+            if constexpr (requires { handle_record(*concrete); }) {
+                handle_record(*concrete);
+            }
+        },
+        record);
+}
+
+void CaptureBlocks::handle_record(const record::SessionRecord& record) {
+    const std::uint32_t session = record.head.session;
+    switch (record.event) {
+    case record::SessionEvent::open:
+        ends_ = nullptr;
+        sessions_[session] = {
+            .client = parse_endpoint(record.client).value_or(test_endpoint(session)),
+            .server = parse_endpoint(record.server).value_or(test_endpoint(0)),
+            .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
+            .opened = introduction_};
+        closed_.erase(session);
+        forget_oldest_session();
+        break;
+    case record::SessionEvent::established:
+        closed_.erase(session);
+        add_comment(session, fmt::format("session {}: established, {}", session, record.protocol),
+                    true);
+        break;
+    case record::SessionEvent::close:
+        if (sessions_.contains(session)) {
+            closed_.insert(session);
+        }
+        add_comment(
+            session,
+            fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)),
+            true);
+        break;
+    }
+}
+
+void CaptureBlocks::forget_oldest_session() {
+    if (sessions_.size() <= kMaxSessions) {
+        return;
+    }
+    const std::uint32_t oldest = closed_.empty() ? sessions_.begin()->first : *closed_.begin();
+    sessions_.erase(oldest);
+    closed_.erase(oldest);
+}
+
+void CaptureBlocks::handle_record(const record::FindingRecord& record) {
+    add_comment(record.head.session, record::describe_finding(record), false);
+}
+
+void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool of_session) {
+    if (comments_.size() < kMaxComments) {
+        comments_.push_back(
+            {.session = session, .of_session = of_session, .text = std::move(text)});
+    } else {
+        ++unsaid_;
+    }
+}
+
+void CaptureBlocks::defer_comments_to_next_datagram() {
+    for (Comment& comment : comments_) {
+        const auto found = sessions_.find(comment.session);
+        if (found != sessions_.end() && found->second.aside.size() < kMaxAside) {
+            found->second.aside.push_back(std::move(comment.text));
+        }
+    }
+    comments_.clear();
+    unsaid_ = 0;
+}
+
+void CaptureBlocks::skip_datagram() {
+    std::erase_if(comments_, [](const Comment& comment) { return !comment.of_session; });
+    defer_comments_to_next_datagram();
+}
+
+std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* ends) {
+    constexpr std::string_view kName = "twscope: ";
+    std::vector<std::string> texts;
+    if (ends != nullptr) {
+        if (std::exchange(ends->introduced, introduction_) != introduction_) {
+            texts.push_back(fmt::format("{}{}{}", kName, ends->told,
+                                        ends->opened == introduction_ ? "" : ", from before"));
+        }
+        for (const std::string& text : std::exchange(ends->aside, {})) {
+            texts.push_back(fmt::format("{}{}", kName, text));
+        }
+    }
+    for (const Comment& comment : comments_) {
+        texts.push_back(fmt::format("{}{}", kName, comment.text));
+    }
+    if (const auto unsaid = std::exchange(unsaid_, 0); unsaid != 0) {
+        texts.push_back(fmt::format("{}{} more", kName, unsaid));
+    }
+    comments_.clear();
+    return texts;
+}
+
+void CaptureBlocks::set_state_source(StateSource states, record::Timestamp every) {
+    states_ = std::move(states);
+    states_every_ = every;
+}
+
+bool CaptureBlocks::is_state_due(const DescribedSession& ends) const {
+    return ends.stated != introduction_ ||
+           (states_every_ != 0 && head_.time - ends.stated_at >= states_every_);
+}
+
+void CaptureBlocks::on_datagram(const record::RecordHeader& head,
+                                std::span<const std::byte> datagram) {
+    head_ = head;
+    datagram_ = datagram;
+    state_.clear();
+    const auto found = sessions_.find(head.session);
+    ends_ = found == sessions_.end() ? nullptr : &found->second;
+    if (ends_ != nullptr && states_ && states_left_.has_bytes_left() && is_state_due(*ends_)) {
+        ends_->stated = introduction_;
+        ends_->stated_at = head.time;
+        state_ = states_();
+        states_left_.spend_state_bytes(state_.size());
+    }
+    states_left_.add_datagram_bytes(datagram.size());
+}
+
+void CaptureBlocks::put_state(Bytes& out) const {
+    SessionState state{.client = ends_->client, .server = ends_->server, .bytes = state_};
+    convert_to_same_family(state.client, state.server);
+    put_session_state(state, out);
+}
+
+bool CaptureBlocks::end_datagram(Bytes& out) {
+    if (datagram_.size() > kMaxFramePayload) {
+        return false;
+    }
+    const bool to_server = head_.direction == wire::Direction::c2s;
+    if (ends_ != nullptr && !state_.empty()) {
+        put_state(out);
+    }
+    const FrameEndpoint client = ends_ != nullptr ? ends_->client : test_endpoint(head_.session);
+    const FrameEndpoint server = ends_ != nullptr ? ends_->server : test_endpoint(0);
+    make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
+    const auto comments = take_comments(ends_);
+    using Direction = PcapngPacket::Direction;
+    encoder_.append_packet({.interface = to_server ? kClients : kServer,
+                            .time = static_cast<std::uint64_t>(head_.time),
+                            .frame = frame_,
+                            .direction = to_server ? Direction::inbound : Direction::outbound,
+                            .comments = comments},
+                           out);
+    return true;
+}
+
+std::string CaptureBlocks::describe_session(std::uint32_t session) const {
+    const auto found = sessions_.find(session);
+    return found == sessions_.end() ? std::string{} : found->second.told;
+}
+
+void CaptureBlocks::finish(record::Timestamp time, Bytes& out) {
+    if (!comments_.empty()) {
+        encoder_.append_statistics(kClients, static_cast<std::uint64_t>(time),
+                                   take_comments(nullptr), out);
+    }
+}
+
+std::uint64_t whole_capture_bytes(int descriptor) {
+    struct stat found {};
+
+    if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) {
+        return 0;
+    }
+    constexpr std::size_t kPiece = std::size_t{1} << 16U;
+    const auto size = static_cast<std::uint64_t>(found.st_size);
+    std::string piece;
+    std::uint64_t begin = 0; // file offset at which `piece` begins
+    for (std::uint64_t at = 0;;) {
+        if (at + PcapngBlock::kHead > begin + piece.size()) {
+            piece.resize(kPiece);
+            const ssize_t read =
+                ::pread(descriptor, piece.data(), piece.size(), static_cast<off_t>(at));
+            piece.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+            begin = at;
+        }
+        const auto block = PcapngBlock::read(std::string_view{piece}.substr(at - begin));
+        if (!block || block->size > size - at) {
+            return at;
+        }
+        at += block->size;
+    }
+}
+
+} // namespace tw::capture

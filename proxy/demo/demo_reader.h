@@ -1,0 +1,214 @@
+#pragma once
+
+#include "proxy/demo/demo_encoder.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/record/records.h"
+#include "snapshot/item.h"
+#include "snapshot/snapshot.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+namespace tw::demo {
+
+/// Why a demo, or the rest of a demo, cannot be read. demo_error_info() explains each error.
+enum class DemoErrc : std::uint8_t {
+    none,
+    no_demo,             ///< the file does not start with a demo header
+    version_unsupported, ///< the version is not 3 to 6
+    header_cut,          ///< the file ends inside the header
+    map_size_invalid,    ///< a negative map size, or one above the limit
+    map_cut,             ///< the file ends inside the map
+    chunk_cut,           ///< the file ends inside a chunk
+    tick_before_first,   ///< a relative tick precedes the first absolute tick
+    tick_out_of_range,   ///< a tick that no demo player accepts
+    payload_undecodable, ///< compressed data that ends before its end symbol
+    payload_too_long,    ///< data that decompresses to more than a demo player accepts
+    payload_ints_cut,    ///< data whose last integer is truncated
+};
+
+struct DemoError {
+    DemoErrc code = DemoErrc::none;
+    std::size_t offset = 0; ///< bytes from the start of the file
+
+    friend bool operator==(const DemoError&, const DemoError&) = default;
+};
+
+template <typename T>
+using DemoResult = tl::expected<T, DemoError>;
+
+struct DemoErrorInfo {
+    DemoErrc code;
+    std::string_view name;     ///< stable identifier, snake_case
+    std::string_view sentence; ///< explanation, to be written after the file's name
+};
+
+/// Returns the table of all errors in the order of the enum.
+[[nodiscard]] std::span<const DemoErrorInfo> demo_error_table();
+[[nodiscard]] const DemoErrorInfo& demo_error_info(DemoErrc code);
+
+/// Returns true if the error means that the demo was truncated, for example because its recorder
+/// was killed. Other errors mean that the demo is damaged.
+[[nodiscard]] constexpr bool is_truncation(DemoErrc code) {
+    return code == DemoErrc::chunk_cut || code == DemoErrc::map_cut;
+}
+
+/// Returns true if a file that starts with these bytes is a demo, perhaps a damaged one.
+[[nodiscard]] bool looks_like_demo(std::span<const std::byte> begin);
+
+/// A demo's header and the positions of its parts.
+struct DemoHead {
+    Header header;
+    std::size_t map_at = 0;              ///< position of the map in the file
+    std::span<const std::byte> map{};    ///< empty if the demo has no map
+    std::span<const std::byte> chunks{}; ///< the bytes after the map
+    std::size_t chunks_at = 0;
+};
+
+/// Reads the header of versions 3 to 6. A text ends at its NUL, or at the end of its field. If a
+/// demo of version 6 lacks the extension, the map follows the header directly; DDNet reads such
+/// demos, too.
+///
+/// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
+/// Source: DEMO.md.
+[[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
+
+/// Converts the timestamp of a header (UTC) to nanoseconds since 1970. Returns nullopt if the
+/// timestamp is invalid.
+[[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
+
+struct DemoChunk {
+    enum class Kind : std::uint8_t {
+        tick,     ///< the chunks that follow belong to `tick`
+        snapshot, ///< a full snapshot
+        delta,    ///< a delta to the previous snapshot in the file
+        message,
+        other, ///< an unused type, which demo players decompress and ignore
+    };
+
+    Kind kind = Kind::other;
+    bool keyframe = false;           ///< the chunk is a tick, and a full snapshot follows it
+    snapshot::Tick tick = 0;         ///< only for `Kind::tick`: the tick
+    std::size_t offset = 0;          ///< position of the chunk's first byte in the file
+    std::span<const std::byte> data; ///< compressed data
+};
+
+/// Reads the chunks of a demo in order.
+class DemoChunkReader {
+  public:
+    /// `at`: position of `chunks` in the file, for the offsets of chunks and errors.
+    DemoChunkReader(std::span<const std::byte> chunks, int version, std::size_t at)
+        : chunks_{chunks}, version_{version}, at_{at} {}
+
+    /// Returns the next chunk; nullopt at the end or after an error (see error()).
+    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. After an error, there is no further
+    ///   chunk.
+    [[nodiscard]] std::optional<DemoChunk> next_chunk();
+
+    [[nodiscard]] DemoError error() const { return error_; }
+
+    [[nodiscard]] bool has_failed() const { return error_.code != DemoErrc::none; }
+
+  private:
+    [[nodiscard]] std::optional<DemoChunk> next_tick_chunk(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> next_data_chunk(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> fail(DemoErrc code);
+
+    [[nodiscard]] std::uint8_t read_u8();
+
+    [[nodiscard]] std::size_t bytes_left() const { return chunks_.size() - used_; }
+
+    std::span<const std::byte> chunks_;
+    int version_;
+    std::size_t at_;
+    std::size_t used_ = 0;
+    std::size_t begin_ = 0; ///< start of the current chunk
+    std::optional<snapshot::Tick> tick_;
+    DemoError error_;
+};
+
+/// Decompresses the data of chunks. Use one object for all chunks, to reuse the memory.
+class DemoChunkDecoder {
+  public:
+    DemoChunkDecoder();
+
+    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are the
+    /// delta's body, in the format of the network.
+    /// Errors: payload_undecodable, payload_too_long.
+    [[nodiscard]] DemoResult<std::span<const std::byte>> decompress_varints(const DemoChunk& chunk);
+    /// Returns the decoded ints of a chunk.
+    /// Errors: those of decompress_varints(), and payload_ints_cut.
+    [[nodiscard]] DemoResult<std::span<const std::int32_t>> decode_ints(const DemoChunk& chunk);
+    /// Returns the message in a chunk, followed by up to three zeros.
+    /// Errors: those of decode_ints().
+    [[nodiscard]] DemoResult<std::span<const std::byte>> decode_message(const DemoChunk& chunk);
+
+  private:
+    std::vector<std::byte> bytes_;
+    std::vector<std::int32_t> ints_;
+    std::vector<std::byte> message_;
+};
+
+/// Why a full snapshot is invalid. Demo players skip such snapshots.
+struct DemoSnapshotError {
+    enum class Kind : std::uint8_t { counts, offsets, type };
+
+    Kind kind = Kind::counts;
+    std::size_t index = 0;
+};
+
+struct DemoSnapshotResult {
+    bool ok = true;
+    DemoSnapshotError error{};
+    /// Number of items with the key of an earlier item. Demo players show such items, too.
+    std::size_t duplicates = 0;
+};
+
+/// Reads a full snapshot in the layout of demos: bytes of items, number of items, offsets of the
+/// items, items. The items in `out` are sorted by key. If several items have the same key, the
+/// first one is kept. After an error, `out` is empty.
+/// Source: DEMO.md.
+[[nodiscard]] DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
+                                                      snapshot::Snapshot& out);
+
+/// A demo file in memory. Data that is appended to the file later is not read.
+class DemoFile {
+  public:
+    /// Returns true if the file starts with a demo header. Returns false for standard input ("-")
+    /// and for unreadable files, whose error is reported when they are opened as captures.
+    [[nodiscard]] static bool is_demo(const std::string& path);
+
+    /// The largest demo that is read. It suffices for more than a day of a full server.
+    static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
+
+    /// Reads the file. Errors: std::runtime_error.
+    explicit DemoFile(const std::string& path);
+
+    [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+
+  private:
+    // The file is not mapped into memory: truncating a mapped file would kill the reading process.
+    std::vector<std::byte> bytes_;
+};
+
+/// The time range of a demo, and the error that ended reading.
+struct DemoReadResult {
+    record::Timestamp first = 0;
+    record::Timestamp last = 0;
+    /// Why the demo could not be read to the end; `none` if it was read completely.
+    DemoError error{};
+};
+
+/// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
+/// demo's timestamp. An error is reported as a finding, after the readable part was inspected.
+[[nodiscard]] DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
+                                          inspect::Inspector& inspector);
+
+} // namespace tw::demo

@@ -1,0 +1,580 @@
+#include "proxy/demo/demo_sink.h"
+
+#include "map/identity.h"
+#include "proxy/record/item_schema.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/wire/text.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace tw::demo {
+
+namespace {
+
+/// Returns whether vanilla Teeworlds uses ids of this item type as unchecked array indices.
+bool has_client_id(std::uint16_t type) {
+    return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
+           type == snapshot::kClientInfoType;
+}
+
+bool is_vanilla_item(const snapshot::ItemView& item, const snapshot::ObjectSpec* object) {
+    if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
+        return false;
+    }
+    if (has_client_id(item.key.type) && item.key.id >= kVanillaClients) {
+        return false;
+    }
+    if (object == nullptr) {
+        return true; // vanilla ignores such an item
+    }
+    const auto client = snapshot::client_of(*object, item.key, item.data);
+    return !client || *client < kVanillaClients;
+}
+
+std::optional<std::uint16_t> vanilla_client_id(std::int32_t client) {
+    return client >= 0 && client < kVanillaClients
+               ? std::optional{static_cast<std::uint16_t>(client)}
+               : std::nullopt;
+}
+
+} // namespace
+
+void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
+    out.clear();
+    std::vector<std::int32_t> data;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        snapshot::ItemView item = items[i];
+        const snapshot::ObjectSpec* const object =
+            snapshot::find_object(item.key.type, snapshot::Dialect::six);
+        if (!is_vanilla_item(item, object)) {
+            continue;
+        }
+        if (object != nullptr) {
+            data.assign(item.data.begin(), item.data.end());
+            static_cast<void>(record::renumber_clients(
+                *object, item.key, data, record::ClientIdScope::all, vanilla_client_id));
+            item.data = data;
+        }
+        out.append(item.key, item.data);
+    }
+}
+
+bool is_vanilla_message(const record::MessageRecord& message) {
+    const auto names_too_high = [](const wire::FieldValue& value) {
+        return value.integer >= kVanillaClients && record::is_client_id_field(value.name);
+    };
+    return !message.uuid && std::ranges::none_of(message.values, names_too_high);
+}
+
+namespace {
+
+using snapshot::FieldSpec;
+using snapshot::ItemKey;
+using wire::FieldValue;
+using Values = std::span<const FieldValue>;
+using Ints = std::span<std::int32_t>;
+
+std::optional<std::int64_t> integer_in(Values values, std::string_view name) {
+    const auto found = std::ranges::find(values, name, &FieldValue::name);
+    return found == values.end() ? std::nullopt : std::optional{found->integer};
+}
+
+/// Returns the client that a message concerns; nullopt if the client id is not valid in 0.7.
+std::optional<std::uint16_t> client_in(Values values) {
+    const auto id = integer_in(values, "client_id");
+    const bool valid =
+        id && *id >= 0 && *id < static_cast<std::int64_t>(record::Roster::kMaxClients);
+    return valid ? std::optional{static_cast<std::uint16_t>(*id)} : std::nullopt;
+}
+
+void put_value(const FieldValue& value, Ints ints) {
+    if (value.kind == FieldValue::Kind::string) {
+        snapshot::encode_int_string(
+            wire::sanitize_string(value.bytes, wire::kCleanAllControl | wire::kSkipBlanks), ints);
+    } else {
+        ints.front() = static_cast<std::int32_t>(value.integer);
+    }
+}
+
+/// Copies the values of a message to the fields of the same names in an item.
+void put_values(Values values, std::span<const FieldSpec> fields, Ints ints) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto field = std::ranges::find(fields, values[i].name, &FieldSpec::name);
+        if (field == fields.end() || std::size_t{field->offset} + field->count > ints.size()) {
+            continue;
+        }
+        const Ints room = ints.subspan(field->offset, field->count);
+        if (values[i].kind != FieldValue::Kind::array_begin) {
+            put_value(values[i], room);
+            continue;
+        }
+        const auto end =
+            std::ranges::find(values.subspan(i), FieldValue::Kind::end, &FieldValue::kind);
+        const auto count = static_cast<std::size_t>(end - values.begin()) - i - 1;
+        for (std::size_t k = 0; k < count && count <= room.size(); ++k) {
+            const std::size_t each = room.size() / count;
+            put_value(values[i + 1 + k], room.subspan(k * each, each));
+        }
+        i += count;
+    }
+}
+
+std::span<const FieldSpec> fields_of(std::uint16_t type) {
+    const auto* const object = snapshot::find_object(type, snapshot::Dialect::seven);
+    return object == nullptr ? std::span<const FieldSpec>{} : object->fields;
+}
+
+} // namespace
+
+SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
+    ClientInfo info{};
+    const Ints ints{info};
+    for (const FieldSpec& field : fields_of(kClientInfo)) {
+        if (field.kind == snapshot::FieldKind::int_string) { // an empty text is not all zeros
+            snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
+        }
+    }
+    for (std::size_t part = 0; part < kSkinParts; ++part) {
+        snapshot::encode_int_string(
+            {}, ints.subspan(kSkinPartNames + part * kSkinPartInts, kSkinPartInts));
+    }
+    info[kCountry] = -1;
+    return info;
+}
+
+void SevenDemoItems::on_message(const record::MessageRecord& record) {
+    if (record.system || record.layer != record::MessageLayer::chunk ||
+        record.head.direction != wire::Direction::s2c) {
+        return;
+    }
+    const Values values = record.values;
+    const auto client = client_in(values);
+    if (record.name == "sv_client_info" && client) {
+        put_values(values, fields_of(kClientInfo), clients_[*client] = unknown_client());
+    } else if (record.name == "sv_client_drop" && client) {
+        clients_.erase(*client);
+    } else if ((record.name == "sv_team" || record.name == "sv_skin_change") && client) {
+        if (const auto known = clients_.find(*client); known != clients_.end()) {
+            put_values(values, fields_of(kClientInfo), known->second);
+        }
+    } else if (record.name == "sv_game_info") {
+        put_values(values, fields_of(kGameInfo), game_.emplace());
+    } else if (record.name == "sv_tune_params") {
+        TuneParams& tuning = tuning_.emplace();
+        std::size_t next = 0;
+        for (const FieldValue& value : values) {
+            // DDNet appends further values. Old versions of DDNet include laser_damage, which 0.7
+            // does not know.
+            if (next < tuning.size() && value.name != "laser_damage") {
+                tuning[next++] = static_cast<std::int32_t>(value.integer);
+            }
+        }
+    }
+}
+
+void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapshot& out) const {
+    auto clients = clients_;
+    if (roster != nullptr) {
+        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            if (client < record::Roster::kMaxClients && !clients.contains(client)) {
+                ClientInfo& info = clients[client] = unknown_client();
+                info[kTeam] = entry.team;
+                std::ranges::copy(entry.name, info.begin() + kName);
+            }
+        });
+    }
+    for (const auto& [client, info] : clients) {
+        out.append({.type = kClientInfo, .id = client}, info);
+    }
+    if (game_) {
+        out.append({.type = kGameInfo, .id = 0}, *game_);
+    }
+    if (tuning_) {
+        out.append({.type = kTuneParams, .id = 0}, *tuning_);
+    }
+}
+
+std::size_t SevenDemoItems::count_added_items(const record::Roster* roster) {
+    std::size_t count = 0;
+    if (roster != nullptr) {
+        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+            count += client < record::Roster::kMaxClients ? 1U : 0U;
+        });
+    }
+    return count;
+}
+
+bool SevenDemoItems::are_contained_in(const snapshot::SnapshotView& items) {
+    const std::size_t at = items.lower_bound({.type = kClientInfo, .id = 0});
+    return at < items.size() && items[at].key.type <= kTuneParams;
+}
+
+void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,
+                         snapshot::Snapshot& out) const {
+    out.clear();
+    std::size_t i = 0;
+    for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
+        out.append(items[i].key, items[i].data);
+    }
+    append_items(roster, out);
+    for (; i < items.size(); ++i) {
+        if (items[i].key.type > kTuneParams) {
+            out.append(items[i].key, items[i].data);
+        }
+    }
+}
+
+namespace {
+
+/// A kind of loss: its count, and its sentence. The first `{}` in the sentence stands for the
+/// count, the second `{}` for a text such as "2 ticks".
+struct LossKind {
+    std::uint64_t DemoLosses::*count;
+    std::string_view sentence;
+    std::uint64_t DemoLosses::*ticks = nullptr;
+};
+
+constexpr std::array kLossKinds{
+    LossKind{&DemoLosses::items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
+             &DemoLosses::ticks_over_limit},
+    LossKind{&DemoLosses::items_without_id,
+             "left out {} item[s] in {}: no id left for [its|their] player[s]",
+             &DemoLosses::ticks_without_id},
+    LossKind{&DemoLosses::worlds, "left out {} world[s]: too many servers at once"},
+    LossKind{&DemoLosses::messages_without_id,
+             "left out {} message[s]: no id left for [its|their] player[s]"},
+    LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
+    LossKind{&DemoLosses::late, "left out {} snapshot[s] that arrived after a newer one"},
+    LossKind{&DemoLosses::large_snapshots, "left out {} snapshot[s]: too large for a demo"},
+    LossKind{&DemoLosses::unwritten_snapshots,
+             "left out {} snapshot[s]: the disk was full or too slow"},
+    LossKind{&DemoLosses::large_messages, "left out {} message[s]: too large for a demo"},
+    LossKind{&DemoLosses::early_messages,
+             "left out {} message[s]: too many before the first snapshot"},
+    LossKind{&DemoLosses::mapless, "{} session[s] [has|have] no demo: [its|their] map is unknown"},
+    LossKind{&DemoLosses::single,
+             "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
+};
+
+} // namespace
+
+void DemoLosses::merge(const DemoLosses& other) {
+    for (const LossKind& kind : kLossKinds) {
+        this->*kind.count += other.*kind.count;
+        if (kind.ticks != nullptr) {
+            this->*kind.ticks += other.*kind.ticks;
+        }
+    }
+}
+
+std::vector<std::string> loss_sentences(const DemoLosses& losses) {
+    std::vector<std::string> sentences;
+    for (const LossKind& kind : kLossKinds) {
+        const std::uint64_t ticks = kind.ticks == nullptr ? 0 : losses.*kind.ticks;
+        if (const std::uint64_t count = losses.*kind.count; count != 0) {
+            sentences.push_back(
+                fmt::format(fmt::runtime(record::choose_plural(count, kind.sentence)), count,
+                            record::count_with_noun(ticks, "tick[s]")));
+        }
+    }
+    return sentences;
+}
+
+namespace {
+
+/// Returns the part of a demo's file name for its session ("s3") or server ("world", "world2").
+std::string owner_name(std::uint32_t session, bool of_server) {
+    if (!of_server) {
+        return fmt::format("s{}", session);
+    }
+    return session <= 1 ? "world" : fmt::format("world{}", session);
+}
+
+std::string time_text(record::Timestamp time, std::string_view form) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const auto seconds = static_cast<std::time_t>(time / kSecond);
+    return fmt::format(fmt::runtime(form), fmt::gmtime(seconds));
+}
+
+/// Returns whether a client that records a demo would store the message. Clients do not store
+/// system messages, nor messages that are not vital.
+bool is_recorded(const record::MessageRecord& record) {
+    return record.head.direction == wire::Direction::s2c && !record.system &&
+           record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
+           (record.vital || record.name == "sv_pre_input");
+}
+
+bool has_secret(const record::MessageRecord& record) {
+    return record.secrecy == wire::Secrecy::secret ||
+           std::ranges::any_of(record.values, [](const auto& value) {
+               return value.secrecy == wire::Secrecy::secret;
+           });
+}
+
+} // namespace
+
+std::string safe_file_name(std::string_view text) {
+    constexpr std::size_t kMaxLength = 64;
+    std::string name;
+    for (const char letter : text.substr(0, kMaxLength)) {
+        const bool safe = (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+                          (letter >= 'A' && letter <= 'Z') || letter == '-' || letter == '_' ||
+                          (letter == '.' && !name.empty());
+        name += safe ? letter : '_';
+    }
+    return name.empty() ? "unknown" : name;
+}
+
+void DemoSink::on_record(const record::Record& record) {
+    std::visit(
+        [this](const auto* concrete) {
+            if constexpr (requires { handle_record(*concrete); }) {
+                handle_record(*concrete);
+            }
+        },
+        record);
+}
+
+void DemoSink::handle_record(const record::SessionRecord& record) {
+    // A new connection does not use data of the previous connection.
+    if (const auto found = session_demos_.find(record.head.session);
+        found != session_demos_.end()) {
+        end_demo(found->second);
+        session_demos_.erase(found);
+    }
+    if (record.event == record::SessionEvent::established && record.protocol.starts_with("0.7")) {
+        session_demos_[record.head.session].seven = true;
+    }
+}
+
+void DemoSink::handle_record(const record::MapRecord& record) {
+    SessionDemo& session_demo = session_demos_[record.head.session];
+    session_demo.map_name = record.name;
+    session_demo.map_crc = record.crc;
+    session_demo.map_sha256 = record.sha256;
+    session_demo.map = record.file;
+}
+
+void DemoSink::handle_record(const record::MessageRecord& record) {
+    if (record.name == "map_change" && record.system) {
+        SessionDemo& session_demo = session_demos_[record.head.session];
+        end_demo(session_demo);
+        session_demo.pending.clear();
+        session_demo.pending_bytes = 0;
+        session_demo.pending_tuning = false;
+        session_demo.seven_items.clear();
+        return;
+    }
+    if (const auto session_demo = session_demos_.find(record.head.session);
+        session_demo != session_demos_.end() && session_demo->second.seven) {
+        session_demo->second.seven_items.on_message(record);
+    }
+    if (!options_.messages || !is_recorded(record) ||
+        (has_secret(record) && !options_.show_secrets) ||
+        (options_.version < kStepsVersion && !session_demos_[record.head.session].seven &&
+         !is_vanilla_message(record))) {
+        return;
+    }
+    SessionDemo& session_demo = session_demos_[record.head.session];
+    const bool tuning = record.name == "sv_tune_params";
+    if (tuning) {
+        session_demo.tuning.assign(record.payload.begin(), record.payload.end());
+    }
+    if (!on_) {
+        return;
+    }
+    if (session_demo.recording) {
+        add_message(session_demo, record.payload);
+        return;
+    }
+    if (session_demo.pending_bytes + record.payload.size() > kMaxPendingBytes) {
+        ++losses_.early_messages;
+        return;
+    }
+    session_demo.pending.emplace_back(record.payload.begin(), record.payload.end());
+    session_demo.pending_bytes += record.payload.size();
+    session_demo.pending_tuning = session_demo.pending_tuning || tuning;
+}
+
+void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
+    if (!session_demo.recording->encoder.append_message(payload,
+                                                        session_demo.recording->gathered)) {
+        ++losses_.large_messages;
+    }
+}
+
+void DemoSink::handle_record(const record::SnapshotRecord& record) {
+    if (!record.rebuilt || !on_) {
+        return;
+    }
+    SessionDemo& session_demo = session_demos_[record.head.session];
+    if (record.ordinal == 0) {
+        session_demo.seven = record::dialect_of(record) == snapshot::Dialect::seven;
+        end_demo(session_demo); // the next map has other ticks and items
+        session_demo.paused.reset();
+    }
+    if (session_demo.map_name.empty()) {
+        losses_.mapless += std::exchange(session_demo.mapless, true) ? 0U : 1U;
+        return;
+    }
+    if (session_demo.paused && record.tick - *session_demo.paused < kPause) {
+        ++losses_.unwritten_snapshots;
+        return;
+    }
+    session_demo.paused.reset();
+    if (!session_demo.recording) {
+        begin_recording(session_demo, record);
+    }
+    Recording& recording = *session_demo.recording;
+    DemoEncoder& encoder = recording.encoder;
+    if (encoder.first_tick() && record.tick <= encoder.last_tick()) {
+        ++losses_.late;
+        return;
+    }
+    const bool first = !encoder.first_tick();
+    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record),
+                                 recording.gathered)) {
+        ++losses_.large_snapshots;
+        return;
+    }
+    ++recording.waiting;
+    if (first) {
+        for (const Bytes& message : std::exchange(session_demo.pending, {})) {
+            add_message(session_demo, message);
+        }
+        if (!std::exchange(session_demo.pending_tuning, false) && !session_demo.tuning.empty()) {
+            add_message(session_demo, session_demo.tuning);
+        }
+        session_demo.pending_bytes = 0;
+        return;
+    }
+    if (record.tick - recording.flushed >= kFlushTicks || !recording.file ||
+        recording.gathered.size() >= kFlushBytes) {
+        flush_chunks(recording);
+        recording.flushed = record.tick;
+        if (!recording.file) {
+            session_demo.recording.reset();
+            session_demo.paused = record.tick;
+        }
+    }
+}
+
+snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
+                                            const record::SnapshotRecord& record) {
+    if (session_demo.seven && !(record.of_demo && SevenDemoItems::are_contained_in(record.items))) {
+        session_demo.seven_items.add(record.items, record.roster, changed_);
+        return changed_.view();
+    }
+    if (!session_demo.seven && options_.version < kStepsVersion) {
+        keep_vanilla_items(record.items, changed_);
+        return changed_.view();
+    }
+    return record.items;
+}
+
+void DemoSink::begin_recording(SessionDemo& session_demo,
+                               const record::SnapshotRecord& record) const {
+    Header header{.version = session_demo.seven ? kSevenVersion : options_.version,
+                  .net_version = std::string{session_demo.seven ? kSevenNetVersion : kNetVersion},
+                  .map_name = map::is_valid_map_name(session_demo.map_name)
+                                  ? session_demo.map_name
+                                  : safe_file_name(session_demo.map_name),
+                  .map_crc = session_demo.map_crc,
+                  .type = options_.of_server ? "server" : "client",
+                  .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
+                  .sha256 = session_demo.map_sha256};
+    if (header.version == kSha256Version && !header.sha256) {
+        header.version = kStepsVersion; // the last version without the map's SHA-256
+    }
+    std::string name = fmt::format(
+        "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
+        owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
+    const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    session_demo.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
+                                             .header = std::move(header),
+                                             .map = session_demo.map,
+                                             .name = std::move(name),
+                                             .flushed = record.tick});
+}
+
+/// Passes the collected chunks to the file. Sets `recording.file` to nullopt if the demo ends
+/// because the queue or disk was full.
+void DemoSink::flush_chunks(Recording& recording) {
+    if (recording.gathered.empty()) {
+        return;
+    }
+    const std::uint64_t waiting = std::exchange(recording.waiting, 0);
+    if (recording.file) {
+        if (!files_->append(*recording.file, std::exchange(recording.gathered, {}))) {
+            close_recording(recording);
+            losses_.unwritten_snapshots += waiting;
+        }
+        return;
+    }
+    Bytes bytes = DemoEncoder::encode_start(
+        recording.header, recording.map ? std::span{*recording.map} : std::span<std::byte>{});
+    bytes.insert(bytes.end(), recording.gathered.begin(), recording.gathered.end());
+    recording.gathered.clear();
+    recording.file = files_->create(options_.folder / recording.name, std::move(bytes));
+    if (!recording.file) {
+        losses_.unwritten_snapshots += waiting;
+    }
+}
+
+void DemoSink::close_recording(Recording& recording) {
+    for (DemoPatch& patch : recording.encoder.patches()) {
+        files_->patch(*recording.file, patch.at, std::move(patch.bytes));
+    }
+    files_->close(*recording.file);
+    recording.file.reset();
+}
+
+void DemoSink::end_demo(SessionDemo& session_demo) {
+    if (session_demo.recording && session_demo.recording->file) {
+        Recording& recording = *session_demo.recording;
+        recording.encoder.finish(recording.gathered);
+        flush_chunks(recording);
+        if (recording.file) {
+            close_recording(recording);
+        }
+    } else if (session_demo.recording && session_demo.recording->encoder.first_tick()) {
+        ++losses_.single;
+    }
+    session_demo.recording.reset();
+}
+
+void DemoSink::handle_record(const record::FindingRecord& record) {
+    if (record::severity_of(record) == record::Severity::info) {
+        return;
+    }
+    if (const auto found = session_demos_.find(record.head.session);
+        found != session_demos_.end() && found->second.recording) {
+        found->second.recording->encoder.add_marker();
+    }
+}
+
+void DemoSink::set_enabled(bool on) {
+    on_ = on;
+    for (auto& [unused, session_demo] : session_demos_) {
+        end_demo(session_demo);
+        session_demo.paused.reset();
+        session_demo.pending.clear();
+        session_demo.pending_bytes = 0;
+        session_demo.pending_tuning = false;
+    }
+}
+
+void DemoSink::finish() {
+    for (auto& [unused, session_demo] : session_demos_) {
+        end_demo(session_demo);
+    }
+    session_demos_.clear();
+}
+
+} // namespace tw::demo

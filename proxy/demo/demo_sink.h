@@ -1,0 +1,220 @@
+#pragma once
+
+#include "proxy/demo/demo_encoder.h"
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+#include "proxy/store/file_queue.h"
+#include "snapshot/objects.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+/// Writes demos, also for vanilla Teeworlds 0.6. Vanilla checks little: it uses a client id from a
+/// demo as an array index without comparing it with the size of its array.
+namespace tw::demo {
+
+inline constexpr std::int32_t kVanillaClients = 16;
+
+/// Copies the items that vanilla Teeworlds can play to `out`: no items of UUID types, and no items
+/// of clients from kVanillaClients on. A field that refers to such a client (hooked, watched, flag
+/// carrier) becomes -1.
+void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
+
+/// Returns whether vanilla Teeworlds knows the message and all clients in it.
+[[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
+
+/// Makes the items that 0.7 clients add to each snapshot of a demo: players, game info and tuning.
+/// Servers send these data as messages, which a viewer who seeks in the demo would not get.
+class SevenDemoItems {
+  public:
+    /// The type of the item de_client_info, and the item's size without its key and offset.
+    static constexpr std::uint16_t kClientInfo = 13;
+    static constexpr std::size_t kClientInfoBytes =
+        snapshot::kSevenAgreedSizes[kClientInfo] * sizeof(std::int32_t);
+
+    /// Forgets all data. Must be called when a new map or a new connection begins.
+    void clear() { *this = {}; }
+
+    void on_message(const record::MessageRecord& record);
+
+    /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
+    /// tuning, in place of such items in the snapshot. `roster`: names the players that no message
+    /// described; may be null.
+    void add(const snapshot::SnapshotView& items, const record::Roster* roster,
+             snapshot::Snapshot& out) const;
+
+    /// Returns whether a snapshot already contains items as add() adds them. Snapshots of demos do;
+    /// servers do not send such items.
+    [[nodiscard]] static bool are_contained_in(const snapshot::SnapshotView& items);
+
+    /// Returns the number of de_client_info items that add() adds if no message described a player.
+    [[nodiscard]] static std::size_t count_added_items(const record::Roster* roster);
+
+  private:
+    /// The types of the items de_game_info and de_tune_params.
+    static constexpr std::uint16_t kGameInfo = 14;
+    static constexpr std::uint16_t kTuneParams = 15;
+    static constexpr std::size_t kTeam = 1; ///< index of the int in de_client_info
+    static constexpr std::size_t kName = 2;
+    static constexpr std::size_t kCountry = 9;
+    static constexpr std::size_t kSkinPartNames = 10;
+    static constexpr std::size_t kSkinPartInts = 6; ///< number of ints of each skin part
+    static constexpr std::size_t kSkinParts = 6;
+
+    using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kClientInfo]>;
+    using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
+    using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
+
+    /// Returns the item of a client about which nothing is known.
+    [[nodiscard]] static ClientInfo unknown_client();
+    void append_items(const record::Roster* roster, snapshot::Snapshot& out) const;
+
+    std::map<std::uint16_t, ClientInfo> clients_; ///< by client id below Roster::kMaxClients
+    std::optional<GameInfo> game_;
+    std::optional<TuneParams> tuning_;
+};
+
+/// Counts of data that is missing from demos.
+struct DemoLosses {
+    std::uint64_t late = 0;            ///< snapshots that arrived after a snapshot of a later tick
+    std::uint64_t large_snapshots = 0; ///< snapshots that were too large
+    /// Snapshots that were dropped because the write queue was full.
+    std::uint64_t unwritten_snapshots = 0;
+    std::uint64_t large_messages = 0; ///< messages that were too large
+    /// Messages before the first snapshot that exceeded the limit of stored messages.
+    std::uint64_t early_messages = 0;
+    std::uint64_t mapless = 0; ///< sessions, or map visits of a server, whose map is unknown
+    /// Map visits without a demo: clients cannot play a demo with a single snapshot.
+    std::uint64_t single = 0;
+    // Counts of world demos:
+    std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
+    std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
+    std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
+    std::uint64_t ticks_without_id = 0;
+    /// Servers without a demo, because too many servers had a demo at that time.
+    std::uint64_t worlds = 0;
+    std::uint64_t messages_without_id = 0; ///< messages about players without an id
+    std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of messages per tick
+
+    /// Returns the number of snapshots and messages that could not be written.
+    [[nodiscard]] std::uint64_t num_unwritten() const {
+        return large_snapshots + unwritten_snapshots + large_messages + early_messages;
+    }
+
+    void merge(const DemoLosses& other);
+};
+
+/// Returns a sentence for users about each kind of loss whose count is not 0.
+[[nodiscard]] std::vector<std::string> loss_sentences(const DemoLosses& losses);
+
+struct DemoOptions {
+    std::filesystem::path folder;
+    /// The format version: 6 for DDNet; 4 if vanilla Teeworlds must be able to play the demos, too.
+    int version = kSha256Version;
+    bool messages = true;      ///< include chat, kills, broadcasts and similar messages
+    bool show_secrets = false; ///< include whispers and chat commands with codes (/timeout, /load)
+    bool of_server = false; ///< write demos like those that servers record, without a player's view
+};
+
+/// Writes the snapshots that each session's client received as playable demos: one demo for each
+/// session and map. The file is created at the second snapshot, so that no demo is empty, and is
+/// valid at any time. A session whose map is unknown gets no demo, because no client would play it.
+/// Demos of 0.7 connections always have the format version that 0.7 clients play.
+class DemoSink final : public record::RecordSink {
+  public:
+    /// `files` must outlive the sink; several sinks may share it.
+    DemoSink(DemoOptions options, store::FileQueue& files)
+        : options_{std::move(options)}, files_{&files} {}
+
+    void on_record(const record::Record& record) override;
+
+    /// Turns writing on or off. Turning it off ends all demos. While writing is off, the sink still
+    /// collects the data that a demo needs when it starts in the middle of a game.
+    void set_enabled(bool on);
+
+    /// Ends every demo.
+    void finish();
+
+    [[nodiscard]] const DemoLosses& losses() const { return losses_; }
+
+  private:
+    /// The most bytes of messages that wait for the start of a demo: vote options, settings, chat.
+    static constexpr std::size_t kMaxPendingBytes = std::size_t{256} << 10U;
+    /// Collected chunks are passed to the file after this many ticks or bytes.
+    static constexpr snapshot::Tick kFlushTicks = 25;
+    static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
+    /// After the queue or disk was full, no new demo is started for this many ticks.
+    static constexpr snapshot::Tick kPause = 250;
+
+    using Bytes = std::vector<std::byte>;
+
+    /// A demo being written.
+    struct Recording {
+        DemoEncoder encoder;
+        Header header;
+        std::shared_ptr<const std::vector<std::byte>> map;
+        std::string name;
+        std::optional<store::FileQueue::File> file{}; ///< nullopt before the second snapshot
+        Bytes gathered{};
+        snapshot::Tick flushed = 0;
+        std::uint64_t waiting = 0; ///< number of snapshots in `gathered`
+    };
+
+    /// The recording state of a session.
+    struct SessionDemo {
+        std::optional<Recording> recording{};
+        std::optional<snapshot::Tick> paused{}; ///< when recording paused; nullopt: not paused
+        std::string map_name{};
+        std::uint32_t map_crc = 0;
+        std::optional<std::array<std::uint8_t, 32>> map_sha256{};
+        std::shared_ptr<const std::vector<std::byte>> map{};
+        std::vector<Bytes> pending{}; ///< messages before the first snapshot
+        std::size_t pending_bytes = 0;
+        bool pending_tuning = false; ///< one of the pending messages is the tuning
+        Bytes tuning{};              ///< the payload of the last tuning message
+        bool seven = false;          ///< true if the connection is 0.7
+        /// True if the map is unknown, and the session was counted in DemoLosses::mapless.
+        bool mapless = false;
+        SevenDemoItems seven_items{};
+    };
+
+    void handle_record(const record::SessionRecord& record);
+    void handle_record(const record::MessageRecord& record);
+    void handle_record(const record::MapRecord& record);
+    void handle_record(const record::SnapshotRecord& record);
+    void handle_record(const record::FindingRecord& record);
+
+    void begin_recording(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
+    void add_message(SessionDemo& session_demo, std::span<const std::byte> payload);
+    void flush_chunks(Recording& recording);
+    /// Writes the collected chunks and closes the file. Precondition: the recording has a file.
+    void close_recording(Recording& recording);
+    void end_demo(SessionDemo& session_demo);
+
+    DemoOptions options_;
+    bool on_ = true;
+    store::FileQueue* files_;
+    std::unordered_map<std::uint32_t, SessionDemo> session_demos_;
+    /// Returns a snapshot's items as the demo stores them, valid until the next call of
+    /// demo_items().
+    [[nodiscard]] snapshot::SnapshotView demo_items(const SessionDemo& session_demo,
+                                                    const record::SnapshotRecord& record);
+
+    snapshot::Snapshot changed_; ///< kept to reuse its memory
+    DemoLosses losses_;
+};
+
+/// Returns a text that can be a part of a file name: replaces all characters of `text` except
+/// letters, digits, dots, dashes and underscores.
+[[nodiscard]] std::string safe_file_name(std::string_view text);
+
+} // namespace tw::demo

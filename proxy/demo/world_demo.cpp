@@ -1,0 +1,342 @@
+#include "proxy/demo/world_demo.h"
+
+#include "proxy/record/item_schema.h"
+#include "proxy/wire/message.h"
+#include "snapshot/objects.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace tw::demo {
+
+using snapshot::ItemKey;
+using snapshot::ItemView;
+using snapshot::ObjectSpec;
+
+namespace {
+
+/// The number of client ids on DDNet's largest servers. Older clients draw only the first 64.
+constexpr std::uint16_t kDdnetClients = 128;
+
+} // namespace
+
+DemoPlayers::Limits DemoPlayers::limits_of(const record::SnapshotRecord& world) const {
+    if (record::dialect_of(world) == snapshot::Dialect::seven) {
+        return {.kept = record::Roster::kMaxClients, .slots = kMostSlots};
+    }
+    if (vanilla_) {
+        return {.kept = kVanillaClients, .slots = kVanillaClients};
+    }
+    return {.kept = kDdnetClients, .slots = kMostSlots};
+}
+
+void DemoPlayers::collect_clients(const record::SnapshotRecord& world) {
+    present_.clear();
+    for (const std::uint32_t packed : world.items.keys()) {
+        const ItemKey key = ItemKey::from_packed(packed);
+        const ObjectSpec* const object = world.types->object(key.type);
+        if (object != nullptr && record::has_client_id(*object, key)) {
+            present_.insert(key.id);
+        }
+    }
+    if (world.roster != nullptr) {
+        world.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+                present_.insert(client);
+            });
+    }
+}
+
+void DemoPlayers::assign_slot(std::uint16_t client) {
+    if (id_of(client)) {
+        return;
+    }
+    // Searches from the highest id: servers assign the lowest first, so high ids stay free longest.
+    std::optional<std::uint16_t> best;
+    for (std::uint16_t slot = limits_.slots; slot-- > 0;) {
+        const auto& holder = slots_[slot];
+        if (present_.contains(slot) || (holder && present_.contains(*holder))) {
+            continue;
+        }
+        if (!holder) { // a free slot is better than the slot of a player who may return soon
+            best = slot;
+            break;
+        }
+        best = best.value_or(slot);
+    }
+    if (best) {
+        slots_[*best] = client;
+    }
+}
+
+std::optional<std::uint16_t> DemoPlayers::id_of(std::int32_t client) const {
+    if (client < 0 || client > snapshot::kMaxItemId) {
+        return std::nullopt;
+    }
+    if (client < limits_.kept) {
+        return static_cast<std::uint16_t>(client);
+    }
+    const std::optional holder{static_cast<std::uint16_t>(client)};
+    const auto found = std::ranges::find(slots_, holder);
+    return found == slots_.end()
+               ? std::nullopt
+               : std::optional{static_cast<std::uint16_t>(found - slots_.begin())};
+}
+
+std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world) {
+    std::uint64_t left_out = 0;
+    moved_.clear();
+    for (std::size_t i = 0; i < world.items.size(); ++i) {
+        const ItemView item = world.items[i];
+        RenumberedItem moved{.key = item.key, .data = {item.data.begin(), item.data.end()}};
+        const ObjectSpec* const object = world.types->object(item.key.type);
+        const bool there =
+            object == nullptr ||
+            record::renumber_clients(*object, moved.key, moved.data, record::ClientIdScope::all,
+                                     [&](std::int32_t client) { return id_of(client); });
+        if (there) {
+            moved_.push_back(std::move(moved));
+        } else {
+            ++left_out;
+        }
+    }
+    std::ranges::sort(moved_, {}, &RenumberedItem::key);
+    items_.clear();
+    for (const RenumberedItem& item : moved_) {
+        items_.append(item.key, item.data);
+    }
+    roster_.clear();
+    if (world.roster != nullptr) {
+        world.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::Entry& entry) {
+                if (const auto id = id_of(client)) {
+                    roster_.set_player(*id, entry);
+                }
+            });
+    }
+    return left_out;
+}
+
+DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
+    limits_ = limits_of(world);
+    collect_clients(world);
+    if (present_.lower_bound(limits_.kept) == present_.end()) {
+        return {.items = world.items, .roster = world.roster};
+    }
+    for (std::uint16_t slot = 0; slot < kMostSlots; ++slot) {
+        if (present_.contains(slot) || slot >= limits_.slots) {
+            slots_[slot].reset(); // the server now uses this id for another player
+        }
+    }
+    for (auto client = present_.lower_bound(limits_.kept); client != present_.end(); ++client) {
+        assign_slot(*client);
+    }
+    const std::uint64_t left_out = renumber_players(world);
+    return {.items = items_.view(),
+            .roster = world.roster == nullptr ? nullptr : &roster_,
+            .left_out = left_out};
+}
+
+namespace {
+
+/// The order in which items are added to a snapshot if it has no room for all items.
+enum class Rank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
+
+constexpr std::uint16_t kFlagType = 5;
+
+Rank rank_of(const record::TypeNames& types, std::uint16_t type) {
+    if (type == snapshot::kDescriptorType) {
+        return Rank::descriptor;
+    }
+    if (type == snapshot::kCharacterType || type == kFlagType) {
+        return type == kFlagType ? Rank::flag : Rank::character;
+    }
+    const snapshot::ObjectSpec* const object = types.object(type);
+    if (object == nullptr) {
+        return Rank::entity;
+    }
+    if (object->kind == snapshot::ObjectKind::event) {
+        return Rank::event;
+    }
+    if (object->position) {
+        return Rank::entity;
+    }
+    return object->client ? Rank::player : Rank::game;
+}
+
+DemoOptions as_server_demos(DemoOptions options) {
+    options.of_server = true;
+    return options;
+}
+
+} // namespace
+
+WorldDemo::WorldDemo(DemoOptions options, store::FileQueue& files)
+    : vanilla_{options.version < kStepsVersion}, demos_{as_server_demos(std::move(options)),
+                                                        files} {}
+
+void WorldDemo::on_record(const record::Record& record) {
+    if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+        handle_world(**world);
+    }
+}
+
+snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& world) {
+    const snapshot::SnapshotView& items = world.items;
+    order_.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const ObjectSpec* const object = world.types->object(items[i].key.type);
+        if (object == nullptr || object->type == 0 ||
+            object->dialect == record::dialect_of(world)) {
+            order_.push_back(i);
+        }
+    }
+    std::ranges::stable_sort(
+        order_, {}, [&](std::size_t item) { return rank_of(*world.types, items[item].key.type); });
+    constexpr std::size_t kHead = 8; // size of a snapshot's head, and of each item's head
+    std::size_t count = record::dialect_of(world) == snapshot::Dialect::seven
+                            ? SevenDemoItems::count_added_items(world.roster)
+                            : 0;
+    std::size_t bytes = kHead + count * (kHead + SevenDemoItems::kClientInfoBytes);
+    const std::size_t left_out = std::erase_if(order_, [&](std::size_t item) {
+        const std::size_t size = kHead + items[item].data.size_bytes();
+        const bool fits =
+            count < snapshot::kMaxItems && bytes + size <= snapshot::kMaxSnapshotBytes;
+        bytes += fits ? size : 0;
+        count += fits ? 1 : 0;
+        return !fits;
+    });
+    losses_.items_over_limit += left_out;
+    losses_.ticks_over_limit += left_out == 0 ? 0 : 1;
+    std::ranges::sort(order_);
+    playable_.clear();
+    for (const std::size_t item : order_) {
+        playable_.append(items[item].key, items[item].data);
+    }
+    return playable_.view();
+}
+
+bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
+    // An absolute value, because a second capture may be older than the first.
+    const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
+    const auto idlest = std::ranges::max_element(games_, {}, silence);
+    if (idlest == games_.end() || silence(*idlest) < kIdle) {
+        return false;
+    }
+    record::SessionRecord end{.head = {.time = now.time, .session = idlest->second.number},
+                              .event = record::SessionEvent::close};
+    demos_.on_record(&end);
+    games_.erase(idlest);
+    return true;
+}
+
+WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& world) {
+    auto known = games_.find(world.server);
+    if (known == games_.end()) {
+        if (games_.size() >= kMaxServers && !end_longest_idle_demo(world.head)) {
+            return nullptr;
+        }
+        known = games_
+                    .emplace(world.server,
+                             ServerDemo{.number = ++numbers_, .players = DemoPlayers{vanilla_}})
+                    .first;
+    }
+    known->second.heard = world.head.time;
+    return &known->second;
+}
+
+void WorldDemo::begin_run(ServerDemo& game, const record::WorldRecord& world) {
+    if (!game.named && game.run == world.run) {
+        --mapless_; // only the dialect changed, and this map was counted in mapless_ before
+    }
+    game.run = world.run;
+    game.dialect = record::dialect_of(world.shown);
+    game.ordinal = 0;
+    game.named = false;
+    game.players = DemoPlayers{vanilla_};
+    ++mapless_;
+}
+
+void WorldDemo::handle_world(const record::WorldRecord& world) {
+    // Only clients that requested a higher rate get snapshots of odd ticks, so a world of an odd
+    // tick may lack the players that only other clients see.
+    const bool partial = world.tick % 2 != 0 && !world.complete;
+    if (partial || world.map == nullptr) {
+        return;
+    }
+    const snapshot::Dialect dialect = record::dialect_of(world.shown);
+    ServerDemo* const place = demo_of_server(world);
+    if (place == nullptr) {
+        ++losses_.worlds;
+        return;
+    }
+    ServerDemo& game = *place;
+    if (game.run != world.run || game.dialect != dialect) {
+        begin_run(game, world);
+    }
+    if (!game.named) {
+        if (world.map->name.empty()) {
+            return;
+        }
+        game.named = true; // a client that joined later received the map's name
+        --mapless_;
+    }
+    if (game.ordinal == 0) {
+        record::MapRecord map = *world.map;
+        map.head = world.head;
+        map.head.session = game.number;
+        demos_.on_record(&map);
+    }
+    record::SnapshotRecord shown = world.shown;
+    shown.head.session = game.number;
+    const DemoItems placed = game.players.assign_ids(world.shown);
+    losses_.items_without_id += placed.left_out;
+    losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
+    shown.items = placed.items;
+    shown.roster = placed.roster;
+    shown.items = playable_items(shown);
+    shown.ordinal = game.ordinal++;
+    demos_.on_record(&shown);
+}
+
+void WorldDemo::on_world_message(const record::WorldMessage& message) {
+    const auto known = games_.find(message.server);
+    if (known == games_.end() || !known->second.named || known->second.run != message.run) {
+        return; // the message's server has no demo
+    }
+    std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};
+    for (wire::FieldValue& value : values) {
+        if (!record::is_client_id_field(value.name) || value.integer < 0) {
+            continue;
+        }
+        const auto id = known->second.players.id_of(static_cast<std::int32_t>(value.integer));
+        if (!id) {
+            ++losses_.messages_without_id;
+            return;
+        }
+        value.integer = *id;
+    }
+    const std::vector<std::byte> payload = wire::encode_message(*message.spec, values);
+    const wire::MessageSpec& spec = *message.spec;
+    record::MessageRecord said{.head = {.time = message.time,
+                                        .session = known->second.number,
+                                        .direction = wire::Direction::s2c},
+                               .name = spec.name,
+                               .vital = true,
+                               .size = payload.size(),
+                               .number = spec.number,
+                               .uuid = spec.number == 0 ? std::optional{spec.uuid} : std::nullopt,
+                               .values = values,
+                               .payload = payload};
+    demos_.on_record(&said);
+}
+
+DemoLosses WorldDemo::losses() const {
+    DemoLosses losses = demos_.losses();
+    losses.merge(losses_);
+    losses.mapless += mapless_;
+    return losses;
+}
+
+} // namespace tw::demo

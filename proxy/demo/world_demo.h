@@ -1,0 +1,130 @@
+#pragma once
+
+#include "proxy/demo/demo_sink.h"
+#include "proxy/record/records.h"
+#include "proxy/record/roster.h"
+#include "snapshot/snapshot.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tw::demo {
+
+/// The items and players of a world, with the client ids that they have in a demo.
+struct DemoItems {
+    snapshot::SnapshotView items{};
+    const record::Roster* roster = nullptr;
+    /// The number of items that were left out, because no id was free for their player.
+    std::uint64_t left_out = 0;
+};
+
+/// Assigns client ids to the players of a world for a demo. Clients draw only players with ids
+/// below a limit, but a world may contain made-up ids above the limit, which no server has
+/// (docs/world.md).
+class DemoPlayers {
+  public:
+    /// `vanilla`: true if vanilla Teeworlds must be able to play the demo, too.
+    explicit DemoPlayers(bool vanilla) : vanilla_{vanilla} {}
+
+    /// Returns the items and players of a world with ids that clients draw. A player whose id is
+    /// too high gets a free id, and keeps it while present. The result is valid until the next call
+    /// of assign_ids() and while `world` exists.
+    [[nodiscard]] DemoItems assign_ids(const record::SnapshotRecord& world);
+
+    /// Returns the id in the demo of a client of the world that was most recently passed to
+    /// assign_ids(); nullopt if the client has no id.
+    [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
+
+  private:
+    static constexpr std::uint16_t kMostSlots = 64;
+
+    /// Players keep ids below `kept`. Players with other ids get an id below `slots`.
+    struct Limits {
+        std::uint16_t kept = 0;
+        std::uint16_t slots = 0;
+    };
+
+    [[nodiscard]] Limits limits_of(const record::SnapshotRecord& world) const;
+    void collect_clients(const record::SnapshotRecord& world);
+    void assign_slot(std::uint16_t client);
+    [[nodiscard]] std::uint64_t renumber_players(const record::SnapshotRecord& world);
+
+    struct RenumberedItem {
+        snapshot::ItemKey key{};
+        std::vector<std::int32_t> data;
+    };
+
+    bool vanilla_;
+    Limits limits_{};
+    std::set<std::uint16_t> present_; ///< the clients in the current world
+    std::array<std::optional<std::uint16_t>, kMostSlots> slots_{};
+    std::vector<RenumberedItem> moved_;
+    snapshot::Snapshot items_;
+    record::Roster roster_;
+};
+
+/// Writes merged snapshots (worlds) as demos like those that servers record: with all players, and
+/// without a player's view. After each start and map change of a server, a demo begins when the new
+/// map is known. If a world has more than kMaxItems items or kMaxSnapshotBytes bytes, its items are
+/// chosen in this order: descriptors, game items, player items, characters, flags, other items,
+/// events; in each group, by key. Players get ids that clients draw (DemoPlayers). A world of 0.6
+/// is written without items that only 0.7 knows. Each message to all players is written once, after
+/// the tick of its world.
+class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
+  public:
+    WorldDemo(DemoOptions options, store::FileQueue& files);
+
+    void on_record(const record::Record& record) override;
+    void on_world_message(const record::WorldMessage& message) override;
+
+    void finish() { demos_.finish(); }
+
+    [[nodiscard]] DemoLosses losses() const;
+
+  private:
+    /// The demo state of a server.
+    struct ServerDemo {
+        std::uint32_t number = 0; ///< the number that is passed to DemoSink as the session's number
+        record::Timestamp heard = 0; ///< time of the server's last world
+        std::optional<std::uint32_t> run{};
+        snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
+        std::uint64_t ordinal = 0;                          ///< number of the next world of the map
+        bool named = false; ///< true if the name of the server's current map is known
+        DemoPlayers players{false};
+    };
+
+    /// The most servers with demos at the same time. A further server replaces a server without
+    /// worlds for kIdle nanoseconds. A server with connected players never has such a pause.
+    static constexpr std::size_t kMaxServers = 64;
+    static constexpr record::Timestamp kIdle = 10'000'000'000;
+
+    /// Returns the demo state of the world's server; null if kMaxServers is reached.
+    [[nodiscard]] ServerDemo* demo_of_server(const record::WorldRecord& world);
+    /// Ends the demo of the server that has had no world for the longest time. Returns false if all
+    /// servers had a world in the last kIdle nanoseconds.
+    [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
+    void handle_world(const record::WorldRecord& world);
+    void begin_run(ServerDemo& game, const record::WorldRecord& world);
+    /// Returns the items that a demo player of this dialect knows and a snapshot has room for,
+    /// valid until the next call.
+    [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);
+
+    bool vanilla_; ///< true if vanilla Teeworlds must be able to play the demos, too
+    DemoSink demos_;
+    std::map<std::string, ServerDemo, std::less<>> games_; ///< by server address
+    std::uint32_t numbers_ = 0;
+    snapshot::Snapshot playable_;
+    /// The indices of the world's items, in the order of adding them to the demo's snapshot.
+    std::vector<std::size_t> order_;
+    DemoLosses losses_;         ///< losses that demos_ does not count
+    std::uint64_t mapless_ = 0; ///< number of server starts and map changes without a known map
+};
+
+} // namespace tw::demo

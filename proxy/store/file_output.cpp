@@ -1,0 +1,455 @@
+#include "proxy/store/file_output.h"
+
+#include "proxy/base/clock.h"
+#include "proxy/record/json.h"
+#include "proxy/record/records.h"
+#include "proxy/sink/json_lines.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <system_error>
+#include <tuple>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tw::store {
+
+namespace {
+
+/// The first bytes of every record (RECORDS.md).
+constexpr std::string_view kRecordStart = "{\"v\":";
+
+/// Returns whether a file contains only zeros, as may happen after a power failure.
+bool is_zeros(int file) {
+    std::array<char, 4096> piece{};
+    for (off_t at = 0;;) {
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), at);
+        if (read <= 0) {
+            return read == 0;
+        }
+        if (std::any_of(piece.begin(), piece.begin() + read, [](char c) { return c != '\0'; })) {
+            return false;
+        }
+        at += read;
+    }
+}
+
+class RecordLineFormat final : public RecordingFormat {
+  public:
+    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
+                                                  std::size_t size) const override {
+        const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
+        return end == std::string_view::npos ? text.size() : end + 1;
+    }
+
+    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
+        return text.rfind('\n') + 1; // npos + 1 is 0
+    }
+
+    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
+        return sink::count_lines(text);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t size) const override {
+        std::array<char, 4096> piece{};
+        for (std::uint64_t end = size; end > 0;) {
+            const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
+            const ssize_t read = ::pread(file, piece.data(), static_cast<std::size_t>(end - begin),
+                                         static_cast<off_t>(begin));
+            if (read != static_cast<ssize_t>(end - begin)) {
+                return std::nullopt;
+            }
+            const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
+            if (const std::size_t bytes = size_of_whole_units(text); bytes != 0) {
+                return begin + bytes;
+            }
+            end = begin;
+        }
+        return 0;
+    }
+
+    /// Returns whether the file does not start with a record, or with the beginning of a record.
+    [[nodiscard]] bool is_foreign_file(int file) const override {
+        std::array<char, kRecordStart.size()> piece{};
+        const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
+        return is_foreign_data(
+                   {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
+               !is_zeros(file);
+    }
+
+    [[nodiscard]] bool is_foreign_data(std::string_view begin) const override {
+        return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
+    }
+
+    [[nodiscard]] std::string_view completion_of_last_unit(std::string_view text) const override {
+        return record::is_json_object(text) ? "\n" : "";
+    }
+
+    [[nodiscard]] std::string loss_unit(const RecordingLoss& loss,
+                                        std::int64_t now) const override {
+        const record::LossRecord record{
+            .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
+        return line_of(&record);
+    }
+
+    [[nodiscard]] std::string segment_header(std::string_view name, std::uint64_t number,
+                                             std::int64_t now) const override {
+        const record::SegmentRecord record{.head = {.time = now}, .name = name, .number = number};
+        return line_of(&record);
+    }
+
+    [[nodiscard]] std::string_view unit_name() const override { return "records"; }
+
+  private:
+    static std::string line_of(const record::Record& record) {
+        sink::TextOutput line;
+        sink::JsonLines json{{}, line};
+        json.on_record(record);
+        json.flush();
+        return line.text;
+    }
+};
+
+} // namespace
+
+const RecordingFormat& record_line_format() {
+    static const RecordLineFormat lines;
+    return lines;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kRoomWait{100};
+/// How many times a write polls for the reader after stop_waiting().
+constexpr int kLooksInHurry = 8;
+
+constexpr mode_t kOutputMode = 0644;
+
+/// Opens a file without waiting. Fails with ENXIO if the file is a pipe without a reader.
+int open_at_once(const std::string& path, int how) {
+    const int file = ::open(
+        path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
+    if (file >= 0) {
+        std::ignore = ::fcntl(file, F_SETFL, O_APPEND);
+    }
+    return file;
+}
+
+int open_with_reader(const std::string& path, std::chrono::milliseconds reader_time) {
+    constexpr std::chrono::milliseconds kPause{20};
+    if (path == "-") {
+        return ::dup(STDOUT_FILENO);
+    }
+    const auto deadline = std::chrono::steady_clock::now() + reader_time;
+    while (true) {
+        const int file = open_at_once(path, O_TRUNC);
+
+        struct stat found {};
+
+        if (file >= 0 || errno != ENXIO || ::stat(path.c_str(), &found) != 0 ||
+            !S_ISFIFO(found.st_mode)) {
+            return file;
+        }
+        if (std::chrono::steady_clock::now() >= deadline) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
+} // namespace
+
+FileOutput::FileOutput(const std::string& path, const RecordingFormat& units,
+                       std::chrono::milliseconds reader_time)
+    : OutputFile{path, units}, descriptor_{open_with_reader(path, reader_time)} {
+    if (descriptor_ < 0) {
+        throw std::system_error{errno, std::generic_category(), path};
+    }
+    detect_file_kind();
+    put(units.file_header());
+}
+
+FileOutput::~FileOutput() {
+    ::close(descriptor_);
+}
+
+void FileOutput::reopen() {
+    reopening_wanted_ = false;
+    if (path() == "-") {
+        return;
+    }
+    const int next = open_at_once(path(), 0);
+    if (next < 0) {
+        reopening_error_ = errno;
+        return;
+    }
+    ::close(descriptor_);
+    descriptor_ = next;
+    detect_file_kind();
+    error_ = 0;
+    put(units().file_header());
+}
+
+void FileOutput::detect_file_kind() {
+    struct stat found {};
+
+    const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
+    const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // such as /dev/null
+    waits_ = !disk && !device;
+    const int pipe = ::fcntl(descriptor_, F_GETPIPE_SZ);
+    capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
+}
+
+/// Waits until data can be written. Returns false if the reader reads nothing after stop_waiting().
+bool FileOutput::wait_for_reader() const {
+    for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
+        pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+        if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
+            return true; // also if the reader is gone; the next write then fails
+        }
+    }
+    return false;
+}
+
+/// Returns the number of bytes that can be written without waiting for the reader. A writable pipe
+/// has room for at least PIPE_BUF bytes, an empty pipe for its full size.
+std::size_t FileOutput::writable_bytes() const {
+    int unread = 0;
+    const bool empty =
+        capacity_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
+    return empty ? capacity_ : PIPE_BUF;
+}
+
+void FileOutput::write(std::string_view block) {
+    if (reopening_wanted_) {
+        const std::size_t rest = whole_ ? 0 : units().size_of_first_units(block, 1);
+        put(block.substr(0, rest));
+        block.remove_prefix(rest);
+        if (whole_) {
+            reopen();
+        }
+    }
+    put(block);
+}
+
+void FileOutput::on_time(Clock::time_point /*now*/) {
+    if (reopening_wanted_ && whole_) {
+        reopen();
+    }
+}
+
+void FileOutput::put(std::string_view block) {
+    whole_ = block.empty() ? whole_ : units().size_of_whole_units(block) == block.size();
+    while (!block.empty() && !failed()) {
+        if (waits_ && !wait_for_reader()) {
+            error_ = ETIMEDOUT;
+            break;
+        }
+        const std::size_t size = waits_ ? std::min(block.size(), writable_bytes()) : block.size();
+        const ssize_t written = ::write(descriptor_, block.data(), size);
+        if (written >= 0) {
+            block.remove_prefix(static_cast<std::size_t>(written));
+        } else if (errno != EINTR && errno != EAGAIN) {
+            error_ = errno;
+        }
+    }
+    if (failed()) {
+        lost_ += units().count_units(block);
+    }
+}
+
+namespace {
+
+/// The interval of calls of OutputFile::on_time() while no data is written.
+constexpr std::chrono::milliseconds kTurn{250};
+/// The number of bytes that are passed on at a time: few, so that the progress count rises
+/// steadily.
+constexpr std::size_t kQueuedPiece = 65'536;
+/// The time that is added to the current time in the last call of on_time(), so that the output
+/// file tries at once to write again.
+constexpr std::chrono::seconds kLastTry{10};
+
+std::string_view loss_cause(int error) {
+    switch (error) {
+    case 0:
+        return "too_slow";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return "disk_full";
+    default:
+        return "disk_error";
+    }
+}
+
+} // namespace
+
+QueuedOutput::QueuedOutput(OutputFile& target, unsigned makers,
+                           std::atomic<std::uint64_t>* progress)
+    : target_{&target}, makers_{makers}, progress_{progress},
+      segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
+
+QueuedOutput::~QueuedOutput() {
+    finish();
+}
+
+void QueuedOutput::finish() {
+    {
+        const std::lock_guard lock{mutex_};
+        stop_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view block) {
+    if (block.empty()) {
+        return;
+    }
+    {
+        const std::lock_guard lock{mutex_};
+        if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes) {
+            drop_block(block);
+            return;
+        }
+        // After the next segment was announced, some producers still add data for the current one.
+        std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
+        append_loss_notice(queue);
+        queue.append(block);
+    }
+    wake_.notify_one();
+}
+
+void QueuedOutput::drop_block(std::string_view block) {
+    const std::uint64_t count = target_->units().count_units(block);
+    dropped_ += count;
+    if (!loss_) {
+        loss_ = RecordingLoss{.since = base::now_utc(), .cause = loss_cause(target_->error())};
+    }
+    loss_->count += count;
+}
+
+void QueuedOutput::append_loss_notice(std::string& queue) {
+    if (!loss_ || loss_->count == 0) {
+        return;
+    }
+    queue.append(target_->units().loss_unit(*loss_, base::now_utc()));
+    loss_.reset();
+}
+
+void QueuedOutput::advance_to_segment(std::uint32_t segment) {
+    {
+        const std::lock_guard lock{mutex_};
+        arrived_ += switching_ && segment == segment_ ? 1U : 0U;
+    }
+    wake_.notify_one();
+}
+
+std::uint64_t QueuedOutput::num_dropped() const {
+    const std::lock_guard lock{mutex_};
+    return dropped_;
+}
+
+/// Announces a due segment, and starts it when all producers have called advance_to_segment().
+void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
+    if (!switching_) {
+        if (target_->is_segment_due(now)) {
+            arrived_ = 0;
+            switching_ = true;
+            segment_.fetch_add(1, std::memory_order_release);
+        }
+        return;
+    }
+    if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
+        return;
+    }
+    lock.unlock(); // this may take long, because buffered data is synced to the disk
+    const bool cut = target_->start_segment();
+    lock.lock();
+    if (cut) {
+        queues_[0].append(queues_[1]);
+        queues_[1].clear();
+        switching_ = false;
+    }
+}
+
+/// Passes the data in `writing_` to the output file, as long as the file accepts data.
+void QueuedOutput::pass_on_data() {
+    while (handed_ < writing_.size() && target_->ready()) {
+        const std::string_view text = std::string_view{writing_}.substr(handed_);
+        // A small remainder is passed on together with the last piece.
+        const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
+                                     ? text.size()
+                                     : target_->units().size_of_first_units(text, kQueuedPiece);
+        target_->write(text.substr(0, size));
+        handed_ += size;
+        if (progress_ != nullptr) {
+            progress_->fetch_add(size, std::memory_order_relaxed);
+        }
+    }
+    if (handed_ == writing_.size()) {
+        writing_.clear();
+        handed_ = 0;
+    }
+}
+
+void QueuedOutput::write_queued_data() {
+    std::unique_lock lock{mutex_};
+    while (!stop_) {
+        wake_.wait_for(lock, kTurn, [this] {
+            const bool all_arrived = switching_ && arrived_ >= makers_;
+            return stop_ ||
+                   (target_->ready() && (!queues_[0].empty() || !writing_.empty() || all_arrived));
+        });
+        if (writing_.empty()) {
+            std::swap(queues_[0], writing_);
+        }
+        const auto now = Clock::now();
+        lock.unlock();
+        target_->on_time(now);
+        pass_on_data();
+        lock.lock();
+        switch_segment(lock, now);
+    }
+    append_loss_notice(queues_[switching_ ? 1 : 0]);
+    lock.unlock(); // no other thread uses the queue any more
+    write_remaining_data();
+}
+
+/// Passes all remaining data to the output file. Data that the file does not accept now is lost.
+void QueuedOutput::write_remaining_data() {
+    for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
+        pass_on_or_drop_data();
+        if (queue == &queues_[1] && switching_) {
+            std::ignore = target_->start_segment();
+        }
+        std::swap(*queue, writing_);
+        pass_on_or_drop_data();
+    }
+    target_->finish();
+}
+
+void QueuedOutput::pass_on_or_drop_data() {
+    if (!target_->ready()) {
+        target_->on_time(Clock::now() + kLastTry);
+    }
+    pass_on_data();
+    if (!writing_.empty()) {
+        const std::lock_guard lock{mutex_};
+        dropped_ += target_->units().count_units(std::string_view{writing_}.substr(handed_));
+        writing_.clear();
+        handed_ = 0;
+    }
+}
+
+} // namespace tw::store

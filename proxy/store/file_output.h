@@ -1,0 +1,294 @@
+#pragma once
+
+#include "proxy/record/interface.h"
+#include "proxy/record/stats.h"
+#include "proxy/sink/output.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace tw::store {
+
+/// Records or packets that are missing from a recording.
+struct RecordingLoss {
+    std::uint64_t count = 0; ///< number of missing records or packets
+    std::int64_t since = 0;  ///< time of the first missing one, in nanoseconds since 1970-01-01 UTC
+    std::string_view cause;
+};
+
+/// The unfinished end of a file, which was cut off.
+struct RemovedFileEnd {
+    std::uint64_t bytes = 0;
+    /// Number of complete records or packets that were cut off and could be read.
+    std::uint64_t units = 0;
+};
+
+/// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
+/// only between units. Each text that is passed to these functions must start with a unit.
+class RecordingFormat : public record::Interface {
+  public:
+    /// Returns the bytes at the start of each file. They are also written when an existing file is
+    /// continued, before the first unit.
+    [[nodiscard]] virtual std::string file_header() const { return {}; }
+
+    /// Returns the bytes at the start of a segment: file_header(), or a record or block with the
+    /// segment's name and number. `now`: nanoseconds since 1970-01-01 UTC.
+    [[nodiscard]] virtual std::string segment_header(std::string_view /*name*/,
+                                                     std::uint64_t /*number*/,
+                                                     std::int64_t /*now*/) const {
+        return file_header();
+    }
+
+    /// Returns the size of the first units of a text: as many units as are needed for `size` bytes,
+    /// or all units if they have fewer bytes.
+    [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
+                                                          std::size_t size) const = 0;
+    /// Returns the size of all complete units in the text.
+    [[nodiscard]] virtual std::size_t size_of_whole_units(std::string_view text) const = 0;
+    /// Returns the number of records or packets in the text.
+    [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
+
+    /// Returns the file offset at which the last complete unit ends; nullopt if the file cannot be
+    /// read. `size`: the size of the file.
+    [[nodiscard]] virtual std::optional<std::uint64_t>
+    find_last_unit_end(int file, std::uint64_t size) const = 0;
+
+    /// Returns the bytes that complete a text's unfinished last unit, such as a newline; empty if
+    /// more of the unit is missing.
+    [[nodiscard]] virtual std::string_view
+    completion_of_last_unit(std::string_view /*text*/) const {
+        return {};
+    }
+
+    /// Returns whether a file contains data of another kind, which appended units would damage.
+    [[nodiscard]] virtual bool is_foreign_file(int /*file*/) const { return false; }
+
+    /// Returns whether data that begins with these bytes is of another kind.
+    [[nodiscard]] virtual bool is_foreign_data(std::string_view /*begin*/) const { return false; }
+
+    /// Returns a unit that is written in place of missing units, with their number and the cause.
+    [[nodiscard]] virtual std::string loss_unit(const RecordingLoss& loss,
+                                                std::int64_t now) const = 0;
+
+    /// Returns the name of the units in messages to users, such as "records".
+    [[nodiscard]] virtual std::string_view unit_name() const = 0;
+};
+
+[[nodiscard]] const RecordingFormat& record_line_format();
+
+/// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
+/// bus. A single thread calls the virtual functions. Any thread may read the state and make a
+/// request, which the writing thread carries out with the next data or in on_time().
+class OutputFile : public sink::Output {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+
+    /// Carries out requests and work that is due at this time, such as syncing. Must be called
+    /// regularly, also without new data.
+    virtual void on_time(Clock::time_point /*now*/) {}
+
+    /// Returns whether data is accepted. Returns false while earlier data could not be written;
+    /// on_time() then tries to write it again.
+    [[nodiscard]] virtual bool ready() const { return true; }
+
+    /// Returns whether the next segment is due. If so, the writer must call start_segment() as soon
+    /// as the data that follows can be read without the earlier segments.
+    [[nodiscard]] virtual bool is_segment_due(Clock::time_point /*now*/) { return false; }
+
+    /// Starts the next segment. Returns false if that is impossible now; the caller must then try
+    /// again later.
+    virtual bool start_segment() { return true; }
+
+    /// Writes waiting data, and drops data that cannot be written. No other function may be called
+    /// afterwards.
+    virtual void finish() {}
+
+    // Requests. Any thread may call these functions.
+
+    /// Makes the writing thread open the path again and continue there with the next unit; with
+    /// segments, makes it start the next segment. Clears the error, but not the number of lost
+    /// units.
+    void request_reopening() { reopening_wanted_ = true; }
+
+    /// Makes the writing thread remove an unfinished unit from the end of the file. No other
+    /// process may write to the file at that time.
+    void remove_unfinished_unit() { repair_wanted_ = true; }
+
+    /// Makes writes not wait for a slow reader any more.
+    void stop_waiting() { hurried_ = true; }
+
+    // The state. Any thread may call these functions.
+
+    /// Returns the path as the user gave it.
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+    /// Returns the format of the written data.
+    [[nodiscard]] const RecordingFormat& units() const { return *units_; }
+
+    /// Returns whether the output is written in segments; see is_segment_due().
+    [[nodiscard]] bool has_segments() const { return segmented_; }
+
+    /// Returns the errno of the last failure; 0 if the output works.
+    [[nodiscard]] int error() const { return error_; }
+
+    [[nodiscard]] bool failed() const { return error_ != 0; }
+
+    /// Returns whether writing stopped because less disk space is free than must stay free.
+    [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
+
+    /// Returns the number of records or packets that were lost since the start.
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
+
+    /// Returns the number of bytes that this process wrote to a disk; 0 for other outputs.
+    [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
+
+    /// Returns the errno of a failure to open the path again; 0 if there was none since the last
+    /// call of take_reopening_error(). The output then continues in the file that is open.
+    [[nodiscard]] int take_reopening_error() { return reopening_error_.exchange(0); }
+
+    /// Returns how much was cut off the ends of files since the last call of take_removed_end().
+    [[nodiscard]] RemovedFileEnd take_removed_end() {
+        return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
+    }
+
+    /// Returns the number of seconds by which the wall clock was set since the last call of
+    /// take_clock_jump(); 0 for small corrections.
+    [[nodiscard]] std::int64_t take_clock_jump() { return clock_jump_.exchange(0); }
+
+  protected:
+    explicit OutputFile(std::string path, const RecordingFormat& units = record_line_format(),
+                        bool segmented = false)
+        : path_{std::move(path)}, units_{&units}, segmented_{segmented} {}
+
+    std::atomic<bool> reopening_wanted_{false};
+    std::atomic<int> reopening_error_{0};
+    std::atomic<bool> repair_wanted_{false};
+    std::atomic<bool> hurried_{false};
+    std::atomic<int> error_{0};
+    std::atomic<bool> scarce_{false};
+    std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> written_bytes_{0};
+    std::atomic<std::uint64_t> cut_bytes_{0};
+    std::atomic<std::uint64_t> cut_units_{0};
+    std::atomic<std::int64_t> clock_jump_{0};
+
+  private:
+    std::string path_;
+    const RecordingFormat* units_;
+    bool segmented_;
+};
+
+/// Appends data to a file, or to standard output if the path is "-". After the first error, only
+/// counts the lost data, until request_reopening() is called. The constructor waits some seconds
+/// until a pipe has a reader; writes wait for a slow reader. After stop_waiting(), a reader that
+/// reads nothing for a while counts as gone.
+class FileOutput final : public OutputFile {
+  public:
+    /// The longest wait until a pipe has a reader.
+    static constexpr std::chrono::seconds kReaderTime{20};
+
+    /// Opens the file and empties it.
+    /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
+    /// without a reader.
+    explicit FileOutput(const std::string& path,
+                        const RecordingFormat& units = record_line_format(),
+                        std::chrono::milliseconds reader_time = kReaderTime);
+    ~FileOutput() override;
+    FileOutput(const FileOutput&) = delete;
+    FileOutput& operator=(const FileOutput&) = delete;
+
+    void write(std::string_view block) override;
+    void on_time(Clock::time_point now) override;
+
+  private:
+    void detect_file_kind();
+    [[nodiscard]] bool wait_for_reader() const;
+    [[nodiscard]] std::size_t writable_bytes() const;
+    void put(std::string_view block);
+    void reopen();
+
+    int descriptor_ = -1;
+    bool waits_ = false;       ///< true for a pipe or terminal: writes wait for the reader
+    std::size_t capacity_ = 0; ///< size in bytes of the pipe's empty buffer
+    bool whole_ = true;        ///< true if the written data ends with a complete unit
+};
+
+/// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
+/// If the disk is full or too slow, blocks are dropped and counted. RecordingFormat::loss_unit()
+/// is written in place of dropped blocks.
+///
+/// If the output has segments, the next segment starts when all producers of records have called
+/// advance_to_segment(). Until then, the data of the two segments waits in two queues.
+class QueuedOutput final : public sink::Output {
+  public:
+    /// The most bytes in the queue: half a minute of a busy server's records.
+    static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
+
+    /// `makers`: the number of producers that call advance_to_segment(). `progress`: counts
+    /// the bytes written or lost; may be null. `target` and `progress` must outlive the object.
+    explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
+                          std::atomic<std::uint64_t>* progress = nullptr);
+    /// Writes the queued data, finishes the output file, and ends the thread.
+    ~QueuedOutput() override;
+    QueuedOutput(const QueuedOutput&) = delete;
+    QueuedOutput& operator=(const QueuedOutput&) = delete;
+
+    void write(std::string_view block) override { write_to_segment(segment(), block); }
+
+    [[nodiscard]] std::uint32_t segment() const override {
+        return segment_.load(std::memory_order_acquire);
+    }
+
+    void write_to_segment(std::uint32_t segment, std::string_view block) override;
+    void advance_to_segment(std::uint32_t segment) override;
+    /// Returns the number of records or packets that were dropped because the queue was full.
+    [[nodiscard]] std::uint64_t num_dropped() const;
+
+    /// Writes all queued data. No other function may be called afterwards. The destructor calls
+    /// finish(), too.
+    void finish();
+
+  private:
+    using Clock = OutputFile::Clock;
+
+    void write_queued_data();
+    void drop_block(std::string_view block);
+    void append_loss_notice(std::string& queue);
+    void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);
+    void pass_on_data();
+    void write_remaining_data();
+    void pass_on_or_drop_data();
+
+    OutputFile* target_;
+    unsigned makers_;
+    std::atomic<std::uint64_t>* progress_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    /// The data of the current segment, and of the next segment.
+    std::array<std::string, 2> queues_;
+    std::string writing_;    ///< data that was taken from the queue and is being written
+    std::size_t handed_ = 0; ///< number of bytes of `writing_` that were passed to the output file
+    std::uint64_t dropped_ = 0;
+    std::optional<RecordingLoss> loss_; ///< a loss for which no loss_unit() was written yet
+    bool stop_ = false;
+    bool switching_ = false; ///< true if the next segment was announced but has not started
+    unsigned arrived_ = 0;
+    /// The segment for the data that producers make now.
+    std::atomic<std::uint32_t> segment_;
+    std::thread thread_;
+};
+
+} // namespace tw::store

@@ -1,0 +1,186 @@
+#pragma once
+
+#include "proxy/base/descriptors.h"
+#include "proxy/record/interface.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace tw::store {
+
+struct FileFacts {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::uint64_t size = 0;
+    std::int64_t written = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
+    bool regular = false;     ///< true if it is a regular file, not a pipe or device
+
+    [[nodiscard]] bool is_same_file(const FileFacts& other) const {
+        return device == other.device && inode == other.inode;
+    }
+};
+
+/// Who may read a file.
+enum class Readers : std::uint8_t { all, owner };
+
+/// Returns the permissions of a new file with these readers.
+[[nodiscard]] constexpr mode_t permissions_of(Readers readers) {
+    return readers == Readers::all ? 0644 : 0600;
+}
+
+/// The system calls that access the files of recordings. They set errno on failure. Tests replace
+/// this class by a disk that fails on command.
+class Disk : public record::Interface {
+  public:
+    enum class OpenMode : std::uint8_t {
+        append, ///< write after the existing data; create the file if it does not exist
+        empty,  ///< empty the file, or create it
+        create, ///< create the file; it must not exist
+    };
+
+    /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
+    /// applies only to a file that is created.
+    [[nodiscard]] virtual int open(const std::string& path, OpenMode how,
+                                   Readers readers = Readers::all);
+    [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
+    [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
+    [[nodiscard]] virtual bool sync(int file);
+    [[nodiscard]] virtual bool remove(const std::string& path);
+    virtual void close(int file);
+    [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
+    [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
+    /// Returns the number of free bytes on a file's or folder's disk; the largest number if
+    /// unknown.
+    [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
+    /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
+    [[nodiscard]] virtual std::int64_t utc_seconds();
+};
+
+/// Writes all bytes, with several calls if necessary. Returns false, with errno set, if that fails;
+/// a part of the bytes may then be written.
+[[nodiscard]] bool write_all(Disk& disk, int file, std::string_view bytes);
+
+/// Returns the Disk that makes real system calls.
+[[nodiscard]] Disk& system_disk();
+
+/// Writes any number of files on a separate thread, so that callers do not wait for a disk. The
+/// queue is bounded; data that does not fit is rejected. Any thread may call the functions.
+class FileQueue {
+  public:
+    /// The most queued bytes: half a minute of a full server's demos and captures, with a map.
+    static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
+
+    enum class FullQueuePolicy : std::uint8_t {
+        refuse, ///< reject further data, so that live traffic does not wait
+        wait,   ///< wait for room, so that no data is lost when captures are read
+    };
+
+    using Readers = store::Readers;
+
+    using File = std::uint32_t;
+
+    /// `progress` counts the bytes written; it may be null.
+    explicit FileQueue(FullQueuePolicy full = FullQueuePolicy::refuse,
+                       std::size_t max_bytes = kMaxQueueBytes,
+                       std::atomic<std::uint64_t>* progress = nullptr);
+    /// Calls finish().
+    ~FileQueue();
+    FileQueue(const FileQueue&) = delete;
+    FileQueue& operator=(const FileQueue&) = delete;
+
+    /// Creates a file with these bytes. If a file of this name exists, adds a number to the name:
+    /// NAME-2.demo. Returns nullopt if the queue is full.
+    [[nodiscard]] std::optional<File> create(std::filesystem::path path,
+                                             std::vector<std::byte> bytes,
+                                             Readers readers = Readers::all);
+
+    /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
+    /// earlier write to the file failed. The file therefore has no gap.
+    [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
+    /// Overwrites bytes of a file from the offset `at` on.
+    void patch(File file, std::size_t at, std::vector<std::byte> bytes);
+    /// Closes the file. No further call for the file is allowed.
+    void close(File file);
+
+    /// Waits for room in the queue. Returns false if no data was written for the time `patience`.
+    [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
+
+    /// Writes all queued data, then ends the thread. No other function may be called afterwards.
+    void finish();
+
+    /// Removes and returns the oldest error text about a file that could not be created or written;
+    /// nullopt if there is no such text.
+    [[nodiscard]] std::optional<std::string> take_error_text();
+    /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only the
+    /// first few paths are stored until they are taken.
+    [[nodiscard]] std::optional<std::string> take_written_path();
+
+    [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
+
+    /// Returns the number of blocks that were rejected or could not be written.
+    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
+
+    /// Returns the number of files that were created.
+    [[nodiscard]] std::uint64_t num_created() const { return created_; }
+
+  private:
+    struct Command {
+        enum class Kind : std::uint8_t { create, append, patch, close };
+
+        Kind kind = Kind::append;
+        File file = 0;
+        std::vector<std::byte> bytes{};
+        std::size_t at = 0;           ///< offset of a patch
+        std::filesystem::path path{}; ///< path of a created file
+        Readers readers = Readers::all;
+    };
+
+    struct OpenFile {
+        base::UniqueFd descriptor{}; ///< invalid if the file could not be created
+        std::filesystem::path path{};
+        bool dead = false; ///< true if no data can be appended after an error
+    };
+
+    [[nodiscard]] bool push_command(Command command);
+    void run_queue();
+    void execute_command(Command& command);
+    void create_file(const Command& command);
+    void write(OpenFile& open, const Command& command);
+    void mark_failed(OpenFile& open, File file, const std::error_code& error);
+
+    FullQueuePolicy full_;
+    std::size_t max_bytes_;
+    std::atomic<std::uint64_t>* progress_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::condition_variable room_;
+    std::deque<Command> queue_;
+    std::atomic<std::size_t> queued_bytes_{0};
+    std::atomic<File> next_{1};
+    std::vector<std::string> complaints_;
+    std::vector<std::string> written_; ///< paths of complete files
+    std::atomic<std::uint64_t> lost_{0};
+    std::atomic<std::uint64_t> created_{0};
+    std::set<File> dead_; ///< open files to which no more data can be appended
+    bool stop_ = false;
+    std::map<File, OpenFile> open_; ///< used only by the queue's thread
+    std::thread thread_;
+};
+
+} // namespace tw::store

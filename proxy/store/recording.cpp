@@ -1,0 +1,624 @@
+#include "proxy/store/recording.h"
+
+#include "proxy/base/files.h"
+#include "proxy/store/byte_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace tw::store {
+
+namespace {
+
+using Result = RepairResult::Result;
+
+/// The most text in an unfinished frame that is cut off. Every frame of a recording has less text,
+/// also in recordings by earlier versions.
+constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
+/// The most bytes that are cut off: kMaxCutText bytes of text that cannot be compressed.
+constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
+
+/// Decompresses a file from an offset on, and calls `use` with the text, until `use` returns false,
+/// the data is damaged, or the file ends. Returns false if the data needs too large a window.
+bool read_frames(int file, std::uint64_t at,
+                 const std::function<bool(std::string_view text)>& use) {
+    constexpr std::size_t kPiece = 65536;
+    std::vector<char> packed(kPiece);
+    std::vector<char> room(kPiece);
+    std::unique_ptr<Decompressor> unpacker;
+    while (true) {
+        const ssize_t read = ::pread(file, packed.data(), packed.size(), static_cast<off_t>(at));
+        const auto size = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
+        if (!unpacker) {
+            unpacker = make_decompressor({packed.data(), size});
+        }
+        if (!unpacker) {
+            return true;
+        }
+        const auto step = unpacker->unpack(std::span{packed}.first(size), room);
+        const bool stopped = step.written != 0 && !use({room.data(), step.written});
+        if (stopped || step.damaged || (step.read == 0 && step.written == 0)) {
+            return !step.too_wide;
+        }
+        at += step.read;
+    }
+}
+
+/// Returns the first bytes of a compressed file's text; fewer if the text is short or damaged.
+std::string begin_of_text(int file) {
+    constexpr std::size_t kPacked = std::size_t{256} << 10U; // holds a frame's first block
+    constexpr std::size_t kBegin = 64;
+    std::string packed(kPacked, '\0');
+    const ssize_t read = ::pread(file, packed.data(), packed.size(), 0);
+    packed.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+    return decompress_start(packed, kBegin);
+}
+
+/// Cuts off the unfinished frame at the end of a file. Counts its readable complete units.
+RepairResult cut_frame(Disk& disk, int file, const RecordingFormat& units, const FrameScan& scan) {
+    RemovedFileEnd cut{.bytes = scan.size - scan.whole};
+    std::uint64_t text_bytes = 0;
+    std::string rest; // text after the last complete unit
+    const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
+        text_bytes += text.size();
+        rest.append(text);
+        const std::size_t whole = units.size_of_whole_units(rest);
+        cut.units += units.count_units(std::string_view{rest}.substr(0, whole));
+        rest.erase(0, whole);
+        return text_bytes <= kMaxCutText;
+    });
+    if (!readable || text_bytes > kMaxCutText || cut.bytes > kMaxCutBytes) {
+        return {.result = Result::too_much};
+    }
+    if (!disk.truncate(file, scan.whole)) {
+        return {.result = Result::failed};
+    }
+    return {.cut = cut};
+}
+
+/// Returns the data of a file from the offset `end` on; empty if the data is longer than any unit.
+std::string rest_of(int file, std::uint64_t end, std::uint64_t size) {
+    std::string text(size - end <= sink::kMaxLineBytes ? size - end : 0, '\0');
+    const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
+    return read == static_cast<ssize_t>(text.size()) ? text : std::string{};
+}
+
+} // namespace
+
+RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units, bool compressed) {
+    const auto facts = disk.facts(file);
+    if (!facts || !facts->regular) {
+        return {};
+    }
+    if (compressed) {
+        const auto scan = scan_frames(file);
+        if (!scan) {
+            return {};
+        }
+        if (scan->foreign || units.is_foreign_data(begin_of_text(file))) {
+            return {.result = Result::foreign};
+        }
+        return scan->whole == scan->size ? RepairResult{} : cut_frame(disk, file, units, *scan);
+    }
+    if (units.is_foreign_file(file)) {
+        return {.result = Result::foreign};
+    }
+    const auto end = units.find_last_unit_end(file, facts->size);
+    if (!end || *end >= facts->size) {
+        return {};
+    }
+    const std::string_view missing =
+        units.completion_of_last_unit(rest_of(file, *end, facts->size));
+    if (!missing.empty() && write_all(disk, file, missing)) {
+        return {};
+    }
+    return {.cut = {.bytes = disk.truncate(file, *end) ? facts->size - *end : 0}};
+}
+
+namespace {
+
+/// The longest time for which a frame stays open. Readers of the file get data about a second late:
+/// after this time, and the time for which the data waits in a queue.
+constexpr std::chrono::milliseconds kFrameTime{750};
+constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< number of nanoseconds in a second
+constexpr std::chrono::seconds kRetryEvery{1};
+constexpr std::chrono::seconds kLookEvery{1};
+/// If the wall clock jumps by this many seconds, it was set. Smaller jumps are corrections.
+constexpr std::int64_t kJumpSeconds = 60;
+constexpr std::chrono::milliseconds kLockPoll{20};
+/// The longest time for which a starting twscope is expected to hold the lock of the folder.
+constexpr std::chrono::seconds kStartTime{1};
+/// The number of names that are tried if other processes created segments in the same second.
+constexpr int kNamesToTry = 100;
+
+std::int64_t seconds_of(Recording::Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+std::string other_writer_complaint(const std::string& path) {
+    return fmt::format("{}: another process is recording to it; stop that one, or name another {}",
+                       path, path.ends_with('/') ? "folder" : "file or folder");
+}
+
+} // namespace
+
+Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
+    : OutputFile{options.path, *options.units, options.segments.has_value()},
+      options_{std::move(options)}, disk_{&disk}, head_{units().file_header()},
+      ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
+    clock_ = disk_->utc_seconds() - seconds_of(now_);
+    if (options_.compressed) {
+        frames_.emplace();
+    }
+    try {
+        open(begin);
+    } catch (...) {
+        if (file_ >= 0) {
+            disk_->close(file_); // ends the lock
+        }
+        throw;
+    }
+}
+
+Recording::~Recording() {
+    close_current_file();
+}
+
+void Recording::open(StartMode begin) {
+    const auto print_error = [this] {
+        const int error = errno;
+        throw std::system_error{error, std::generic_category(), options_.path};
+    };
+    if (options_.segments) {
+        const base::UniqueFd starting =
+            begin == StartMode::shared ? base::UniqueFd{} : await_writer();
+        count_segments();
+        free_disk_space();
+        if (begin != StartMode::shared && !open_segment()) {
+            print_error();
+        }
+        return; // another process may still write; continue_recording() opens the segment later
+    }
+    current_ = options_.path;
+    file_ = disk_->open(current_, Disk::OpenMode::append, options_.readers);
+    if (file_ < 0) {
+        print_error();
+    }
+    if (begin == StartMode::shared) {
+        return;
+    }
+    for (const auto until = Clock::now() + options_.patience; !lock_file();) {
+        if (Clock::now() >= until) {
+            throw std::runtime_error{other_writer_complaint(options_.path)};
+        }
+        std::this_thread::sleep_for(kLockPoll);
+    }
+    if (begin == StartMode::empty && !disk_->truncate(file_, 0)) {
+        print_error();
+    }
+    const RepairResult::Result result =
+        begin == StartMode::behind ? repair() : RepairResult::Result::done;
+    if (result == RepairResult::Result::failed) {
+        print_error();
+    }
+    if (result != RepairResult::Result::done) {
+        throw std::runtime_error{repair_error_text(result)};
+    }
+    begin_file();
+}
+
+void Recording::count_segments() {
+    for (const Segment& segment : segments_in(options_.segments->folder, &*options_.segments)) {
+        number_ = std::max(number_, segment.number);
+    }
+}
+
+/// Waits until no other process writes to segments of the recording. Errors: std::runtime_error if
+/// another process still writes after RecordingOptions::patience. While the returned descriptor is
+/// open, other processes wait in this function.
+base::UniqueFd Recording::await_writer() const {
+    const std::string& path = options_.segments->folder;
+    base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    const auto until = Clock::now() + options_.patience;
+    while (true) {
+        // Ignores the folder's lock after a while: a starting twscope holds it only for a moment.
+        const bool has_turn = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
+                              errno != EWOULDBLOCK || Clock::now() >= until + kStartTime;
+        const bool is_written = std::ranges::any_of(
+            segments_in(path, &*options_.segments),
+            [&path](const Segment& each) { return base::is_locked(path + "/" + each.file); });
+        if (has_turn && !is_written) {
+            return folder;
+        }
+        if (is_written && Clock::now() >= until) {
+            throw std::runtime_error{other_writer_complaint(options_.path)};
+        }
+        ::flock(folder.get(), LOCK_UN);
+        std::this_thread::sleep_for(kLockPoll);
+    }
+}
+
+/// Locks the file. Returns false if another process has locked it. Not all file systems have locks.
+bool Recording::lock_file() {
+    locked_ = base::lock_file(file_);
+    return locked_ || (errno != EAGAIN && errno != EACCES);
+}
+
+bool Recording::open_segment() {
+    for (int tries = 0; tries < kNamesToTry; ++tries) {
+        std::string path = options_.segments->path(disk_->utc_seconds(), number_ + 1);
+        const int file = disk_->open(path, Disk::OpenMode::create, options_.readers);
+        if (file < 0 && errno != EEXIST) {
+            return false;
+        }
+        ++number_;
+        if (file >= 0) {
+            file_ = file;
+            current_ = std::move(path);
+            std::ignore = lock_file();
+            head_ = units().segment_header(current_.substr(current_.rfind('/') + 1), number_,
+                                           disk_->utc_seconds() * kNanoseconds);
+            opened_ = now_;
+            moved_ = false;
+            reopening_wanted_ = false;
+            begin_file();
+            ages_.on_segment_start(number_, now_);
+            delete_segments();
+            return true;
+        }
+    }
+    return false;
+}
+
+void Recording::begin_file() {
+    if (!head_.empty()) {
+        unit_.insert(0, frames_ ? frame_of(head_) : head_);
+        std::ignore = write_unit();
+    }
+    file_bytes_ = 0;
+}
+
+/// Returns a separate compressed frame with this text.
+std::string Recording::frame_of(std::string_view text) {
+    std::string frame;
+    frames_->append_frame(text, frame);
+    return frame;
+}
+
+RepairResult::Result Recording::repair() {
+    const RepairResult done = repair_end(*disk_, file_, units(), options_.compressed);
+    cut_bytes_ += done.cut.bytes;
+    cut_units_ += done.cut.units;
+    return done.result;
+}
+
+std::string Recording::repair_error_text(RepairResult::Result result) const {
+    if (result == RepairResult::Result::foreign) {
+        return fmt::format(
+            "{} contains something other than {}{}; name another file, or move this one away",
+            options_.path, units().unit_name(), options_.compressed ? ", compressed" : "");
+    }
+    return fmt::format("{} ends in the middle of compressed data that was not recorded live and "
+                       "would be lost; {}",
+                       options_.path,
+                       &units() == &record_line_format()
+                           ? fmt::format("save what can be read with 'twscope records {} -o "
+                                         "OTHER.jsonl.zst', then move it away",
+                                         options_.path)
+                           : "name another file, or move this one away");
+}
+
+void Recording::write(std::string_view block) {
+    if (!ready()) {
+        lost_ += units().count_units(block);
+        return;
+    }
+    if (!frames_) {
+        unit_.append(block);
+        std::ignore = write_current_unit();
+        return;
+    }
+    frame_begun_ = text_.empty() ? now_ : frame_begun_;
+    text_.append(block);
+    if (text_.size() >= options_.frame_text) {
+        end_frame();
+        std::ignore = write_current_unit();
+    }
+}
+
+void Recording::end_frame() {
+    if (!text_.empty()) {
+        frames_->append_frame(text_, unit_);
+        text_.clear();
+    }
+}
+
+bool Recording::write_current_unit() {
+    tried_ = now_;
+    if (scarce_) {
+        error_ = ENOSPC;
+        return false;
+    }
+    if (file_ < 0 && !open_segment()) {
+        error_ = errno;
+        return false;
+    }
+    if (was_truncated_elsewhere()) {
+        begin_file();
+    }
+    return write_unit();
+}
+
+/// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
+/// at the start of each file must then be written again.
+bool Recording::was_truncated_elsewhere() {
+    const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
+    return facts && facts->regular && facts->size == 0;
+}
+
+bool Recording::write_unit() {
+    while (written_ < unit_.size()) {
+        const ssize_t done = disk_->write(file_, std::string_view{unit_}.substr(written_));
+        if (done > 0) {
+            written_ += static_cast<std::size_t>(done);
+            file_bytes_ += static_cast<std::uint64_t>(done);
+            written_bytes_ += static_cast<std::uint64_t>(done);
+            unsynced_ = true;
+        } else if (done == 0 || errno != EINTR) {
+            const int error = done == 0 ? EIO : errno;
+            remove_written_part();
+            error_ = error;
+            return false;
+        }
+    }
+    unit_.clear();
+    written_ = 0;
+    error_ = 0;
+    return true;
+}
+
+/// Removes the written part of the current unit or frame from the file. If that fails, the next
+/// attempt to write completes the unit or frame.
+void Recording::remove_written_part() {
+    const std::size_t kept =
+        frames_ ? 0 : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
+    const std::size_t torn = written_ - kept;
+    const auto facts = disk_->facts(file_);
+    const bool gone = facts && facts->size < torn; // another process has truncated the file
+    if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
+        written_ = kept;
+        file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
+        written_bytes_ -= torn;
+    }
+    unit_.erase(0, kept);
+    written_ -= kept;
+}
+
+void Recording::on_time(Clock::time_point now) {
+    now_ = now;
+    execute_requests();
+    if (now - checked_ >= kLookEvery) {
+        checked_ = now;
+        check_clock();
+        free_disk_space();
+    }
+    if (error_ != 0) {
+        if (now - tried_ >= kRetryEvery || hurried_) {
+            std::ignore = write_current_unit();
+        }
+        return;
+    }
+    if (!text_.empty() && now - frame_begun_ >= kFrameTime) {
+        end_frame();
+        std::ignore = write_current_unit();
+    }
+    if (now - looked_ >= kLookEvery) {
+        looked_ = now;
+        check_path();
+        if (!locked_ && file_ >= 0) {
+            std::ignore = lock_file(); // the process that had locked the file has ended
+        }
+        if (options_.sync == SyncPolicy::every_second) {
+            sync();
+        }
+    }
+}
+
+/// Continues the recording of another process. Precondition: that process no longer writes to it.
+void Recording::continue_recording() {
+    if (options_.segments) {
+        count_segments();
+        if (file_ < 0 && !open_segment()) { // only an open segment can be locked
+            error_ = errno;
+            tried_ = now_;
+        }
+        return;
+    }
+    const RepairResult::Result result = repair();
+    if (result == RepairResult::Result::done) {
+        std::ignore = lock_file();
+        begin_file();
+    } else if (result == RepairResult::Result::failed) {
+        error_ = errno;
+        tried_ = now_;
+        repair_wanted_ = true;
+    }
+}
+
+/// Carries out the requests of other threads.
+void Recording::execute_requests() {
+    if (repair_wanted_.exchange(false)) {
+        continue_recording();
+    }
+    if (!options_.segments && (moved_ || reopening_wanted_)) {
+        reopen();
+    }
+}
+
+/// Continues in the file that the path now names.
+void Recording::reopen() {
+    if (reopening_wanted_.exchange(false)) {
+        told_error_ = 0;
+    }
+    moved_ = false; // check_path() sets moved_ again if the path still names another file
+    const int next = disk_->open(current_, Disk::OpenMode::append, options_.readers);
+    const int error = next < 0 ? errno : 0;
+    if (error != 0 && std::exchange(told_error_, error) != error) {
+        reopening_error_ = error;
+    }
+    if (error != 0) {
+        return;
+    }
+    told_error_ = 0;
+    const auto own = disk_->facts(file_);
+    const auto other = disk_->facts(next);
+    if (own && other && own->is_same_file(*other)) {
+        disk_->close(next);
+        return;
+    }
+    end_frame();
+    if (error_ == 0) {
+        std::ignore = write_current_unit();
+    }
+    const int before = file_;
+    file_ = next;
+    if (repair() != RepairResult::Result::done) { // no data may be appended to the new file
+        file_ = before;
+        disk_->close(next);
+        return;
+    }
+    file_ = before;
+    close_current_file();
+    file_ = next;
+    std::ignore = lock_file();
+    written_ = 0;
+    begin_file();
+    if (error_ != 0) {
+        std::ignore =
+            write_current_unit(); // the unit that could not be written to the previous file
+    }
+}
+
+void Recording::check_path() {
+    const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
+    if (own && own->regular) {
+        const auto named = disk_->facts(current_);
+        moved_ = !named || !named->is_same_file(*own);
+    }
+}
+
+void Recording::check_clock() {
+    const std::int64_t clock = disk_->utc_seconds() - seconds_of(now_);
+    if (std::abs(clock - clock_) >= kJumpSeconds) {
+        clock_jump_ += clock - clock_;
+        clock_ = clock;
+    }
+}
+
+/// Deletes old segments if too little disk space is free. Sets scarce_ if there is still too
+/// little.
+void Recording::free_disk_space() {
+    if (options_.least_free == 0) {
+        return;
+    }
+    const std::string& where = options_.segments ? options_.segments->folder : options_.path;
+    const auto is_scarce = [&] { return disk_->free_bytes(where) < options_.least_free; };
+    bool scarce = is_scarce();
+    if (scarce && options_.segments && options_.keep.has_limit()) {
+        delete_segments();
+        scarce = is_scarce();
+    }
+    scarce_ = scarce;
+}
+
+void Recording::delete_segments() {
+    delete_old_segments(*disk_, *options_.segments, options_.keep, options_.least_free, ages_, now_,
+                        current_);
+}
+
+bool Recording::is_segment_due(Clock::time_point now) {
+    if (!options_.segments || file_ < 0) {
+        return false;
+    }
+    if (reopening_wanted_ || moved_) {
+        return true;
+    }
+    const auto& limits = options_.rotate;
+    return file_bytes_ != 0 && ((limits.age.count() != 0 && now - opened_ >= limits.age) ||
+                                (limits.bytes != 0 && file_bytes_ >= limits.bytes));
+}
+
+bool Recording::start_segment() {
+    end_frame();
+    if (!write_current_unit()) {
+        return false;
+    }
+    // This duplicate keeps the lock until the next segment is locked.
+    const base::UniqueFd before{file_ < 0 ? -1 : ::fcntl(file_, F_DUPFD_CLOEXEC, 0)};
+    close_current_file();
+    if (!open_segment()) {
+        error_ = errno;
+        tried_ = now_;
+    }
+    return true;
+}
+
+void Recording::sync() {
+    if (unsynced_ && file_ >= 0) {
+        unsynced_ = false;
+        if (!disk_->sync(file_)) {
+            error_ = errno;
+            tried_ = now_;
+        }
+    }
+}
+
+void Recording::close_current_file() {
+    if (file_ < 0) {
+        return;
+    }
+    // An empty frame is written to an empty file, so that readers recognise it as zstd.
+    const auto facts =
+        frames_ && text_.empty() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+    if (facts && facts->regular && facts->size == 0) {
+        std::ignore = write_all(*disk_, file_, frame_of(""));
+    }
+    if (options_.sync != SyncPolicy::none && unsynced_) {
+        std::ignore = disk_->sync(file_); // an error cannot be handled any more
+    }
+    unsynced_ = false;
+    disk_->close(file_);
+    file_ = -1;
+}
+
+void Recording::finish() {
+    execute_requests();
+    end_frame();
+    if (!unit_.empty() && !write_current_unit()) {
+        const std::string text = frames_ ? decompress_start(unit_, SIZE_MAX) : unit_;
+        lost_ +=
+            units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
+        unit_.clear();
+        written_ = 0;
+    }
+    if (options_.sync != SyncPolicy::none) {
+        sync();
+    }
+}
+
+} // namespace tw::store

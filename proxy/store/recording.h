@@ -1,0 +1,156 @@
+#pragma once
+
+#include "proxy/base/descriptors.h"
+#include "proxy/store/file_output.h"
+#include "proxy/store/file_queue.h"
+#include "proxy/store/retention.h"
+#include "proxy/store/zstd_frames.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tw::store {
+
+/// The result of repairing an existing file.
+struct RepairResult {
+    enum class Result : std::uint8_t {
+        done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
+        foreign, ///< the file contains data of another kind
+        /// The file was not changed, because it ends with more unfinished compressed data than a
+        /// recording can have.
+        too_much,
+        failed, ///< the unfinished data could not be removed (see errno)
+    };
+
+    Result result = Result::done;
+    RemovedFileEnd cut{};
+};
+
+/// Repairs the end of a file so that units can be appended: cuts off an unfinished line, block or
+/// compressed frame. Completes a last line that lacks only its newline.
+[[nodiscard]] RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units,
+                                      bool compressed);
+
+/// When data is synced to the disk.
+enum class SyncPolicy : std::uint8_t {
+    none,         ///< never; the system decides
+    segment,      ///< when a file or segment ends
+    every_second, ///< about a second after data was written
+};
+
+/// The destination and limits of a recording.
+struct RecordingOptions {
+    std::string path; ///< path of the file; for segments, the path as the user gave it
+    bool compressed = false;
+    const RecordingFormat* units =
+        &record_line_format(); ///< the kind of the units in the recording
+    Readers readers = Readers::all;
+    std::optional<SegmentNames> segments{};
+    /// The age and size at which a segment ends. The size is that of the file, compressed or not.
+    AgeAndSize rotate{};
+    AgeAndSize keep{}; ///< above these limits, old segments are deleted
+    /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
+    /// segments are deleted if `keep` has a limit; otherwise writing stops.
+    std::uint64_t least_free = 0;
+    SyncPolicy sync = SyncPolicy::none;
+    /// A compressed frame ends at this many bytes of text.
+    std::uint64_t frame_text = kFrameText;
+    /// How long the start waits until no other process writes to the recording. The observer of a
+    /// killed twscope writes for a moment longer.
+    std::chrono::milliseconds patience{3000};
+};
+
+/// A recording on a disk: one file to which data is appended, or segments. Readers can read all
+/// data at any time, except the last second of compressed data.
+///
+/// Data is written unit by unit; compressed data in zstd frames of up to a second. If a unit does
+/// not fit on the disk, its written part is removed, and the unit waits until there is room.
+/// Therefore the file always ends with a complete unit.
+///
+/// The current file stays locked, so that no second process writes to it.
+class Recording final : public OutputFile {
+  public:
+    enum class StartMode : std::uint8_t {
+        empty,  ///< empty the file; with segments: start a new segment
+        behind, ///< continue after the last complete unit
+        /// Like `behind`, but first wait until the process that writes to the file has ended.
+        shared,
+    };
+
+    /// Opens the file, or the first segment. Errors: throws std::system_error if the file cannot be
+    /// opened; std::runtime_error if it contains data of another kind, or, except with
+    /// StartMode::shared, if another process writes to the recording.
+    Recording(RecordingOptions options, StartMode begin, Disk& disk = system_disk());
+    ~Recording() override;
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+    /// Writes a block. The block is lost if ready() is false.
+    void write(std::string_view block) override;
+    void on_time(Clock::time_point now) override;
+
+    [[nodiscard]] bool ready() const override { return !failed(); }
+
+    [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
+    bool start_segment() override;
+    void finish() override;
+
+  private:
+    void open(StartMode begin);
+    void continue_recording();
+    void count_segments();
+    [[nodiscard]] bool open_segment();
+    [[nodiscard]] base::UniqueFd await_writer() const;
+    [[nodiscard]] bool lock_file();
+    /// Repairs the end of the file so that units can be appended.
+    [[nodiscard]] RepairResult::Result repair();
+    /// Returns a text for the user that says why no data can be appended.
+    [[nodiscard]] std::string repair_error_text(RepairResult::Result result) const;
+    void begin_file();
+    [[nodiscard]] std::string frame_of(std::string_view text);
+
+    /// Compresses the waiting text, if any, as the next frame of the current unit.
+    void end_frame();
+    /// Writes the rest of the current unit. Returns false if that is not possible now.
+    bool write_current_unit();
+    [[nodiscard]] bool was_truncated_elsewhere();
+    bool write_unit();
+    void remove_written_part();
+    void execute_requests();
+    void reopen();
+    void check_path();
+    void check_clock();
+    void free_disk_space();
+    void delete_segments();
+    void sync();
+    void close_current_file();
+
+    RecordingOptions options_;
+    Disk* disk_;
+    std::string head_; ///< the bytes that start each file
+    int file_ = -1;
+    std::string current_; ///< the path of file_
+    bool locked_ = false; ///< true if this process has locked file_
+    bool moved_ = false;  ///< true if the path no longer refers to file_
+    int told_error_ = 0;  ///< the last error in `reopening_error_`, which is set once per error
+    std::optional<ZstdFrameWriter> frames_;
+    std::string text_; ///< the text of the next frame; empty if the recording is not compressed
+    Clock::time_point frame_begun_{};
+    std::string unit_; ///< the current unit; the bytes before `written_` are in the file
+    std::size_t written_ = 0;
+    std::uint64_t file_bytes_ = 0; ///< size of the current file
+    bool unsynced_ = false;
+    std::uint64_t number_ = 0; ///< number of the last segment
+    SegmentAges ages_;
+    std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
+    Clock::time_point now_{};
+    Clock::time_point opened_{};
+    Clock::time_point looked_{};
+    Clock::time_point checked_{};
+    Clock::time_point tried_{};
+};
+
+} // namespace tw::store

@@ -1,0 +1,117 @@
+#pragma once
+
+#include "proxy/store/file_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tw::store {
+
+/// Returns whether the text has the shape's characters, with a digit for each 'd'.
+[[nodiscard]] bool matches_shape(std::string_view text, std::string_view shape);
+
+/// Makes the file names of a recording's segments: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`. A
+/// file name contains the segment's start time (UTC) and its number. Segments are ordered by
+/// number.
+struct SegmentNames {
+    std::string folder; ///< without a slash at its end
+    std::string name;
+    std::string suffix; ///< for example ".jsonl.zst"
+
+    [[nodiscard]] std::string path(std::int64_t utc, std::uint64_t number) const;
+};
+
+[[nodiscard]] inline bool is_capture_suffix(std::string_view suffix) {
+    return suffix.starts_with(".pcapng");
+}
+
+/// An existing segment.
+struct Segment {
+    std::string file;   ///< file name without the folder
+    std::string name;   ///< SegmentNames::name of the recording
+    std::string suffix; ///< for example ".jsonl.zst"
+    std::uint64_t number = 0;
+    /// The wall-clock time when the segment was started, in seconds since 1970-01-01 UTC.
+    std::int64_t begun = 0;
+
+    /// Returns true if the segment belongs to a capture; false if it contains records.
+    [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }
+};
+
+/// Parses a file name; nullopt if it is not the name of a segment.
+[[nodiscard]] std::optional<Segment> parse_segment(std::string_view file);
+
+/// Returns the segments in a folder, grouped by recording and sorted by number; nothing if the
+/// folder cannot be read. `names`: if not null, returns only the segments of this recording,
+/// compressed or not.
+[[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
+                                               const SegmentNames* names = nullptr);
+
+/// Limits of a recording or of its segments; zero: no limit.
+struct AgeAndSize {
+    std::chrono::seconds age{0};
+    std::uint64_t bytes = 0;
+
+    [[nodiscard]] bool has_limit() const { return age.count() != 0 || bytes != 0; }
+};
+
+/// A segment's file, with times of the wall clock.
+struct DatedSegment {
+    std::uint64_t number = 0;
+    std::int64_t begun = 0; ///< start time in the segment's name, in seconds since 1970-01-01 UTC
+    /// Time of the file's last modification, in seconds since 1970-01-01 UTC.
+    std::int64_t written = 0;
+    std::string path{};
+    std::uint64_t size = 0; ///< size of the file in bytes
+};
+
+/// Computes how long ago the segments of a recording ended. For segments of this run, it uses a
+/// monotonic clock. For earlier segments, it adds up the wall-clock times between segments. A time
+/// between two segments that is negative, or longer than both a month and `kept_age`, counts as
+/// zero, because the clock was set.
+class SegmentAges {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    /// If the time between two segments is longer than this, the clock was set.
+    static constexpr std::chrono::seconds kLongestPause = std::chrono::hours{30 * 24};
+
+    explicit SegmentAges(std::chrono::seconds kept_age = {})
+        : longest_pause_{std::max(kept_age, kLongestPause)} {}
+
+    /// Must be called when this run starts a segment. Remembers the last kMaxOwn segments.
+    void on_segment_start(std::uint64_t number, Clock::time_point now);
+
+    /// Returns for each segment the number of seconds since its end; 0 for the last segment, which
+    /// is being written. Precondition: `segments` is sorted by number.
+    [[nodiscard]] std::vector<std::int64_t> ages_of(std::span<const DatedSegment> segments,
+                                                    Clock::time_point now) const;
+
+    /// Returns the number of seconds from the end of a segment (`from`) to the start of a later
+    /// segment (`to`); 0 if the clock was set in between.
+    [[nodiscard]] std::int64_t seconds_elapsed(std::int64_t from, std::int64_t to) const;
+
+  private:
+    static constexpr std::size_t kMaxOwn = 65536;
+
+    std::chrono::seconds longest_pause_;
+    /// When the segments of this run started, by segment number.
+    std::map<std::uint64_t, Clock::time_point> own_;
+};
+
+/// Deletes the oldest segments until the recording is within the limits, and at least `least_free`
+/// bytes are free on its disk. Never deletes the file `current`, nor a segment that ended within
+/// the last hour. Deletes nothing if `limits` has no limit. Returns the number of deleted segments.
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const AgeAndSize& limits,
+                                std::uint64_t least_free, const SegmentAges& ages,
+                                SegmentAges::Clock::time_point now, std::string_view current);
+
+} // namespace tw::store

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "proxy/record/interface.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tw::store {
+
+/// Decompresses data piece by piece. The data may consist of several compressed frames.
+class Decompressor : public record::Interface {
+  public:
+    struct Step {
+        std::size_t read = 0;      ///< number of bytes read from `packed`
+        std::size_t written = 0;   ///< number of bytes written to `room`
+        bool within_frame = false; ///< true if the current frame has not ended
+        bool damaged = false;      ///< true if the data is not valid compressed data
+        /// True if the data needs a larger window than kMaxWindowLog. `damaged` is then true, too.
+        bool too_wide = false;
+    };
+
+    [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
+};
+
+/// The largest zstd window that is accepted, as log2 of its bytes: 128 MiB.
+inline constexpr int kMaxWindowLog = 27;
+
+/// The number of bytes at the start of a file that identify its format.
+inline constexpr std::size_t kSignatureSize = 4;
+
+/// Returns whether a file that starts with these bytes, however few, may be compressed.
+[[nodiscard]] bool may_be_compressed(std::string_view begin);
+
+/// Returns whether a file that starts with these bytes consists of zstd frames.
+[[nodiscard]] bool is_zstd(std::string_view begin);
+
+/// Returns the bytes with which every zstd frame begins, except skippable frames.
+[[nodiscard]] std::string_view zstd_magic();
+
+/// Returns a decompressor for a file that starts with these bytes (zstd or gzip); null if the file
+/// is not compressed. Errors: throws std::bad_alloc.
+[[nodiscard]] std::unique_ptr<Decompressor> make_decompressor(std::string_view begin);
+
+/// Returns up to `size` bytes of the text of compressed data, which may be truncated or damaged.
+[[nodiscard]] std::string decompress_start(std::string_view packed, std::size_t size);
+
+} // namespace tw::store
+
+struct ZSTD_CCtx_s;
+
+namespace tw::store {
+
+/// Compresses text into consecutive zstd frames. Each frame can be decompressed alone, and every
+/// zstd reader reads consecutive frames as one text.
+class ZstdFrameWriter {
+  public:
+    ZstdFrameWriter();
+    ~ZstdFrameWriter();
+    ZstdFrameWriter(const ZstdFrameWriter&) = delete;
+    ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
+
+    /// Appends a frame with this text to `out`.
+    void append_frame(std::string_view text, std::string& out);
+
+  private:
+    std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
+    /// The output buffer. Unused parts take no physical memory.
+    std::unique_ptr<char[]> room_;
+    std::size_t room_size_ = 0;
+    /// True if the previous frame was so small that most of each line must have repeated earlier
+    /// lines.
+    bool repetitive_ = false;
+};
+
+/// A frame of a recording ends at this many bytes of text. This is the text of several ticks of a
+/// full server, for all its players. A frame stays in memory while the disk is full, and readers
+/// need memory for its text until they have verified the checksum.
+inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
+
+/// The structure of a file of zstd frames.
+struct FrameScan {
+    std::uint64_t whole = 0; ///< size of the complete frames at the start of the file, in bytes
+    std::uint64_t size = 0;  ///< size of the file in bytes
+    /// True if the data after the complete frames does not begin like a frame: it is another
+    /// program's.
+    bool foreign = false;
+};
+
+/// Finds the complete frames of a file from the headers of all frames and blocks, without reading
+/// their contents. Zeros up to the end of the file, which a power failure may leave, count as an
+/// unfinished frame. Returns nullopt if the file cannot be read. No other process may truncate the
+/// file during the call.
+[[nodiscard]] std::optional<FrameScan> scan_frames(int file);
+
+} // namespace tw::store

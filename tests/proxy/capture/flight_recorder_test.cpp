@@ -1,0 +1,355 @@
+// Covers: proxy/capture/flight_recorder.cpp
+#include "proxy/capture/capture_run.h"
+#include "proxy/capture/flight_recorder.h"
+#include "proxy/pipeline/worker.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/test_data.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+using namespace tw;
+using capture::FlightOptions;
+using capture::FlightRecorder;
+using store::FileQueue;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+/// A capture passes, and a flight recorder looks on.
+struct Flight {
+    explicit Flight(const FlightOptions& options, std::size_t bytes = 4 * kMiB,
+                    const std::string& name = "golden/token-map-change.pcap", bool states = true)
+        : recorder{in_folder(options), bytes, files} {
+        test::NoMaps maps;
+        observers.add(observer);
+        std::atomic<std::uint32_t> numbers{0};
+        inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
+        if (states) {
+            recorder.set_state_source(
+                [&inspector] { return inspector.encode_current_checkpoint(); });
+        }
+        capture::CaptureRun run{{test::test_data(name)}, {}};
+        run.read(inspector);
+        last = run.last();
+        seen = inspector.totals();
+    }
+
+    [[nodiscard]] FlightOptions in_folder(FlightOptions options) const {
+        options.folder = folder.path() / options.folder;
+        return options;
+    }
+
+    void write() {
+        while (recorder.on_time(last)) {
+        }
+    }
+
+    /// Writes what was asked for, and returns the files.
+    std::vector<std::filesystem::path> finish() {
+        write();
+        files.finish();
+        return folder.files();
+    }
+
+    test::FilledFolder folder;
+    FileQueue files;
+    FlightRecorder recorder;
+    pipeline::DatagramForwarder observer{recorder};
+    inspect::Observers observers;
+    record::Timestamp last = 0;
+    record::SessionStats seen;
+};
+
+std::array<bool, record::kFindingCount> on(record::FindingId id) {
+    std::array<bool, record::kFindingCount> triggers{};
+    triggers[static_cast<std::size_t>(id)] = true;
+    return triggers;
+}
+
+record::SessionStats decode(const std::filesystem::path& path) {
+    test::NoMaps maps;
+    test::RecordLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, log, numbers};
+    capture::CaptureRun run{{path}, {}};
+    run.read(inspector);
+    return inspector.totals();
+}
+
+record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
+    return {.head = {.time = 1, .session = session}, .id = id};
+}
+
+} // namespace
+
+TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
+    Flight flight{{.time = 3600 * kSecond}};
+    flight.write();
+    CHECK(flight.folder.files().empty());
+    flight.recorder.request_file(0);
+    const auto written = flight.finish();
+    REQUIRE(written.size() == 1);
+    const auto name = written.front().filename().string();
+    CHECK(name.starts_with("flight-2"));
+    CHECK(name.ends_with("Z.pcapng"));
+    const auto again = decode(written.front());
+    CHECK(again.snapshots == flight.seen.snapshots);
+    CHECK(again.verified == flight.seen.verified);
+    CHECK(again.verified > 50);
+    CHECK(test::file_text(written.front()).find("flight recorder: the last 3600 s; on request") !=
+          std::string::npos);
+
+    struct stat found {};
+
+    REQUIRE(::stat(written.front().c_str(), &found) == 0);
+    CHECK((found.st_mode & 0777U) == 0600);
+    CHECK(flight.recorder.counts().files == 1);
+    CHECK(flight.recorder.counts().lost == 0);
+}
+
+TEST_CASE("a finding writes its session, once in the time that is kept, and the rest is counted") {
+    const auto id = record::FindingId::snapshot_crc_mismatch;
+    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
+    const auto other = finding(1, record::FindingId::snapshot_unknown_base);
+    flight.recorder.on_record(&other);
+    flight.write();
+    CHECK(flight.recorder.counts().files == 0);
+    for (int i = 0; i < 1000; ++i) {
+        const auto found = finding(1, id);
+        flight.recorder.on_record(&found);
+        flight.write();
+        flight.last += kSecond / 100;
+    }
+    CHECK(flight.recorder.counts().files == 1);
+    CHECK(flight.recorder.is_busy());
+    flight.last += 60 * kSecond;
+    flight.write();
+    CHECK(flight.recorder.counts().files == 2);
+    CHECK(flight.recorder.counts().held_back == 998);
+    flight.files.finish();
+    const auto written = flight.folder.files();
+    REQUIRE(written.size() == 2);
+    CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
+    CHECK(test::file_text(written.front()).find("session 1: ") != std::string::npos);
+    CHECK(test::file_text(written.back()).find("and 998 more findings since the previous file") !=
+          std::string::npos);
+}
+
+TEST_CASE("a finding is written while what it is about is there, or the file says that it is not") {
+    struct Row {
+        std::string_view name;
+        int at;                  ///< seconds after a file the finding comes
+        int pieces;              ///< datagrams a second that follow
+        int files_after_ten;     ///< seconds
+        std::string_view said{}; ///< in the file; empty: nothing of the kind
+    };
+
+    // There is room for 90 datagrams of some 10 kB.
+    const Row rows[] = {
+        {"little comes", 1, 1, 1},
+        {"room for nine seconds", 1, 10, 2},
+        {"room for two seconds", 1, 50, 2,
+         "its datagrams were already dropped: there is room for 1.8"},
+        {"room for two seconds, and it is recent", 4, 50, 2},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const test::FilledFolder folder;
+        FileQueue files;
+        const auto id = record::FindingId::snapshot_crc_mismatch;
+        FlightRecorder recorder{
+            {.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, kMiB, files};
+        const test::Bytes bytes(10'000);
+        const auto found = finding(1, id);
+        record::Timestamp now = 1000 * kSecond;
+        const auto play = [&](int second) {
+            for (int i = 0; i < row.pieces; ++i) {
+                recorder.on_datagram({.time = now, .session = 1}, bytes);
+                if (i == 0 && (second == 0 || second == row.at)) {
+                    recorder.on_record(&found);
+                }
+                recorder.on_datagram_end();
+                while (recorder.on_time(now)) {
+                }
+                now += kSecond / row.pieces;
+            }
+        };
+        for (int second = 0; second < 11; ++second) {
+            play(second);
+        }
+        files.finish();
+        const auto written = folder.files();
+        CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
+        const std::string last = test::file_text(written.back());
+        CHECK((last.find("already dropped") != std::string::npos) == !row.said.empty());
+        CHECK(last.find(row.said) != std::string::npos);
+    }
+}
+
+TEST_CASE("what is too old, or beyond the size, is not there any more") {
+    Flight flight{{.time = 2 * kSecond}};
+    std::ignore = flight.recorder.on_time(flight.last);
+    flight.recorder.request_file(0);
+    const auto again = decode(flight.finish().front());
+    const auto datagrams = [](const record::SessionStats& stats) {
+        return stats.directions[0].datagrams + stats.directions[1].datagrams;
+    };
+    CHECK(datagrams(again) > 50);
+    CHECK(datagrams(again) < datagrams(flight.seen) / 2);
+}
+
+TEST_CASE("what begins in mid-game is verified from the first state on") {
+    const auto kept = [](bool states) {
+        Flight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
+        std::ignore = flight.recorder.on_time(flight.last);
+        flight.recorder.request_file(0);
+        return decode(flight.finish().front());
+    };
+    const auto blind = kept(false);
+    const auto again = kept(true);
+    CHECK(again.snapshots == blind.snapshots);
+    CHECK(again.snapshots > 100);
+    CHECK(again.unknown_base < blind.unknown_base);
+    CHECK(again.unknown_base < again.snapshots / 2); // a state comes every second
+    CHECK(again.verified + again.unknown_base == again.snapshots);
+}
+
+TEST_CASE("one session is written where one is asked for") {
+    Flight flight{{.time = 3600 * kSecond}};
+    flight.recorder.request_file(7); // another recorder's, or nobody's
+    flight.write();
+    CHECK(flight.recorder.counts().files == 0);
+    flight.recorder.request_file(1);
+    const auto written = flight.finish();
+    REQUIRE(written.size() == 1);
+    CHECK(written.front().filename().string().ends_with("-s1.pcapng"));
+    const auto again = decode(written.front());
+    CHECK(again.verified > 50);
+    CHECK(again.snapshots < flight.seen.snapshots);
+}
+
+TEST_CASE("who asks for one session while another is wanted gets a file with both") {
+    Flight flight{{.time = 3600 * kSecond}};
+    flight.recorder.request_file(1);
+    flight.recorder.request_file(7);
+    flight.recorder.request_file(1);
+    const auto written = flight.finish();
+    REQUIRE(written.size() == 1);
+    CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
+}
+
+TEST_CASE("at the end all that is kept is written, however much that is") {
+    Flight flight{{.time = 3600 * kSecond}, 64 * kMiB};
+    // More than is queued in the game, all of it noise.
+    const std::vector<std::byte> noise(1200, std::byte{0x55});
+    constexpr std::size_t kDatagrams = 20'000;
+    for (std::size_t i = 0; i < kDatagrams; ++i) {
+        flight.recorder.on_datagram({.time = flight.last, .session = 1}, noise);
+        flight.recorder.on_datagram_end();
+    }
+    flight.recorder.request_file(0);
+    flight.recorder.finish(flight.last);
+    flight.files.finish();
+    CHECK(flight.recorder.counts().lost == 0);
+    const auto written = flight.folder.files();
+    REQUIRE(written.size() == 1);
+    CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());
+}
+
+TEST_CASE("a folder that cannot be written to is complained of, and costs nothing else") {
+    Flight flight{{.folder = "not there", .time = 60 * kSecond}};
+    flight.recorder.request_file(0);
+    flight.write();
+    flight.files.finish();
+    CHECK(flight.files.take_error_text());
+    CHECK(flight.files.num_created() == 0);
+    CHECK_FALSE(flight.recorder.is_busy());
+}
+
+TEST_CASE("what was asked for at the end is written before it ends") {
+    const auto id = record::FindingId::snapshot_crc_mismatch;
+    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
+    for (int i = 0; i < 3; ++i) {
+        const auto found = finding(1, id);
+        flight.recorder.on_record(&found);
+        flight.write();
+    }
+    flight.recorder.request_file(0);
+    flight.recorder.finish(flight.last);
+    flight.files.finish();
+    CHECK(flight.folder.files().size() == 3);
+    for (const auto& path : flight.folder.files()) {
+        CHECK(decode(path).directions[0].datagrams > 50);
+    }
+}
+
+using tw::capture::FlightRecorderRing;
+
+namespace {
+
+struct Kept {
+    std::uint32_t session;
+    std::int64_t time;
+    std::vector<std::byte> bytes;
+
+    friend bool operator==(const Kept&, const Kept&) = default;
+};
+
+std::deque<Kept> content(const FlightRecorderRing& ring) {
+    std::deque<Kept> all;
+    for (auto number = ring.begin(); number < ring.end(); ++number) {
+        const FlightRecorderRing::Block& block = ring.block(number);
+        ring.append_bytes(block, all.emplace_back(Kept{block.session, block.time, {}}).bytes);
+    }
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("a flight ring holds the latest blocks, whole and in order, whatever their sizes") {
+    std::mt19937 random{7}; // NOLINT(cert-msc51-cpp): the same each time
+    for (const std::size_t capacity : {16U, 64U, 4096U, 10'000U}) {
+        CAPTURE(capacity);
+        FlightRecorderRing ring{capacity};
+        std::deque<Kept> pushed;
+        std::uint64_t refused = 0;
+        for (std::int64_t time = 1; time <= 3000; ++time) {
+            const std::size_t size =
+                random() % (random() % 7 == 0 ? capacity + 20 : capacity / 3 + 2);
+            Kept kept{static_cast<std::uint32_t>(random() % 9), time,
+                      std::vector<std::byte>(size, static_cast<std::byte>(time))};
+            if (ring.push(kept.session, kept.time, kept.bytes)) {
+                pushed.push_back(std::move(kept));
+            } else {
+                ++refused;
+                CHECK(size > capacity / 8 * 7);
+            }
+            const auto held = content(ring);
+            REQUIRE(held.size() == ring.size());
+            REQUIRE(held.size() + ring.begin() == pushed.size());
+            REQUIRE(std::equal(held.rbegin(), held.rend(), pushed.rbegin()));
+        }
+        CHECK(refused > 0);
+        ring.drop_before(2990);
+        for (const Kept& kept : content(ring)) {
+            CHECK(kept.time >= 2990);
+        }
+        ring.drop_before(5000);
+        CHECK(ring.size() == 0);
+        CHECK(ring.begin() == ring.end());
+    }
+}

@@ -1,0 +1,181 @@
+#include "proxy/demo/demo_encoder.h"
+#include "tests/support/demo_bytes.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using demo::DemoEncoder;
+using test::Bytes;
+using test::bytes_of;
+using test::Items;
+
+namespace {
+
+const Items kFirst{{{4, 7}, {528, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
+const Items kSecond{{{4, 8}, {560, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
+
+std::string hex(const Bytes& bytes) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text;
+    for (const std::byte byte : bytes) {
+        text += kDigits[std::to_integer<std::size_t>(byte) >> 4U];
+        text += kDigits[std::to_integer<std::size_t>(byte) & 15U];
+    }
+    return text;
+}
+
+bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& out) {
+    return encoder.append_snapshot(tick, test::to_snapshot(items).view(), out);
+}
+
+/// What a snapshot takes, as hex.
+std::string put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items) {
+    Bytes out;
+    return put(encoder, tick, items, out) ? hex(out) : "refused";
+}
+
+bool is_keyframe(const std::string& chunk) {
+    return chunk.starts_with("c0");
+}
+
+} // namespace
+
+TEST_CASE("chunks are those of the reference") {
+    DemoEncoder encoder{4, tw::snapshot::Dialect::six};
+    // Its items stand in another order there; a delta says the same.
+    CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
+    CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
+    Bytes out;
+    CHECK(encoder.append_message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
+    CHECK(hex(out) == "485200d0e8588e8a1b");
+}
+
+TEST_CASE("a tick is a step where one reaches, and absolute in front of a keyframe") {
+    struct Row {
+        int version;
+        snapshot::Tick step;
+        std::string_view begin;
+    };
+
+    const Row rows[] = {{4, 1, "81"},  {4, 63, "bf"},          {4, 64, "800000"},
+                        {6, 1, "a1"},  {6, 31, "bf"},          {6, 32, "800000"},
+                        {4, 250, "8"}, {4, 251, "c0000000fc"}, {6, 251, "c0000000fc"}};
+    for (const Row& row : rows) {
+        CAPTURE(row.version);
+        CAPTURE(row.step);
+        DemoEncoder encoder{row.version, tw::snapshot::Dialect::six};
+        CHECK(put(encoder, 1, kFirst).starts_with("c000000001"));
+        CHECK(put(encoder, 1 + row.step, kSecond).starts_with(row.begin));
+    }
+}
+
+TEST_CASE("ticks that do not follow are refused, and leave no trace") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    CHECK(put(encoder, -1, kFirst) == "refused");
+    CHECK(put(encoder, 0x6fffffff, kFirst) == "refused");
+    CHECK(put(encoder, 10, kFirst) != "refused");
+    CHECK(put(encoder, 10, kSecond) == "refused");
+    CHECK(put(encoder, 9, kSecond) == "refused");
+    CHECK(encoder.last_tick() == 10);
+    CHECK(encoder.num_ticks() == 1);
+}
+
+TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a delta") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    CHECK(put(encoder, 10, kFirst) != "refused");
+    CHECK(put(encoder, 12, kFirst) == "a2");
+    Bytes end;
+    encoder.finish(end);
+    CHECK_FALSE(end.empty());
+    end.clear();
+    encoder.finish(end);
+    CHECK(end.empty());
+}
+
+TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    CHECK(put(encoder, 10, kFirst) != "refused");
+    CHECK(put(encoder, 12, kFirst) == "a2");
+    Bytes out;
+    CHECK(encoder.append_message(bytes_of({6}), out));
+    Bytes end;
+    encoder.finish(end);
+    CHECK(end.empty());
+}
+
+TEST_CASE("what deltas cannot say becomes a keyframe") {
+    struct Row {
+        std::string_view name;
+        Items from;
+        Items to;
+        bool keyframe;
+    };
+
+    const Row rows[] = {
+        {"agreed size", {}, {{{4, 1}, {1, 2, 3, 4}}}, false},
+        {"another size than agreed", {}, {{{4, 1}, {1, 2, 3}}}, true},
+        {"size written", {{{40, 1}, {1}}}, {{{40, 1}, {2}}}, false},
+        {"size changes", {{{40, 1}, {1}}}, {{{40, 1}, {1, 2}}}, true},
+        {"item comes back", {{{40, 1}, {1}}}, {{{40, 2}, {1, 2}}}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+        CHECK(put(encoder, 10, row.from) != "refused");
+        CHECK(is_keyframe(put(encoder, 12, row.to)) == row.keyframe);
+    }
+}
+
+TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    CHECK(put(encoder, 10, kFirst) != "refused");
+    // Each int takes five bytes.
+    const Items large{{{40, 1}, std::vector<std::int32_t>(14'000, INT32_MAX)}};
+    CHECK(put(encoder, 12, large) == "refused");
+    Items many;
+    for (std::uint16_t id = 0; id <= snapshot::kMaxItems; ++id) {
+        many[{40, id}] = {};
+    }
+    CHECK(put(encoder, 12, many) == "refused");
+    many.erase(many.begin());
+    many[{40, 1}] =
+        std::vector<std::int32_t>(14'335); // small in a file, and too large for a player
+    CHECK(put(encoder, 12, many) == "refused");
+    CHECK(put(encoder, 12, kFirst) == "a2");
+    Bytes out;
+    CHECK_FALSE(encoder.append_message(Bytes(65'536, std::byte{0x7f}), out));
+    CHECK(out.empty());
+}
+
+TEST_CASE("markers stand a second apart, and there are 64 of them") {
+    DemoEncoder encoder{6, tw::snapshot::Dialect::six};
+    encoder.add_marker(); // there is no tick yet
+    snapshot::Tick tick = 100;
+    for (int i = 0; i < 80; ++i) {
+        CHECK(put(encoder, tick, kFirst) != "refused");
+        encoder.add_marker();
+        CHECK(put(encoder, tick + 49, kFirst) != "refused");
+        encoder.add_marker();
+        tick += 50;
+    }
+    const auto patches = encoder.patches();
+    REQUIRE(patches.size() == 2);
+    CHECK(patches[0].at == 152);
+    CHECK(hex(patches[0].bytes) == "0000004f"); // 79 s
+    CHECK(patches[1].at == 176);
+    CHECK(patches[1].bytes.size() == 4 + 256);
+    CHECK(hex(patches[1].bytes).starts_with("000000400000006400000096"));
+}
+
+TEST_CASE("header texts end with a NUL, whatever is asked for") {
+    demo::Header header = test::demo_header();
+    header.map_name = std::string(100, 'm');
+    const Bytes bytes = DemoEncoder::encode_start(header, {});
+    CHECK(bytes.size() == 484);
+    CHECK(bytes[72 + 62] == std::byte{'m'});
+    CHECK(bytes[72 + 63] == std::byte{0});
+}

@@ -1,0 +1,626 @@
+// Demos of 0.7 connections: reading a demo back gives what was decoded from the traffic.
+#include "proxy/capture/capture_run.h"
+#include "proxy/demo/demo_reader.h"
+#include "proxy/demo/demo_sink.h"
+#include "proxy/demo/world_demo.h"
+#include "proxy/world/server_worlds.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/full_disk.h"
+#include "tests/support/record_log.h"
+#include "tests/support/session_script.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using demo::DemoSink;
+using snapshot::kNoBase;
+using store::FileQueue;
+using test::Bytes;
+using test::Items;
+using test::kS2c;
+using test::message;
+
+namespace {
+
+const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
+
+/// What a demo holds, as records.
+std::vector<std::string> lines_of(const std::filesystem::path& demo) {
+    test::NoMaps maps;
+    test::RecordLog log;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, log, numbers};
+    capture::CaptureRun run{{demo.string()}, {}};
+    run.read(inspector);
+    return log.lines({"map", "message", "snapshot", "finding"});
+}
+
+/// A session whose demos go to a folder.
+class Stage {
+  public:
+    explicit Stage(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
+        : files_{FileQueue::FullQueuePolicy::refuse, queue} {
+        options.folder = folder_.path();
+        demos_.emplace(options, files_);
+        script_.emplace(inspect::Options{}, *demos_);
+        script_->join_ddnet();
+    }
+
+    test::SessionScript& script() { return *script_; }
+
+    DemoSink& demos() { return *demos_; }
+
+    FileQueue& queue() { return files_; }
+
+    std::vector<std::filesystem::path> end() {
+        demos_->finish();
+        files_.finish();
+        return folder_.files();
+    }
+
+  private:
+    test::FilledFolder folder_;
+    FileQueue files_;
+    std::optional<DemoSink> demos_;
+    std::optional<test::SessionScript> script_;
+};
+
+demo::Header header_of(const std::filesystem::path& path) {
+    const demo::DemoFile file{path.string()};
+    const auto head = demo::decode_demo_head(file.bytes());
+    REQUIRE(head.has_value());
+    return head->header;
+}
+
+} // namespace
+
+TEST_CASE("a session becomes a demo of all it was shown") {
+    Stage stage;
+    stage.script().enter_game("dm1");
+    stage.script().send(kS2c, message("sv_motd").string("welcome"));
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().send(kS2c, message("sv_broadcast").string("go"));
+    stage.script().snap(90, 12, kFirst);
+    stage.script().close("idle");
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(files[0].filename().string().ends_with("Z-s1-dm1.demo"));
+    CHECK(lines_of(files[0]) ==
+          std::vector<std::string>{"map dm1 none", "finding map.not_found dm1",
+                                   "snapshot 10<--1 ok 2", "message s2c sv_motd #0",
+                                   "snapshot 12<-10 ok 1", "message s2c sv_broadcast #0",
+                                   "snapshot 90<-12 ok 2"});
+    const auto header = header_of(files[0]);
+    CHECK(header.version == 5); // nobody said which hash the map has
+    CHECK(header.length == 1);
+    CHECK(header.map_name == "dm1");
+    CHECK(stage.demos().losses().num_unwritten() == 0);
+}
+
+TEST_CASE("a map in reach is in the demo, with its hash") {
+    Stage stage;
+    auto& answer = stage.script().maps().answer;
+    answer.status = inspect::MapStatus::not_found;
+    answer.sha256.emplace().fill(9);
+    answer.file = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
+    stage.script().enter_game("dm1");
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    const auto header = header_of(files[0]);
+    CHECK(header.version == 6);
+    CHECK(header.sha256 == answer.sha256);
+}
+
+TEST_CASE("a session whose map is not known has no demo, and is counted") {
+    Stage stage;
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    CHECK(stage.demos().losses().mapless == 1);
+    CHECK(stage.demos().losses().num_unwritten() == 0);
+    stage.script().enter_game("dm1");
+    stage.script().snap(5, kNoBase, kSecond);
+    stage.script().snap(7, 5, kFirst);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).map_name == "dm1");
+    CHECK(stage.demos().losses().mapless == 1);
+}
+
+TEST_CASE("each map has a demo of its own, and none is empty") {
+    Stage stage;
+    stage.script().enter_game("dm1");
+    stage.script().snap(10, kNoBase, kFirst);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().enter_game("../ctf1");
+    stage.script().send(kS2c, message("sv_motd").string("on ctf1"));
+    stage.script().snap(5, kNoBase, kSecond);
+    stage.script().snap(7, 5, kFirst);
+    stage.script().enter_game("dm2");
+    stage.script().snap(5, kNoBase, kSecond); // no player plays a single tick
+    const auto files = stage.end();
+    CHECK(stage.demos().losses().single == 1);
+    REQUIRE(files.size() == 2);
+    const bool first = files[0].filename().string().ends_with("dm1.demo");
+    const auto& other = files[first ? 1 : 0];
+    CHECK(other.filename().string().ends_with("_._ctf1.demo"));
+    const auto lines = lines_of(other);
+    CHECK(std::ranges::count(lines, "message s2c sv_motd #0") == 1);
+    CHECK(lines.back() == "snapshot 7<-5 ok 2");
+    CHECK(header_of(other).map_name == "_._ctf1");
+}
+
+TEST_CASE("findings of warning or worse are markers") {
+    Stage stage;
+    stage.script().enter_game("dm1");
+    stage.script().snap(100, kNoBase, kFirst);
+    stage.script().snap(102, 100, kSecond);
+    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
+    stage.script().snap(180, 102, kFirst);
+    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
+}
+
+TEST_CASE("a recorder that is killed leaves a demo that plays") {
+    test::FilledFolder folder;
+    FileQueue files;
+    DemoSink demos{{.folder = folder.path()}, files};
+    test::SessionScript script{{}, demos};
+    script.join_ddnet();
+    script.enter_game("dm1");
+    snapshot::Tick base = kNoBase;
+    for (snapshot::Tick tick = 10; tick < 110; tick += 2) {
+        script.snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        base = tick;
+    }
+    files.finish(); // and nobody ends the demo
+    const auto made = folder.files();
+    REQUIRE(made.size() == 1);
+    const auto lines = lines_of(made[0]);
+    CHECK(lines.size() > 2 + 30); // what came half a second before is not there yet
+    CHECK(std::ranges::none_of(
+        lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
+    CHECK(header_of(made[0]).length == 0);
+}
+
+TEST_CASE("messages with secrets are only there when they are asked for") {
+    for (const bool show : {false, true}) {
+        CAPTURE(show);
+        Stage stage{{.folder = {}, .show_secrets = show}};
+        stage.script().enter_game("dm1");
+        stage.script().snap(10, kNoBase, kFirst);
+        stage.script().snap(12, 10, kSecond);
+        constexpr std::int32_t kWhisper = 3;
+        stage.script().send(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
+        stage.script().send(kS2c, message("sv_chat").number(0).number(1).string("hello"));
+        const auto files = stage.end();
+        REQUIRE(files.size() == 1);
+        std::ifstream file{files[0], std::ios::binary};
+        const auto lines = lines_of(files[0]);
+        CHECK(std::ranges::count(lines, "message s2c sv_chat #0") == (show ? 2 : 1));
+    }
+}
+
+TEST_CASE("a demo for vanilla has nothing that it does not know") {
+    Stage stage{{.folder = {}, .version = 4}};
+    stage.script().enter_game("dm1");
+    const std::vector<std::int32_t> info(5, 0);
+    const Items items{{{0, 0x7fff}, {1, 2, 3, 4}},
+                      {{4, 1}, {10, 20, 0, 0}},
+                      {{9, 15}, std::vector<std::int32_t>(22, 0)},
+                      {{9, 16}, std::vector<std::int32_t>(22, 0)},
+                      {{10, 0}, {0, 3, 0, 0, 0}},
+                      {{10, 1}, {0, 16, 0, 0, 0}},
+                      {{10, 17}, {0, 3, 0, 0, 0}},
+                      {{11, 15}, std::vector<std::int32_t>(17, 0)},
+                      {{11, 16}, std::vector<std::int32_t>(17, 0)},
+                      {{0x7fff, 1}, {7}}};
+    stage.script().snap(10, kNoBase, items);
+    stage.script().snap(12, 10, kSecond);
+    stage.script().send(kS2c, message("sv_emoticon").number(15).number(1));
+    stage.script().send(kS2c, message("sv_emoticon").number(16).number(1));
+    const auto files = stage.end();
+    REQUIRE(files.size() == 1);
+    CHECK(header_of(files[0]).version == 4);
+    const auto lines = lines_of(files[0]);
+    CHECK(std::ranges::count(lines, "snapshot 10<--1 ok 4") == 1);
+    CHECK(std::ranges::count(lines, "message s2c sv_emoticon #0") == 1);
+}
+
+TEST_CASE("a demo for vanilla names no client that it has no room for") {
+    struct Row {
+        const char* name;
+        std::uint16_t type;
+        std::size_t field;
+        std::int32_t said;
+        std::int32_t written;
+    };
+
+    const Row rows[] = {
+        {"hooked by a core", 8, 8, 16, -1},        {"hooked", 9, 8, 63, -1},
+        {"hooked, and known", 9, 8, 15, 15},       {"nobody hooked", 9, 8, -1, -1},
+        {"carrier of the red flag", 7, 2, 16, -1}, {"carrier of the blue flag", 7, 3, 127, -1},
+        {"known carrier", 7, 3, 15, 15},           {"flag at its stand", 7, 2, -2, -2},
+        {"flag that is missing", 7, 2, -3, -3},    {"watched", 12, 0, 16, -1},
+        {"watched, and known", 12, 0, 0, 0},       {"another field", 9, 1, 2000, 2000},
+        {"another one of flags", 7, 0, 99, 99},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        std::vector<std::int32_t> data(snapshot::kAgreedSizes[row.type]);
+        data[row.field] = row.said;
+        snapshot::Snapshot kept;
+        demo::keep_vanilla_items(test::to_snapshot({{{row.type, 1}, data}}).view(), kept);
+        data[row.field] = row.written;
+        CHECK(kept == test::to_snapshot({{{row.type, 1}, data}}));
+    }
+}
+
+TEST_CASE("a queue that is full ends a demo, and another begins later") {
+    Stage stage{{}, 600}; // for a head and little more
+    stage.script().enter_game("dm1");
+    snapshot::Tick base = kNoBase;
+    for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
+        stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        base = tick;
+    }
+    const auto files = stage.end();
+    for (const auto& file : files) {
+        const auto lines = lines_of(file);
+        CHECK(std::ranges::none_of(
+            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
+    }
+}
+
+TEST_CASE("a disk that was full for a while ends a demo whole, and another begins") {
+    Stage stage;
+    stage.script().enter_game("dm1");
+    snapshot::Tick base = kNoBase;
+    const auto play_until = [&](snapshot::Tick end) {
+        for (snapshot::Tick tick = std::max(10, base + 2); tick < end; tick += 2) {
+            stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+            base = tick;
+        }
+    };
+    play_until(200);
+    while (stage.queue().queued_bytes() != 0) {
+        std::this_thread::yield();
+    }
+    {
+        const test::FullDisk disk;
+        play_until(230);
+        while (stage.queue().num_lost() == 0) {
+            std::this_thread::yield();
+        }
+        play_until(300);
+    }
+    CHECK(stage.demos().losses().unwritten_snapshots > 10);
+    play_until(1000);
+    const auto files = stage.end();
+    REQUIRE(files.size() == 2);
+    std::vector<std::string> last;
+    for (const auto& file : files) {
+        const auto lines = lines_of(file);
+        CHECK(std::ranges::none_of(
+            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
+        last.push_back(lines.back().substr(0, lines.back().find('<')));
+    }
+    std::ranges::sort(last);
+    CHECK(last[0] <= "snapshot 200");
+    CHECK(last[1] == "snapshot 998");
+}
+
+TEST_CASE("texts become names of files that stay in their folder") {
+    CHECK(demo::safe_file_name("Kobra 4") == "Kobra_4");
+    CHECK(demo::safe_file_name("../../etc/passwd") == "_._.._etc_passwd");
+    CHECK(demo::safe_file_name("") == "unknown");
+    CHECK(demo::safe_file_name(std::string(200, 'a')).size() == 64);
+    CHECK(demo::safe_file_name("\xc3\xa4.") == "__.");
+}
+
+using namespace tw::demo;
+
+TEST_CASE("each kind of loss has its sentence, and no loss has none") {
+    CHECK(loss_sentences(DemoLosses{}).empty());
+    DemoLosses losses{.late = 2,
+                      .large_snapshots = 1,
+                      .unwritten_snapshots = 8,
+                      .large_messages = 1,
+                      .early_messages = 2,
+                      .mapless = 4};
+    losses.merge({.late = 5, .large_snapshots = 1, .single = 6});
+    CHECK(
+        loss_sentences(losses) ==
+        std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",
+                                 "left out 2 snapshots: too large for a demo",
+                                 "left out 8 snapshots: the disk was full or too slow",
+                                 "left out 1 message: too large for a demo",
+                                 "left out 2 messages: too many before the first snapshot",
+                                 "4 sessions have no demo: their map is unknown",
+                                 "6 sessions have no demo: they have only one snapshot of a map"});
+    DemoLosses of_worlds{.items_over_limit = 1, .items_without_id = 1, .ticks_without_id = 3};
+    of_worlds.merge({.ticks_over_limit = 1,
+                     .items_without_id = 2,
+                     .ticks_without_id = 1,
+                     .worlds = 5,
+                     .messages_without_id = 6,
+                     .messages_over_limit = 7});
+    CHECK(loss_sentences(of_worlds) ==
+          std::vector<std::string>{"left out 1 item in 1 tick: more than a snapshot holds",
+                                   "left out 3 items in 4 ticks: no id left for their players",
+                                   "left out 5 worlds: too many servers at once",
+                                   "left out 6 messages: no id left for their players",
+                                   "left out 7 messages: too many at once"});
+}
+
+namespace tw::test {
+
+namespace {
+
+using snapshot::ItemKey;
+using Ints = std::vector<std::int32_t>;
+using Shown = std::map<ItemKey, Ints>;
+
+constexpr std::uint16_t kFirstOfDemos = 13;
+constexpr std::uint16_t kLastOfDemos = 15;
+
+/// Every snapshot of 0.7, without what only demos have.
+class Snapshots final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
+            const auto& info = record::finding_info((*found)->id);
+            damaged += info.name.starts_with("demo.") || info.name.starts_with("message.") ? 1 : 0;
+        }
+        if (const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record)) {
+            add(**it);
+        } else if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
+            add((*world)->shown);
+        }
+    }
+
+    std::vector<std::pair<snapshot::Tick, Shown>> all;
+    std::set<std::string> names; ///< of those who play
+    int damaged = 0;
+
+  private:
+    void add(const record::SnapshotRecord& it) {
+        if (!it.rebuilt || it.types->dialect() != snapshot::Dialect::seven) {
+            return;
+        }
+        Shown items;
+        for (std::size_t i = 0; i < it.items.size(); ++i) {
+            const auto item = it.items[i];
+            if (item.key.type < kFirstOfDemos || item.key.type > kLastOfDemos) {
+                items[item.key] = {item.data.begin(), item.data.end()};
+            }
+        }
+        REQUIRE(it.roster != nullptr);
+        it.roster->for_each_player(
+            [&](std::uint16_t /*client*/, const record::Roster::Entry& entry) {
+                std::array<char, 16> text{};
+                names.emplace(text.data(), snapshot::decode_int_string(entry.name, text));
+            });
+        all.emplace_back(it.tick, std::move(items));
+    }
+};
+
+/// Every snapshot with all that is in it.
+class AllItems final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
+        if (it == nullptr) {
+            return;
+        }
+        const auto& items = (*it)->items;
+        Shown shown;
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const auto item = items[i];
+            shown[item.key] = {item.data.begin(), item.data.end()};
+            of_demos += item.key.type >= kFirstOfDemos && item.key.type <= kLastOfDemos ? 1 : 0;
+        }
+        all.emplace((*it)->tick, std::move(shown));
+    }
+
+    std::multiset<std::pair<snapshot::Tick, Shown>> all;
+    std::size_t of_demos = 0;
+};
+
+void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
+    const demo::DemoFile file{path.string()};
+    const auto head = demo::decode_demo_head(file.bytes());
+    REQUIRE(head.has_value());
+    CHECK(head->header.version == demo::kSevenVersion);
+    CHECK(head->header.net_version == demo::kSevenNetVersion);
+    NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, into, numbers};
+    capture::CaptureRun run{{path.string()}, {}};
+    run.read(inspector);
+    CHECK_FALSE(run.is_damaged());
+}
+
+/// In the order of their ticks and contents: demos are of sessions, one after the other.
+std::multiset<std::pair<snapshot::Tick, Shown>> sorted(const Snapshots& snapshots) {
+    return {snapshots.all.begin(), snapshots.all.end()};
+}
+
+} // namespace
+
+TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the players' names") {
+    for (const int version : {4, 6}) {
+        CAPTURE(version);
+        const FilledFolder folder;
+        Snapshots decoded;
+        {
+            store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
+            demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
+            BothSinks both{decoded, demos};
+            TrafficInspector inspector{{}, both};
+            inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
+            demos.finish();
+            files.finish();
+            CHECK(demos.losses().num_unwritten() == 0);
+        }
+        Snapshots read;
+        for (const auto& path : folder.files()) {
+            read_demo(path, read);
+        }
+        CHECK(decoded.all.size() > 1000);
+        CHECK(read.damaged == 0);
+        CHECK(read.all.size() == decoded.all.size());
+        CHECK((sorted(read) == sorted(decoded)));
+        CHECK(read.names == decoded.names);
+        CHECK(read.names.size() > 1);
+    }
+}
+
+TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, whether or not it has "
+          "messages") {
+    // Without messages only the items of demos say who plays and how the game goes.
+    for (const bool messages : {true, false}) {
+        CAPTURE(messages);
+        const FilledFolder first;
+        const FilledFolder second;
+        const auto film = [&](const FilledFolder& folder, const auto& play) {
+            store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
+            demo::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
+            play(demos);
+            demos.finish();
+            files.finish();
+        };
+        film(first, [](record::RecordSink& demos) {
+            TrafficInspector inspector{{}, demos};
+            inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
+        });
+        AllItems of_first;
+        for (const auto& path : first.files()) {
+            read_demo(path, of_first);
+            film(second, [&](record::RecordSink& demos) { read_demo(path, demos); });
+        }
+        AllItems of_second;
+        for (const auto& path : second.files()) {
+            read_demo(path, of_second);
+        }
+        CHECK(of_first.of_demos > 1000);
+        CHECK(of_first.all.size() > 1000);
+        CHECK((of_first.all == of_second.all));
+    }
+}
+
+TEST_CASE("worlds of a server of 0.7 become a demo of it") {
+    const FilledFolder folder;
+    Snapshots worlds;
+    {
+        store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
+        demo::WorldDemo demos{{.folder = folder.path()}, files};
+        BothSinks both{worlds, demos};
+        world::WorldMerger merger{snapshot::ObjectSet::standard(), both};
+        world::WorldInputConverter feed{merger};
+        TrafficInspector inspector{{.messages = false}, feed};
+        inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
+        merger.finish();
+        demos.finish();
+        files.finish();
+        CHECK(loss_sentences(demos.losses()).empty());
+    }
+    Snapshots read;
+    for (const auto& path : folder.files()) {
+        read_demo(path, read);
+    }
+    CHECK(worlds.all.size() > 500);
+    CHECK(read.damaged == 0);
+    CHECK((sorted(read) == sorted(worlds)));
+    CHECK(read.names == worlds.names);
+}
+
+TEST_CASE("who is told of stands in each snapshot; what no server sends is not taken from one") {
+    const auto text = [](std::string_view value) { return std::as_bytes(std::span{value}); };
+    using Kind = wire::FieldValue::Kind;
+    std::vector<wire::FieldValue> values{
+        {.name = "client_id", .integer = 3},
+        {.name = "local", .integer = 1},
+        {.name = "team", .integer = 1},
+        {.kind = Kind::string, .name = "name", .bytes = text("anna")},
+        {.name = "country", .integer = 276},
+        {.kind = Kind::array_begin, .name = "skin_part_names"}};
+    for (int i = 0; i < 6; ++i) {
+        values.push_back({.kind = Kind::string, .bytes = text(i == 1 ? "duodonny" : "standard")});
+    }
+    values.push_back({.kind = Kind::end});
+    values.push_back({.kind = Kind::array_begin, .name = "skin_part_colors"});
+    for (int i = 0; i < 6; ++i) {
+        values.push_back({.integer = 100 + i});
+    }
+    values.push_back({.kind = Kind::end});
+    demo::SevenDemoItems items;
+    const auto send = [&](std::string_view name, std::vector<wire::FieldValue> of) {
+        items.on_message({.head = {.direction = wire::Direction::s2c}, .name = name, .values = of});
+    };
+    send("sv_client_info", values);
+    for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{64}, std::int64_t{INT64_MAX}}) {
+        values[0].integer = id;
+        send("sv_client_info", values);
+        send("sv_client_drop", {{.name = "client_id", .integer = id}});
+    }
+    send("sv_team", {{.name = "client_id", .integer = 3}, {.name = "team", .integer = -1}});
+    send("sv_tune_params", {{.name = "laser_damage", .integer = 500}, // not of 0.7
+                            {.name = "a", .integer = 1000},
+                            {.name = "b", .integer = 2000}});
+    snapshot::Snapshot from;
+    from.append({10, 3}, Ints(22));
+    from.append({13, 9}, Ints(58, 7)); // only demos have it
+    from.append({22, 1}, Ints(7));
+    snapshot::Snapshot to;
+    record::Roster roster;
+    roster.set_player(3, {});
+    roster.set_player(5, {.team = 1});
+    roster.set_player(200, {});
+    items.add(from.view(), &roster, to);
+    std::vector<ItemKey> keys;
+    for (std::size_t i = 0; i < to.view().size(); ++i) {
+        keys.push_back(to.view()[i].key);
+    }
+    CHECK(keys == std::vector<ItemKey>{{10, 3}, {13, 3}, {13, 5}, {15, 0}, {22, 1}});
+    const auto info = to.view()[1].data;
+    CHECK(info[0] == 1);
+    CHECK(info[1] == -1); // watches now
+    CHECK(info[9] == 276);
+    std::array<char, 24> part{};
+    CHECK(std::string_view{part.data(), snapshot::decode_int_string(info.subspan(16, 6), part)} ==
+          "duodonny");
+    CHECK(info[57] == 105);
+    CHECK(to.view()[2].data[1] == 1);
+    const auto other = to.view()[2].data; // of whom only the roster tells
+    CHECK(snapshot::decode_int_string(other.subspan(6, 3), part) == 0); // clan
+    for (std::size_t at = 10; at < 46; at += 6) {
+        CHECK(snapshot::decode_int_string(other.subspan(at, 6), part) == 0); // skin part
+    }
+    CHECK(other[9] == -1); // country
+    CHECK(to.view()[3].data[0] == 1000);
+    CHECK(to.view()[3].data[1] == 2000);
+    send("sv_client_drop", {{.name = "client_id", .integer = 3}});
+    items.add({}, nullptr, to);
+    CHECK(to.view().size() == 1);
+    items.clear();
+    items.add({}, nullptr, to);
+    CHECK(to.view().empty());
+}
+
+} // namespace tw::test

@@ -1,0 +1,432 @@
+// Covers: proxy/inspect/inspector.cpp, proxy/demo/demo_reader.cpp
+#include "proxy/demo/demo_reader.h"
+#include "proxy/wire/huffman.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/session_script.h"
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using record::FindingId;
+using test::append;
+using test::Bytes;
+using test::bytes_of;
+using test::Items;
+
+namespace {
+
+const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+const Items kSecond{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
+
+/// The records of a demo, and how reading it ended.
+struct Played {
+    test::RecordLog log;
+    demo::DemoReadResult end;
+    record::SessionStats totals;
+};
+
+void play(const Bytes& bytes, Played& played) {
+    test::FakeMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{{}, maps, played.log, numbers};
+    const auto head = demo::decode_demo_head(bytes);
+    REQUIRE(head.has_value());
+    played.end = demo::inspect_demo(*head, "a.demo", inspector);
+    played.totals = inspector.totals();
+    CHECK(inspector.num_sessions_opened() == 1);
+}
+
+/// Appends a chunk of these ints.
+void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
+    const Bytes data =
+        wire::huffman_compress(test::body_of(ints), wire::HuffmanEnding::without_zero_byte);
+    append(demo, bytes_of({type << 5 | 30, static_cast<int>(data.size())}));
+    append(demo, data);
+}
+
+/// Appends the head of a chunk with this size, without its data.
+void put_empty(Bytes& demo, int type) {
+    append(demo, bytes_of({type << 5}));
+}
+
+void put_message(Bytes& demo, const Bytes& payload) {
+    demo::DemoEncoder encoder{6, snapshot::Dialect::six};
+    REQUIRE(encoder.append_message(payload, demo));
+}
+
+Bytes with(const std::function<void(Bytes&)>& change) {
+    Bytes demo = test::demo_of(6, {{10, kFirst}, {12, kSecond}});
+    change(demo);
+    return demo;
+}
+
+} // namespace
+
+TEST_CASE("a demo becomes a session with its map, snapshots and messages, with the demo's times") {
+    for (const int version : {3, 4, 5, 6}) {
+        CAPTURE(version);
+        Bytes demo =
+            demo::DemoEncoder::encode_start(test::demo_header(version), bytes_of({1, 2, 3}));
+        demo::DemoEncoder encoder{version, snapshot::Dialect::six};
+        REQUIRE(encoder.append_snapshot(10, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.append_message(test::message("sv_motd").string("hello").bytes(), demo));
+        REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kSecond).view(), demo));
+        REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kSecond).view(), demo));
+        Played played;
+        play(demo, played);
+        CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==
+              std::vector<std::string>{"session open", "session established 0.6", "map dm1 none",
+                                       "finding map.not_found dm1", "snapshot 10<--1 ok 2",
+                                       "message s2c sv_motd #0", "snapshot 12<-10 ok 2",
+                                       "snapshot 64<-12 ok 2", "snapshot 400<--1 ok 2",
+                                       "session close end of demo"});
+        CHECK(played.end.error.code == demo::DemoErrc::none);
+        CHECK(played.end.last - played.end.first == 390 * 20'000'000LL);
+        CHECK(played.totals.snapshots == 4);
+        CHECK(played.totals.verified == 4);
+        CHECK(played.totals.empty == 1);
+        CHECK(played.totals.full == 2);
+    }
+}
+
+TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
+    struct Row {
+        const char* name;
+        int ints;
+        int bytes; ///< size of the message
+        int read;  ///< number of tunings read
+    };
+
+    // The message's number takes one byte, each int before the last one or two bytes.
+    const Row rows[] = {
+        {"as many as its version has, and a byte of padding", 44, 63, 44},
+        {"as many, and none", 44, 64, 44},
+        {"one more, laser_damage, and no padding", 45, 64, 45},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        test::MessageBuilder tunings = test::message("sv_tune_params", wire::Dialect::seven);
+        for (int i = 0; i < row.ints; ++i) {
+            tunings.number(i < row.bytes - 1 - row.ints ? 1000 : 1);
+        }
+        REQUIRE(tunings.bytes().size() == static_cast<std::size_t>(row.bytes));
+        auto header = test::demo_header(demo::kSevenVersion);
+        header.net_version = demo::kSevenNetVersion;
+        Bytes demo = demo::DemoEncoder::encode_start(header, {});
+        demo::DemoEncoder encoder{header.version, snapshot::Dialect::seven};
+        REQUIRE(
+            encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+        REQUIRE(encoder.append_message(tunings.bytes(), demo));
+
+        class Tunings final : public record::RecordSink {
+          public:
+            void on_record(const record::Record& record) override {
+                const auto* const* const it = std::get_if<const record::MessageRecord*>(&record);
+                if (it != nullptr && (*it)->name == "sv_tune_params") {
+                    for (const auto& value : (*it)->values) {
+                        names.emplace_back(value.name);
+                    }
+                }
+            }
+
+            std::vector<std::string> names;
+        } read;
+
+        test::FakeMaps maps;
+        std::atomic<std::uint32_t> numbers{0};
+        inspect::Inspector inspector{{}, maps, read, numbers};
+        const auto head = demo::decode_demo_head(demo);
+        REQUIRE(head.has_value());
+        const auto end = demo::inspect_demo(*head, "a.demo", inspector);
+        CHECK(end.error.code == demo::DemoErrc::none);
+        REQUIRE(read.names.size() == static_cast<std::size_t>(row.read));
+        CHECK((read.names[30] == "laser_damage") == (row.read == 45));
+    }
+}
+
+TEST_CASE("every finding about demos is reported for its fault") {
+    struct Row {
+        FindingId id;
+        std::function<void(Bytes&)> change;
+    };
+
+    using enum FindingId;
+    const Row rows[] = {
+        {demo_cut_short,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x2f, 1}));
+         }},
+        {demo_damaged,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x21, 1}));
+         }},
+        {demo_snapshot_invalid,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 1, {4, 1});
+         }},
+        {demo_tick_order,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
+             put_ints(demo, 3, {0, 0, 0});
+         }},
+        {demo_duplicate_item,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6});
+         }},
+        {snapshot_size_out_of_range,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 3, {0, 1, 0, 40, 0, -1});
+         }},
+        {snapshot_unknown_delete,
+         [](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 3, {1, 0, 0, 99});
+         }},
+        {message_id_invalid, [](Bytes& demo) { put_ints(demo, 2, {-1}); }},
+        {message_truncated, [](Bytes& demo) { put_ints(demo, 2, {0x01010106}); }},
+    };
+    std::set<FindingId> found;
+    for (const Row& row : rows) {
+        const std::string name{record::finding_info(row.id).name};
+        CAPTURE(name);
+        Played played;
+        play(with(row.change), played);
+        CHECK(played.log.count_of(name) == 1);
+        CHECK(played.totals.findings[static_cast<std::size_t>(row.id)] == 1);
+        // The readable part comes first.
+        const auto snapshots = played.log.lines({"snapshot"});
+        REQUIRE(snapshots.size() >= 2);
+        CHECK(snapshots[1] == "snapshot 12<-10 ok 2");
+        found.insert(row.id);
+    }
+    for (const record::FindingInfo& info : record::finding_table()) {
+        CAPTURE(info.name);
+        CHECK((found.contains(info.id) || !info.name.starts_with("demo.")));
+    }
+}
+
+TEST_CASE("a snapshot that demo players skip leaves the previous one as base and to be shown") {
+    struct Row {
+        const char* name;
+        std::function<void(Bytes&)> put; ///< appends the chunks of a tick
+        std::vector<std::string> lines;  ///< records of this tick and the next one
+    };
+
+    const auto full = [](Bytes& demo) { put_ints(demo, 1, {4, 1}); };
+    const auto delta = [](Bytes& demo) { put_ints(demo, 3, {0, 1, 0, 40, 0, -1}); };
+    const auto right = [](Bytes& demo) { put_ints(demo, 3, {0, 0, 0}); };
+    const auto chat = [](Bytes& demo) { put_ints(demo, 2, {6}); };
+    const Row rows[] = {
+        {"full", full, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"delta", delta, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"both, and then a right one",
+         [&](Bytes& demo) {
+             full(demo);
+             delta(demo);
+             right(demo);
+         },
+         {"snapshot 14<--1 bad", "snapshot 14<-12 bad", "snapshot 14<-12 ok 2",
+          "snapshot 16<-14 ok 2"}},
+        {"behind a right one",
+         [&](Bytes& demo) {
+             right(demo);
+             full(demo);
+         },
+         {"snapshot 14<-12 ok 2", "snapshot 14<--1 bad", "snapshot 16<-14 ok 2"}},
+        {"a message follows",
+         [&](Bytes& demo) {
+             delta(demo);
+             chat(demo);
+         },
+         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "message s2c sv_chat #0",
+          "snapshot 16<-14 ok 2"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) {
+                 append(demo, bytes_of({0xa2}));
+                 row.put(demo);
+                 append(demo, bytes_of({0xa2}));
+                 right(demo);
+             }),
+             played);
+        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
+        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
+        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        CHECK(played.end.error.code == demo::DemoErrc::none);
+    }
+}
+
+TEST_CASE("an empty chunk is skipped") {
+    struct Row {
+        const char* name;
+        int type;
+        std::vector<std::string> lines; ///< records of the snapshot's tick
+        std::vector<std::string> findings;
+    };
+
+    const Row rows[] = {
+        {"other", 0, {"snapshot 14<-12 ok 2"}, {}},
+        {"snapshot", 1, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2"}, {"demo.snapshot_invalid"}},
+        {"message", 2, {"snapshot 14<-12 ok 2"}, {}},
+        {"delta",
+         3,
+         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2"},
+         {"snapshot.deleted_out_of_range"}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) {
+                 append(demo, bytes_of({0xa2}));
+                 put_empty(demo, row.type);
+                 append(demo, bytes_of({0xa2}));
+                 put_ints(demo, 3, {0, 0, 0});
+             }),
+             played);
+        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
+        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
+        lines.emplace_back("snapshot 16<-14 ok 2");
+        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        CHECK(played.end.error.code == demo::DemoErrc::none);
+        for (const std::string& finding : row.findings) {
+            CHECK(played.log.count_of(finding) == 1);
+        }
+    }
+}
+
+TEST_CASE("a chunk of an unused type is decompressed, and the previous snapshot is shown again") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2}));
+             put_ints(demo, 0, {1, 2, 3});
+             put_ints(demo, 3, {0, 0, 0});
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "snapshot 14<-14 ok 2"});
+    CHECK(played.end.error.code == demo::DemoErrc::none);
+
+    Played damaged;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0x01, 0x01}));
+             put_ints(demo, 3, {0, 0, 0});
+         }),
+         damaged);
+    CHECK(damaged.log.lines({"snapshot"}).size() == 2);
+    CHECK(damaged.log.count_of("demo.damaged") == 1);
+    CHECK(damaged.end.error.code == demo::DemoErrc::payload_undecodable);
+}
+
+TEST_CASE("ticks out of order are shown, and reported once") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa0}));
+             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
+             append(demo, bytes_of({0xa1, 0xa1}));
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot", "finding"}) ==
+          std::vector<std::string>{"finding map.not_found dm1", "snapshot 10<--1 ok 2",
+                                   "snapshot 12<-10 ok 2", "finding demo.tick_order tick 12",
+                                   "snapshot 12<-12 ok 2", "snapshot 11<-12 ok 2",
+                                   "snapshot 12<-11 ok 2"});
+    CHECK(played.totals.findings[static_cast<std::size_t>(FindingId::demo_tick_order)] == 2);
+}
+
+TEST_CASE("a delta without a base gives no snapshot") {
+    Bytes demo = demo::DemoEncoder::encode_start(test::demo_header(), {});
+    append(demo, bytes_of({0x80, 0, 0, 0, 10}));
+    put_ints(demo, 3, {0, 0, 0});
+    Played played;
+    play(demo, played);
+    CHECK(played.log.count_of("snapshot.unknown_base") == 1);
+    CHECK(played.totals.unknown_base == 1);
+    CHECK(played.totals.full == 0);
+}
+
+TEST_CASE(
+    "a tick without a snapshot shows the previous one once a chunk follows, also the last tick") {
+    Played played;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0xa2}));
+             put_ints(demo, 2, {6});
+             append(demo, bytes_of({0xa2}));
+         }),
+         played);
+    CHECK(played.log.lines({"snapshot", "message"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
+                                   "message s2c sv_chat #0"});
+
+    // A message after the tick suffices.
+    Played ends;
+    play(with([](Bytes& demo) {
+             append(demo, bytes_of({0xa2, 0xa2}));
+             put_ints(demo, 2, {6});
+         }),
+         ends);
+    CHECK(ends.log.lines({"snapshot", "message"}) ==
+          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
+                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
+                                   "message s2c sv_chat #0"});
+
+    // A message that cannot be decompressed does not.
+    Played damaged;
+    play(with([](Bytes& demo) { append(demo, bytes_of({0xa2, 0x41, 0x01})); }), damaged);
+    CHECK(damaged.log.lines({"snapshot"}).size() == 2);
+}
+
+TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
+    Bytes demo = demo::DemoEncoder::encode_start(
+        {.version = 4, .net_version = std::string{demo::kSevenNetVersion}}, {});
+    demo::DemoEncoder encoder{4, snapshot::Dialect::seven};
+    REQUIRE(encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
+    const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
+    REQUIRE(encoder.append_message(left.bytes(), demo));
+    encoder.finish(demo);
+    Played played;
+    play(demo, played);
+    CHECK(played.log.count_of("message.unexpected") == 0);
+    CHECK(played.log.lines({"message"}) ==
+          std::vector<std::string>{"message s2c de_client_leave #0"});
+}
+
+TEST_CASE("only the zeros that demos append are removed from messages") {
+    struct Row {
+        std::string_view name;
+        Bytes payload;
+        std::size_t findings;
+    };
+
+    const auto motd = [](std::string_view text) {
+        return test::message("sv_motd").string(text).bytes();
+    };
+    Bytes surplus = motd("abcd");
+    append(surplus, bytes_of({0, 0, 0, 0, 0}));
+    const Row rows[] = {{"whole ints", motd("ab"), 0},
+                        {"one zero", motd("a"), 0},
+                        {"two zeros", motd("abcde"), 0},
+                        {"three zeros", motd("abc"), 0},
+                        {"more", surplus, 1}};
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        Played played;
+        play(with([&](Bytes& demo) { put_message(demo, row.payload); }), played);
+        CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
+        CHECK(played.log.lines({"message"}).size() == 1);
+    }
+}

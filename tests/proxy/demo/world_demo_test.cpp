@@ -1,0 +1,543 @@
+// Covers: proxy/demo/world_demo.cpp
+#include "proxy/capture/capture_run.h"
+#include "proxy/demo/world_demo.h"
+#include "proxy/record/roster.h"
+#include "proxy/wire/message.h"
+#include "tests/support/captured_traffic.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/record_log.h"
+#include "tests/support/snapshot_messages.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using test::Items;
+
+namespace {
+
+/// Writes down what demos hold: snapshots as others do, and messages with what they say.
+class DemoLog final : public record::RecordSink {
+  public:
+    void on_record(const record::Record& record) override {
+        log.on_record(record);
+        const auto* const* message = std::get_if<const record::MessageRecord*>(&record);
+        if (message == nullptr || (*message)->system) {
+            return;
+        }
+        std::string& line = messages.emplace_back((*message)->name);
+        for (const wire::FieldValue& value : (*message)->values) {
+            line += ' ';
+            if (value.kind != wire::FieldValue::Kind::string) {
+                line += std::to_string(value.integer);
+            }
+            for (const std::byte letter : value.bytes) {
+                line += static_cast<char>(letter);
+            }
+        }
+    }
+
+    test::RecordLog log;
+    std::vector<std::string> messages;
+};
+
+wire::FieldValue text_value(std::string_view name, std::string_view text) {
+    return {.kind = wire::FieldValue::Kind::string,
+            .name = name,
+            .bytes = std::as_bytes(std::span{text.data(), text.size()})};
+}
+
+/// Worlds that go to demos in a folder.
+class Stage {
+  public:
+    explicit Stage(int version = 5) : version_{version} {}
+
+    void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
+              std::string_view server = "a:1", record::Timestamp time = 0,
+              std::string_view map_name = "dm1") {
+        const auto shown = test::to_snapshot(items);
+        const record::MapRecord map{.name = map_name, .crc = 7, .source = "folder"};
+        record::WorldRecord world{.head = {.time = time},
+                                  .tick = tick,
+                                  .server = server,
+                                  .run = run,
+                                  .complete = complete,
+                                  .map = &map};
+        world.shown = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
+        demos_.on_record(&world);
+    }
+
+    /// A world of a server of 0.7 alone.
+    void show_seven(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
+        const auto shown = test::to_snapshot(items);
+        const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
+        record::TypeNames types;
+        types.start_connection(snapshot::Dialect::seven);
+        record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
+        world.complete = true;
+        world.shown = {.tick = tick,
+                       .rebuilt = true,
+                       .items = shown.view(),
+                       .types = &types,
+                       .roster = &roster};
+        demos_.on_record(&world);
+    }
+
+    /// Worlds of 0.6 have what 0.7 alone knows from now on.
+    void mix() { types_.allow_both_dialects(); }
+
+    /// Something that the server told everybody, in the world shown last.
+    void say(std::string_view name, const std::vector<wire::FieldValue>& values,
+             std::uint32_t run = 1) {
+        const auto table = wire::message_table();
+        const auto spec = std::ranges::find(table, name, &wire::MessageSpec::name);
+        REQUIRE(spec != table.end());
+        const auto payload = wire::encode_message(*spec, values);
+        demos_.on_world_message(
+            {.server = "a:1", .run = run, .spec = &*spec, .values = values, .payload = payload});
+    }
+
+    void say_in_chat(std::int64_t client, std::string_view text, std::uint32_t run = 1) {
+        say("sv_chat",
+            {{.name = "team"},
+             {.name = "client_id", .integer = client},
+             text_value("message", text)},
+            run);
+    }
+
+    /// What each demo holds, as records.
+    std::vector<std::vector<std::string>> end() {
+        demos_.finish();
+        files_.finish();
+        std::vector<std::vector<std::string>> demos;
+        for (const auto& path : folder_.files()) {
+            test::NoMaps maps;
+            DemoLog log;
+            std::atomic<std::uint32_t> numbers{0};
+            inspect::Inspector inspector{{}, maps, log, numbers};
+            capture::CaptureRun run{{path.string()}, {}};
+            run.read(inspector);
+            demos.push_back(log.log.lines({"snapshot"}));
+            said.insert(said.end(), log.messages.begin(), log.messages.end());
+            names.push_back(path.filename().string());
+        }
+        return demos;
+    }
+
+    [[nodiscard]] demo::DemoLosses losses() const { return demos_.losses(); }
+
+    std::vector<std::string> names;
+    std::vector<std::string> said; ///< in all of them
+
+  private:
+    test::FilledFolder folder_;
+    record::TypeNames types_;
+    store::FileQueue files_{store::FileQueue::FullQueuePolicy::wait};
+    int version_;
+    demo::WorldDemo demos_{{.folder = folder_.path(), .version = version_}, files_};
+};
+
+const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
+
+} // namespace
+
+TEST_CASE("each run of a server becomes a demo of all its worlds") {
+    Stage stage;
+    for (const std::uint32_t run : {1U, 2U}) {
+        for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+            stage.show(tick, kSome, run);
+        }
+        stage.show(111, kSome, run, false); // an odd tick that only some were sent
+    }
+    const auto demos = stage.end();
+    REQUIRE(!demos.empty());
+    CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
+    CHECK(demos.front().size() == 5);
+    CHECK(loss_sentences(stage.losses()).empty());
+}
+
+TEST_CASE("a demo begins when somebody is told of the map") {
+    Stage stage;
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
+    }
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().size() == 8);
+    CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
+    CHECK(stage.losses().mapless == 0);
+}
+
+TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
+    Stage stage;
+    for (const std::uint32_t run : {1U, 2U, 3U}) {
+        for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+            stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
+        }
+    }
+    CHECK(stage.losses().mapless == 2);
+    CHECK(stage.end().size() == 1);
+}
+
+TEST_CASE("servers whose worlds come in turn have a demo each") {
+    Stage stage;
+    const Items others{{{9, 2}, std::vector<std::int32_t>(22, 3)}};
+    for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
+        stage.show(tick, kSome, 1, true, "a:1");
+        stage.show(tick + 5000, others, 1, true, "b:1");
+    }
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 2);
+    CHECK(demos[0].size() == 10);
+    CHECK(demos[1].size() == 10);
+    CHECK(stage.losses().late == 0);
+    CHECK(stage.losses().num_unwritten() == 0);
+}
+
+TEST_CASE("one more server than may have demos costs the others nothing, and is counted") {
+    Stage stage;
+    constexpr int kServers = 65;
+    for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
+        for (int server = 0; server < kServers; ++server) {
+            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
+                       std::int64_t{tick} * 20'000'000);
+        }
+    }
+    const auto demos = stage.end();
+    CHECK(demos.size() == kServers - 1);
+    CHECK(std::ranges::all_of(demos, [](const auto& lines) { return lines.size() == 5; }));
+    CHECK(stage.losses().worlds == 5);
+}
+
+TEST_CASE("a server that was silent for ten seconds gives its place to another") {
+    Stage stage;
+    for (int server = 0; server < 100; ++server) {
+        for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
+            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
+                       server * 1'000'000'000LL);
+        }
+    }
+    CHECK(stage.end().size() == 100);
+    CHECK(stage.losses().worlds == 0);
+}
+
+TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
+    Items many;
+    for (std::uint16_t i = 0; i < 1100; ++i) {
+        many[{4, i}] = {i, i, 0, 0}; // pickups: entities
+        many[{14, i}] = {i, i};      // explosions: events
+    }
+    many[{9, 5}] = std::vector<std::int32_t>(22, 5);
+    many[{6, 0}] = std::vector<std::int32_t>(8, 6);
+    Stage stage;
+    stage.show(100, many);
+    stage.show(102, many);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    CHECK(stage.losses().items_over_limit == 2 * (2202 - 1024));
+    CHECK(stage.losses().ticks_over_limit == 2);
+    CHECK(stage.losses().items_without_id == 0);
+    CHECK(stage.losses().num_unwritten() == 0);
+}
+
+TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
+    Items items{{{9, 5}, std::vector<std::int32_t>(22, 5)}};
+    items[{23, 5}] = {100};     // the race of a player
+    items[{24, 0}] = {1, 2, 3}; // and of the map
+    Stage stage;
+    stage.mix();
+    stage.show(100, items);
+    stage.show(102, items);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1");
+    CHECK(loss_sentences(stage.losses()).empty());
+}
+
+TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
+    Items large;
+    for (std::uint16_t i = 0; i < 500; ++i) {
+        large[{60, i}] = std::vector<std::int32_t>(100, i); // a mod's
+    }
+    large[{9, 5}] = std::vector<std::int32_t>(22, 5);
+    Stage stage;
+    stage.show(100, large);
+    stage.show(102, large);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(stage.losses().items_over_limit > 0);
+    CHECK(stage.losses().ticks_over_limit == 2);
+}
+
+TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it") {
+    Items many;
+    for (std::uint16_t i = 0; i < 1100; ++i) {
+        many[{4, i}] = {i, i, 0}; // pickups
+    }
+    record::Roster roster;
+    constexpr std::uint16_t kPlayers = 64;
+    for (std::uint16_t client = 0; client < kPlayers; ++client) {
+        roster.set_player(client, {});
+    }
+    roster.set_player(200, {}); // no client of 0.7
+    Stage stage;
+    stage.show_seven(100, many, roster);
+    stage.show_seven(102, many, roster);
+    Items large;
+    for (std::uint16_t i = 0; i < 600; ++i) {
+        large[{60, i}] = std::vector<std::int32_t>(24, i); // a mod's
+    }
+    stage.show_seven(104, large, roster);
+    const auto demos = stage.end();
+    REQUIRE(demos.size() == 1);
+    CHECK(demos.front().size() == 3);
+    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    CHECK(stage.losses().items_over_limit ==
+          2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
+    CHECK(stage.losses().num_unwritten() == 0);
+}
+
+TEST_CASE(
+    "demos have the players of made-up ids for whom clients have room, and count the others") {
+    constexpr std::uint16_t kPlayers = 20;
+    for (const int version : {4, 5}) {
+        CAPTURE(version);
+        Items items;
+        for (std::uint16_t i = 0; i < kPlayers; ++i) {
+            const auto client = static_cast<std::uint16_t>(128 + i);
+            items[{9, client}] = std::vector<std::int32_t>(22, 1);
+            items[{10, client}] = {0, client, 0, 0, 0};
+        }
+        Stage stage{version};
+        stage.show(100, items);
+        stage.show(102, items);
+        const std::uint64_t there = version == 4 ? 16 : kPlayers;
+        const auto demos = stage.end();
+        REQUIRE(demos.size() == 1);
+        CHECK(demos.front().front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
+        CHECK(stage.losses().items_without_id == 2 * 2 * (kPlayers - there));
+        CHECK(stage.losses().ticks_without_id == (version == 4 ? 2 : 0));
+        CHECK(stage.losses().items_over_limit == 0);
+    }
+}
+
+TEST_CASE("what is said stands in the demo of its run, with the ids that its players have there") {
+    Items items = kSome;
+    items[{9, 128}] = std::vector<std::int32_t>(22, 1);
+    Stage stage;
+    stage.say_in_chat(1, "before the first world");
+    stage.show(100, items);
+    stage.say_in_chat(-1, "the server");
+    stage.say_in_chat(1, "hi");
+    stage.show(102, items);
+    stage.show(103, items, 1, false); // only some were sent it
+    stage.say_in_chat(128, "made up");
+    stage.say_in_chat(200, "not there");
+    stage.say_in_chat(1, "another run", 2);
+    stage.say("sv_kill_msg", {{.name = "killer", .integer = 128},
+                              {.name = "victim", .integer = 1},
+                              {.name = "weapon", .integer = 3},
+                              {.name = "mode_special"}});
+    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                 {.name = "time", .integer = 500},
+                                 {.name = "diff"},
+                                 {.name = "record_personal"},
+                                 {.name = "record_server"}});
+    stage.show(104, items);
+    REQUIRE(stage.end().size() == 1);
+    CHECK(stage.said == std::vector<std::string>{"sv_chat 0 -1 the server", "sv_chat 0 1 hi",
+                                                 "sv_chat 0 63 made up", "sv_kill_msg 63 1 3 0",
+                                                 "sv_race_finish 1 500 0 0 0"});
+    CHECK(stage.losses().messages_without_id == 1);
+}
+
+TEST_CASE("demos for vanilla have what it knows of what is said") {
+    Items items = kSome;
+    items[{9, 20}] = std::vector<std::int32_t>(22, 1);
+    Stage stage{4};
+    stage.show(100, items);
+    stage.say_in_chat(20, "hi");
+    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                 {.name = "time", .integer = 500},
+                                 {.name = "diff"},
+                                 {.name = "record_personal"},
+                                 {.name = "record_server"}});
+    stage.show(102, items);
+    REQUIRE(stage.end().size() == 1);
+    CHECK(stage.said == std::vector<std::string>{"sv_chat 0 15 hi"});
+}
+
+namespace tw::test {
+
+namespace {
+
+using Ids = std::vector<std::uint16_t>;
+
+/// A world with a tee of each of these clients; each hooks the one before it.
+struct Crowd {
+    Items all;
+    snapshot::Snapshot items;
+    record::TypeNames types;
+    record::SnapshotRecord world;
+
+    explicit Crowd(const Ids& clients) {
+        std::int32_t before = -1;
+        for (const std::uint16_t client : clients) {
+            std::vector<std::int32_t> tee(22);
+            tee[1] = client; // where it stands tells who it is
+            tee[8] = before;
+            all[{snapshot::kCharacterType, client}] = tee;
+            all[{snapshot::kPlayerInfoType, client}] = {0, client, 0, 0, 0};
+            all[{snapshot::kClientInfoType, client}] = std::vector<std::int32_t>(17);
+            before = client;
+        }
+        all[{4, 200}] = {1, 2, 0, 0}; // a pickup: its id is no client's
+        show();
+    }
+
+    void add(snapshot::ItemKey key, const std::vector<std::int32_t>& data) {
+        all[key] = data;
+        show();
+    }
+
+    void show() {
+        items = to_snapshot(all);
+        world = {.tick = 100, .rebuilt = true, .items = items.view(), .types = &types};
+    }
+};
+
+/// "who:id hooks id" of each tee.
+std::vector<std::string> tees(const snapshot::SnapshotView& items) {
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (items[i].key.type == snapshot::kCharacterType) {
+            found.push_back(std::to_string(items[i].data[1]) + ":" +
+                            std::to_string(items[i].key.id) + " hooks " +
+                            std::to_string(items[i].data[8]));
+        }
+    }
+    return found;
+}
+
+Ids from_to(std::uint16_t first, std::uint16_t last) {
+    Ids ids;
+    for (std::uint16_t id = first; id <= last; ++id) {
+        ids.push_back(id);
+    }
+    return ids;
+}
+
+} // namespace
+
+TEST_CASE("players of made-up ids have some in a demo that clients draw, and keep them") {
+    demo::DemoPlayers players{false};
+    const auto shown = [&](const Ids& clients) {
+        const Crowd crowd{clients};
+        const auto placed = players.assign_ids(crowd.world);
+        CHECK(placed.left_out == 0);
+        CHECK(placed.items.size() == 3 * clients.size() + 1);
+        CHECK(placed.items.find({4, 200}));
+        for (std::size_t i = 0; i < placed.items.size(); ++i) {
+            if (placed.items[i].key.type == snapshot::kPlayerInfoType) {
+                CHECK(placed.items[i].data[1] == placed.items[i].key.id);
+            }
+        }
+        return tees(placed.items);
+    };
+    using Tees = std::vector<std::string>;
+    CHECK(shown({3, 100}) == Tees{"3:3 hooks -1", "100:100 hooks 3"});
+    CHECK(shown({3, 128, 200}) == Tees{"3:3 hooks -1", "200:62 hooks 63", "128:63 hooks 3"});
+    CHECK(shown({3, 200}) == Tees{"3:3 hooks -1", "200:62 hooks 3"});
+    CHECK(shown({3, 129, 200}) == Tees{"3:3 hooks -1", "129:61 hooks 3", "200:62 hooks 61"});
+    // The server gives that id to somebody.
+    CHECK(shown({62, 200}) == Tees{"200:60 hooks 62", "62:62 hooks -1"});
+    CHECK(shown({3, 128, 129, 200}) ==
+          Tees{"3:3 hooks -1", "200:60 hooks 61", "129:61 hooks 63", "128:63 hooks 3"});
+}
+
+TEST_CASE("who left gives an id away when there is no other, and who has none is left out") {
+    demo::DemoPlayers players{false};
+    for (const std::uint16_t first : Ids{128, 192, 256}) {
+        const Crowd crowd{from_to(first, static_cast<std::uint16_t>(first + 63))};
+        CHECK(players.assign_ids(crowd.world).left_out == 0);
+    }
+    const Crowd crowd{from_to(128, 192)};
+    const auto placed = players.assign_ids(crowd.world);
+    CHECK(placed.left_out == 3);
+    CHECK(placed.items.size() == 3 * 64 + 1);
+}
+
+TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the ids that are free") {
+    demo::DemoPlayers players{true};
+    const Crowd crowd{{2, 20, 128}};
+    CHECK(tees(players.assign_ids(crowd.world).items) ==
+          std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
+    const Crowd full{from_to(0, 16)};
+    CHECK(players.assign_ids(full.world).left_out == 3);
+}
+
+TEST_CASE("who carries a flag and who shot has the id of the player in the demo") {
+    struct Row {
+        std::string_view name;
+        snapshot::ItemKey key;
+        std::vector<std::int32_t> world;
+        std::vector<std::int32_t> demo;
+    };
+
+    // 128 is 15 in the demo, 3 stays, 40 is nobody's.
+    const Row rows[] = {
+        {"carriers", {7, 0}, {1, 2, 128, 3}, {1, 2, 15, 3}},
+        {"a carrier who is not there is somebody", {7, 0}, {1, 2, 40, -1}, {1, 2, -1, -1}},
+        {"flags at their stand, and missing", {7, 0}, {1, 2, -2, -3}, {1, 2, -2, -3}},
+        {"an old projectile",
+         {2, 9},
+         {100, 200, 5, 0x1200 | 128, 1, 7},
+         {100, 200, 5, 0x1200 | 15, 1, 7}},
+        {"an old projectile of somebody who is not there",
+         {2, 9},
+         {100, 200, 5, 0x200 | 40, 1, 7},
+         {100, 200, 5, 0x300, 1, 7}},
+        {"an old projectile of nobody",
+         {2, 9},
+         {100, 200, 5, 0x300 | 128, 1, 7},
+         {100, 200, 5, 0x300 | 128, 1, 7}},
+        {"a projectile of vanilla", {2, 9}, {100, 200, 5, 128, 1, 7}, {100, 200, 5, 128, 1, 7}},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        demo::DemoPlayers players{true};
+        Crowd crowd{{3, 128}};
+        crowd.add(row.key, row.world);
+        const auto placed = players.assign_ids(crowd.world);
+        const auto at = placed.items.find(row.key);
+        REQUIRE(at);
+        const auto data = placed.items[*at].data;
+        CHECK(std::vector<std::int32_t>{data.begin(), data.end()} == row.demo);
+    }
+}
+
+TEST_CASE("of a world of 0.7, names have the ids of their players") {
+    demo::DemoPlayers players{false};
+    snapshot::Snapshot items;
+    items.append({snapshot::kSevenCharacterType, 70}, std::vector<std::int32_t>(22));
+    record::TypeNames types;
+    types.start_connection(snapshot::Dialect::seven);
+    record::Roster roster;
+    roster.set_player(5, {.team = 1});
+    roster.set_player(70, {.team = 2});
+    const record::SnapshotRecord world{
+        .rebuilt = true, .items = items.view(), .types = &types, .roster = &roster};
+    const auto placed = players.assign_ids(world);
+    CHECK(placed.items.find({snapshot::kSevenCharacterType, 63}));
+    REQUIRE(placed.roster->find(63) != nullptr);
+    CHECK(placed.roster->find(63)->team == 2);
+    CHECK(placed.roster->find(5)->team == 1);
+    CHECK(placed.roster->find(70) == nullptr);
+}
+
+} // namespace tw::test

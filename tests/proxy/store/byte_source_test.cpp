@@ -1,0 +1,306 @@
+// Covers: proxy/store/byte_source.cpp, proxy/store/zstd_frames.cpp
+// Covers: proxy/store/byte_source.cpp
+#include "proxy/store/byte_source.h"
+#include "proxy/store/zstd_frames.h"
+#include "tests/proxy/store/zstd_text.h"
+#include "tests/support/program.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+using namespace tw::store;
+using namespace tw::test;
+
+namespace {
+
+struct Read {
+    std::vector<std::string> lines;
+    std::string rest;
+    FileEnd end = FileEnd::whole;
+    std::uint64_t left_out = 0;
+    bool doubtful = false;
+};
+
+std::string checked_frame(std::string_view text) {
+    ZstdFrameWriter writer;
+    std::string frame;
+    writer.append_frame(text, frame);
+    return frame;
+}
+
+Read read(const std::string& bytes) {
+    const TemporaryFolder folder;
+    write_text(folder.file("a"), bytes);
+    LineReader reader{folder.file("a")};
+    Read result;
+    for (std::string_view line; reader.next_line(line);) {
+        result.lines.emplace_back(line);
+    }
+    result.rest = reader.unfinished_line();
+    result.end = reader.source().file_end();
+    result.left_out = reader.source().skipped_bytes();
+    result.doubtful = reader.source().has_returned_damaged_text();
+    return result;
+}
+
+/// As gzip(1) writes it.
+std::string gzipped(const std::string& text) {
+    constexpr int kGzipWindow = 16 + MAX_WBITS;
+    constexpr int kMemory = 8;
+    z_stream stream{};
+    REQUIRE(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
+                         Z_DEFAULT_STRATEGY) == Z_OK);
+    std::string in = text;
+    std::string out(deflateBound(&stream, text.size()), '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(in.data());
+    stream.avail_in = static_cast<uInt>(in.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+    out.resize(out.size() - stream.avail_out);
+    deflateEnd(&stream);
+    return out;
+}
+
+void append(const std::string& path, const std::string& bytes) {
+    write_text(path, read_text(path) + bytes);
+}
+
+} // namespace
+
+TEST_CASE("lines are read from files of any form and damage") {
+    const std::string one = packed("one\n");
+    const std::string two = packed("two\nthr");
+    const std::string three = packed("ee\n");
+    const std::string long_line(3'000'000, 'x');
+    using Lines = std::vector<std::string>;
+
+    struct Row {
+        const char* name;
+        std::string bytes;
+        Lines lines;
+        std::string rest;
+        FileEnd end = FileEnd::whole;
+    };
+
+    const Row rows[] = {
+        {"nothing", "", {}, ""},
+        {"an empty line", "\n", {""}, ""},
+        {"lines", "one\ntwo\n", {"one", "two"}, ""},
+        {"lines as Windows ends them", "one\r\n\r\nt\rwo\r\nthr\r", {"one", "", "t\rwo"}, "thr\r"},
+        {"half a line", "one\ntw", {"one"}, "tw"},
+        {"a long line", long_line + "\ntwo\n", {long_line, "two"}, ""},
+        {"frames", one + two + three, {"one", "two", "three"}, ""},
+        {"an empty frame first", packed("") + one, {"one"}, ""},
+        {"a skippable frame first",
+         std::string{"\x50\x2A\x4D\x18\x01\x00\x00\x00x", 9} + one,
+         {"one"},
+         ""},
+        {"frames that compress well", packed(long_line + "\n") + one, {long_line, "one"}, ""},
+        {"half a frame", one + three.substr(0, 8), {"one"}, "", FileEnd::within_frame},
+        {"half a line in a frame", one + two, {"one", "two"}, "thr"},
+        {"text behind a frame", one + "two\n", {"one"}, "", FileEnd::damaged},
+        {"a magic number", one.substr(0, 4), {}, "", FileEnd::within_frame},
+        {"gzip", gzipped("one\ntwo\nthr"), {"one", "two"}, "thr"},
+        {"gzip behind gzip", gzipped("one\ntw") + gzipped("o\n"), {"one", "two"}, ""},
+        {"gzip of what compresses well", gzipped(long_line + "\n"), {long_line}, ""},
+        {"half of gzip", gzipped("one\n").substr(0, 14), {}, "one", FileEnd::within_frame},
+        {"gzip without its checksum",
+         gzipped("one\n").substr(0, gzipped("one\n").size() - 8),
+         {"one"},
+         "",
+         FileEnd::within_frame},
+        {"a wrong checksum in gzip",
+         gzipped("one\n").substr(0, gzipped("one\n").size() - 8) + std::string(8, 'x'),
+         {"one"},
+         "",
+         FileEnd::damaged},
+        {"text behind gzip", gzipped("one\n") + "two\n", {"one"}, "", FileEnd::damaged},
+        {"gzip's magic number", "\x1f\x8b\x08", {}, "", FileEnd::within_frame},
+        {"not quite gzip's", "\x1f\x8b\x09\n", {"\x1f\x8b\x09"}, ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Read found = read(row.bytes);
+        CHECK(found.lines == row.lines);
+        CHECK(found.rest == row.rest);
+        CHECK(found.end == row.end);
+    }
+}
+
+TEST_CASE("a line that is too long is left out, and the next one is read") {
+    const std::string too_long(tw::sink::kMaxLineBytes + 5'000'000, 'x');
+    const TemporaryFolder folder;
+    write_text(folder.file("a"), "one\n" + too_long + "\ntwo\n");
+    LineReader reader{folder.file("a")};
+    std::string_view line;
+    REQUIRE(reader.next_line(line));
+    CHECK(line == "one");
+    REQUIRE(reader.next_line(line));
+    CHECK(line == "two");
+    CHECK(reader.skipped_bytes() == too_long.size() + 1);
+    CHECK_FALSE(reader.next_line(line));
+}
+
+TEST_CASE("a file that grows is read on, line by line and frame by frame") {
+    const TemporaryFolder folder;
+    for (const bool zst : {false, true}) {
+        CAPTURE(zst);
+        const std::string path = folder.file(zst ? "b" : "a");
+        const auto form = [&](const std::string& text) { return zst ? packed(text) : text; };
+        write_text(path, form("one\n"));
+        LineReader reader{path};
+        std::string_view line;
+        REQUIRE(reader.next_line(line));
+        CHECK(line == "one");
+        CHECK_FALSE(reader.next_line(line));
+        const std::string next = form("two\n");
+        append(path, next.substr(0, next.size() - 1));
+        CHECK_FALSE(reader.next_line(line));
+        append(path, next.substr(next.size() - 1));
+        REQUIRE(reader.next_line(line));
+        CHECK(line == "two");
+        CHECK_FALSE(reader.next_line(line));
+        CHECK(reader.source().file_end() == FileEnd::whole);
+    }
+}
+
+TEST_CASE("a frame that is damaged anywhere is left out, and those around it are read") {
+    std::string lines;
+    for (int i = 0; i < 40; ++i) {
+        lines += std::to_string(i * i * i) + "\n";
+    }
+    const std::string first = checked_frame("first\n");
+    const std::string second = checked_frame(lines);
+    const std::string third = checked_frame("third\n");
+    std::vector<std::string> with{"first"};
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1) {
+        with.push_back(lines.substr(at, lines.find('\n', at) - at));
+    }
+    with.emplace_back("third");
+    const std::vector<std::string> without{"first", "third"};
+    std::size_t left_out = 0;
+    constexpr unsigned kBits = 8;
+    for (std::size_t at = 0; at < second.size(); ++at) {
+        for (const std::size_t bit : {at % kBits, (at + 3) % kBits}) {
+            CAPTURE(at);
+            CAPTURE(bit);
+            std::string bytes = second;
+            bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ (1U << bit));
+            const Read found = read(first + bytes + third);
+            CHECK((found.lines == without || found.lines == with));
+            CHECK(found.end == FileEnd::whole);
+            left_out += found.lines == without ? 1U : 0U;
+            CHECK((found.lines == with || found.left_out == bytes.size()));
+        }
+    }
+    CHECK(left_out > second.size()); // some bits say nothing
+    CHECK(read(first + second.substr(0, 50) + third).lines == without);
+    CHECK(read(first + second.substr(3) + third).left_out == second.size() - 3);
+    CHECK(read(first + std::string(100'000, 'x') + third).lines == without);
+}
+
+TEST_CASE("a line that lost its end with a damaged frame is none") {
+    const std::string broken = checked_frame("lost\n").replace(9, 1, "x");
+    const Read found =
+        read(checked_frame("one\n{\"a\":{}") + broken + broken + checked_frame("}\ntwo\n"));
+    CHECK(found.lines == std::vector<std::string>{"one", "{\"a\":{}\x18", "}", "two"});
+    CHECK(found.left_out == 2 * broken.size());
+    CHECK_FALSE(found.doubtful);
+}
+
+TEST_CASE("of a frame too large to be held back it is said that what was read may be wrong") {
+    std::string text;
+    while (text.size() <= std::size_t{100} << 20U) {
+        text += "a line\n";
+    }
+    std::string frame = checked_frame(text);
+    frame.back() = static_cast<char>(frame.back() ^ 1);
+    const TemporaryFolder folder;
+    write_text(folder.file("a"), frame + checked_frame("next\n"));
+    LineReader reader{folder.file("a")};
+    std::string last;
+    for (std::string_view line; reader.next_line(line);) {
+        last = line;
+    }
+    CHECK(last == "next");
+    CHECK(reader.source().has_returned_damaged_text());
+    CHECK(reader.source().skipped_bytes() == frame.size());
+}
+
+TEST_CASE("behind damage a file that grows is read on") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a");
+    const std::string frame = checked_frame("two\n");
+    write_text(path, checked_frame("one\n") + "no frame" + frame.substr(0, 2));
+    LineReader reader{path};
+    std::string_view line;
+    REQUIRE(reader.next_line(line));
+    CHECK_FALSE(reader.next_line(line));
+    CHECK(reader.source().file_end() == FileEnd::damaged);
+    append(path, frame.substr(2));
+    REQUIRE(reader.next_line(line));
+    CHECK(line == "two");
+    CHECK(reader.source().skipped_bytes() == 8);
+}
+
+TEST_CASE("a frame that needs too much memory is told apart from a damaged one") {
+    ZSTD_CCtx* const context = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 28);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+    std::string frame(1000, '\0');
+    ZSTD_inBuffer in{.src = "one\n", .size = 4, .pos = 0};
+    ZSTD_outBuffer out{.dst = frame.data(), .size = frame.size(), .pos = 0};
+    REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush) == 0);
+    REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end) == 0);
+    ZSTD_freeCCtx(context);
+    const Read found = read(frame.substr(0, out.pos));
+    CHECK(found.lines.empty());
+    CHECK(found.end == FileEnd::too_wide);
+}
+
+TEST_CASE("what cannot be opened or read says so") {
+    const TemporaryFolder folder;
+    CHECK_THROWS_AS(LineReader{folder.file("nothing")}, std::system_error);
+    LineReader reader{folder.path()};
+    std::string_view line;
+    CHECK_FALSE(reader.next_line(line));
+    CHECK(reader.source().file_end() == FileEnd::unreadable);
+}
+
+using namespace tw;
+using namespace tw::test;
+
+TEST_CASE("the begin of a file is unpacked, and of a pipe nothing is taken") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("file");
+    write_text(file, "some text\n");
+    CHECK(store::FileStartReader{file, 4}.bytes() == "some");
+    CHECK(store::FileStartReader{file, 40}.bytes() == "some text\n");
+    CHECK(store::FileStartReader{folder.file("missing"), 4}.bytes().empty());
+    CHECK(store::FileStartReader{folder.path(), 4}.bytes().empty());
+    CHECK(store::FileStartReader{"/dev/null", 4}.bytes().empty());
+
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    constexpr std::string_view kLines = "first\nsecond\n";
+    REQUIRE(::write(pipe[1], kLines.data(), kLines.size()) == 13);
+    ::close(pipe[1]);
+    const std::string name = fmt::format("/dev/fd/{}", pipe[0]);
+    CHECK(store::FileStartReader{name, 7}.bytes() == "first\ns");
+    CHECK(store::FileStartReader{name, 40}.bytes() == kLines);
+    store::LineReader lines{name};
+    std::string_view line;
+    REQUIRE(lines.next_line(line));
+    CHECK(line == "first");
+    ::close(pipe[0]);
+}

@@ -1,0 +1,120 @@
+#include "proxy/store/file_queue.h"
+#include "tests/support/demo_bytes.h"
+#include "tests/support/full_disk.h"
+
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include <doctest/doctest.h>
+
+using namespace tw;
+using store::FileQueue;
+using test::bytes_of;
+
+namespace {
+
+test::Bytes text(std::string_view letters) {
+    const auto raw = std::as_bytes(std::span{letters});
+    return {raw.begin(), raw.end()};
+}
+
+} // namespace
+
+TEST_CASE("what is appended stands in the file in order, what is patched over it") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto one = files.create(folder.path() / "one", text("abc"));
+    const auto two = files.create(folder.path() / "two", text("x"));
+    REQUIRE(one.has_value());
+    REQUIRE(two.has_value());
+    CHECK(files.append(*one, text("def")));
+    CHECK(files.append(*two, text("yz")));
+    files.patch(*one, 1, text("BC"));
+    files.close(*one);
+    CHECK(files.append(*one, text("lost"))); // nobody has it open any more
+    files.finish();
+    CHECK(test::file_text(folder.path() / "one") == "aBCdef");
+    CHECK(test::file_text(folder.path() / "two") == "xyz");
+    CHECK(files.num_created() == 2);
+    CHECK(files.num_lost() == 0);
+    CHECK(files.take_written_path() == (folder.path() / "one").string());
+    CHECK_FALSE(files.take_written_path()); // the other one was not closed
+}
+
+TEST_CASE("a file that is there is left alone") {
+    const test::FilledFolder folder;
+    {
+        FileQueue files;
+        for (int i = 0; i < 3; ++i) {
+            CHECK(files.create(folder.path() / "a.demo", text("x")).has_value());
+        }
+    }
+    const auto made = folder.files();
+    REQUIRE(made.size() == 3);
+    CHECK(made[0].filename() == "a-2.demo");
+    CHECK(made[1].filename() == "a-3.demo");
+    CHECK(made[2].filename() == "a.demo");
+}
+
+TEST_CASE("what cannot be written is counted, and reported once a file") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));
+    REQUIRE(nowhere.has_value());
+    std::ignore = files.append(*nowhere, text("y"));
+    files.finish();
+    CHECK(files.num_lost() == 2);
+    CHECK(files.take_error_text().value_or("").ends_with("where: No such file or directory"));
+    CHECK_FALSE(files.take_error_text().has_value());
+    CHECK(files.num_created() == 0);
+}
+
+TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
+    const test::FilledFolder folder;
+    FileQueue files;
+    const auto file = files.create(folder.path() / "a", text("head"));
+    REQUIRE(file.has_value());
+    CHECK(files.append(*file, test::Bytes(60, std::byte{'x'})));
+    {
+        const test::FullDisk disk{100};
+        CHECK(files.append(*file, test::Bytes(60, std::byte{'y'})));
+        CHECK(files.create(folder.path() / "none", test::Bytes(200)).has_value());
+        while (files.num_lost() < 2) {
+            std::this_thread::yield();
+        }
+    }
+    CHECK_FALSE(files.append(*file, text("later")));
+    files.patch(*file, 1, text("EA"));
+    files.close(*file);
+    files.finish();
+    CHECK(test::file_text(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
+    CHECK(folder.files().size() == 1);
+    CHECK(files.num_lost() == 3);
+    CHECK(files.num_created() == 1);
+}
+
+TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
+    const test::FilledFolder folder;
+    FileQueue waiting{FileQueue::FullQueuePolicy::wait, 100};
+    const auto file = waiting.create(folder.path() / "all", text("x"));
+    REQUIRE(file.has_value());
+    for (int i = 0; i < 1000; ++i) {
+        CHECK(waiting.append(*file, test::Bytes(60)));
+    }
+    waiting.finish();
+    CHECK(waiting.num_lost() == 0);
+    CHECK(test::file_text(folder.path() / "all").size() == 60'001);
+
+    // A block is refused while a large one is written, unless this thread was held up until that ended.
+    FileQueue refusing{FileQueue::FullQueuePolicy::refuse, 100};
+    const auto large = refusing.create(folder.path() / "large", text("x"));
+    REQUIRE(large.has_value());
+    bool refused = false;
+    for (int i = 0; i < 100 && !refused; ++i) {
+        std::ignore = refusing.append(*large, test::Bytes(1 << 24));
+        refused = !refusing.append(*large, test::Bytes(101));
+    }
+    CHECK(refused);
+    CHECK(refusing.num_lost() != 0);
+}

@@ -1,0 +1,289 @@
+// One process writes to a recording: a second one is refused, a killed one leaves no lock.
+// Covers: proxy/store/recording.cpp, proxy/base/files.cpp
+#include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
+#include "proxy/store/recording.h"
+#include "tests/proxy/store/zstd_text.h"
+#include "tests/support/program.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tw::store;
+using namespace tw::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using StartMode = Recording::StartMode;
+
+constexpr std::string_view kLine = "{\"v\":1}\n";
+
+RecordingOptions single_file(const TemporaryFolder& folder, bool compressed = false) {
+    return {.path = folder.file(compressed ? "game.jsonl.zst" : "game.jsonl"),
+            .compressed = compressed,
+            .patience = 0ms};
+}
+
+RecordingOptions segments(const TemporaryFolder& folder, const std::string& name = "records",
+                          const std::string& suffix = ".jsonl") {
+    return {.path = folder.path() + "/",
+            .segments = SegmentNames{.folder = folder.path(), .name = name, .suffix = suffix},
+            .patience = 0ms};
+}
+
+/// Returns why the recording was refused; empty if it was opened.
+std::string refusal_of(const RecordingOptions& options, StartMode begin = StartMode::behind) {
+    try {
+        const Recording opened{options, begin};
+        return {};
+    } catch (const std::system_error& error) {
+        return std::string{"system: "} + error.what();
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+}
+
+/// A process that has opened the recording. It is killed at the end.
+class OtherProcess {
+  public:
+    explicit OtherProcess(const RecordingOptions& options) {
+        std::array<int, 2> pipe{};
+        REQUIRE(::pipe(pipe.data()) == 0);
+        child_ = ::fork();
+        if (child_ == 0) {
+            Recording recording{options, StartMode::behind};
+            recording.write(kLine);
+            const bool told = ::write(pipe[1], "x", 1) == 1;
+            while (told) {
+                ::pause();
+            }
+            ::_exit(1);
+        }
+        char told = 0;
+        REQUIRE(::read(pipe[0], &told, 1) == 1);
+        ::close(pipe[0]);
+        ::close(pipe[1]);
+    }
+
+    ~OtherProcess() { kill(); }
+
+    OtherProcess(const OtherProcess&) = delete;
+    OtherProcess& operator=(const OtherProcess&) = delete;
+
+    void kill() {
+        if (child_ > 0) {
+            ::kill(child_, SIGKILL);
+            ::waitpid(child_, nullptr, 0);
+            child_ = -1;
+        }
+    }
+
+  private:
+    pid_t child_ = -1;
+};
+
+} // namespace
+
+TEST_CASE("a recording that a process writes to is refused to another, until that one is killed") {
+    struct Row {
+        std::string_view name;
+        RecordingOptions (*options)(const TemporaryFolder& folder);
+        StartMode begin;
+        bool refused;
+    };
+
+    const auto folder_form = [](const TemporaryFolder& folder) { return segments(folder); };
+    const auto file = [](const TemporaryFolder& folder) { return single_file(folder); };
+    const auto packed = [](const TemporaryFolder& folder) { return single_file(folder, true); };
+    const Row rows[] = {
+        {"a folder of segments", folder_form, StartMode::behind, true},
+        {"a folder of segments, to begin anew", folder_form, StartMode::empty, true},
+        {"a folder of segments, taken over", folder_form, StartMode::shared, false},
+        {"a file", file, StartMode::behind, true},
+        {"a file, to be emptied", file, StartMode::empty, true},
+        {"a file, taken over", file, StartMode::shared, false},
+        {"a compressed file", packed, StartMode::behind, true},
+        {"a compressed file, taken over", packed, StartMode::shared, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const RecordingOptions options = row.options(folder);
+        OtherProcess other{options};
+        const auto before = segments_in(folder.path()).size();
+        const std::string refusal = refusal_of(options, row.begin);
+        CHECK(refusal == (row.refused ? options.path +
+                                            ": another process is recording to it; stop "
+                                            "that one, or name another " +
+                                            (options.segments ? "folder" : "file or folder")
+                                      : ""));
+        CHECK(segments_in(folder.path()).size() == before);
+        if (!options.segments && !options.compressed) {
+            CHECK(read_text(options.path) == kLine);
+        }
+        other.kill();
+        CHECK(refusal_of(options) == "");
+    }
+}
+
+TEST_CASE("recordings of other names share a folder, and one process may end and begin again") {
+    const TemporaryFolder folder;
+    const RecordingOptions options = segments(folder);
+    auto first = std::make_unique<Recording>(options, StartMode::behind);
+    CHECK(refusal_of(options) != "");
+    CHECK(refusal_of(segments(folder, "other")) == "");
+    CHECK(refusal_of(segments(folder, "capture", ".pcapng")) == "");
+    // Each next segment is locked as well.
+    for (int cuts = 0; cuts < 3; ++cuts) {
+        first->write(kLine);
+        CHECK(first->start_segment());
+        CHECK(refusal_of(options) != "");
+    }
+    first.reset();
+    CHECK(refusal_of(options) == "");
+}
+
+TEST_CASE("a process that takes a recording over has its lock once the other one has ended") {
+    for (const bool in_segments : {false, true}) {
+        CAPTURE(in_segments);
+        const TemporaryFolder folder;
+        const RecordingOptions options = in_segments ? segments(folder) : single_file(folder);
+        std::optional<OtherProcess> other{std::in_place, options};
+        Recording successor{options, StartMode::shared};
+        auto now = OutputFile::Clock::now() + 10s;
+        successor.on_time(now);
+        other.reset();
+        CHECK(refusal_of(options) == "");
+        successor.remove_unfinished_unit();
+        successor.on_time(now += 2s);
+        CHECK(refusal_of(options) != "");
+        if (in_segments) { // one of the other process, one that the check made, and its own
+            const auto all = segments_in(folder.path());
+            REQUIRE(all.size() == 3);
+            CHECK(all.back().number == 3);
+        }
+    }
+}
+
+TEST_CASE("a start waits for a process that is about to end") {
+    const TemporaryFolder folder;
+    RecordingOptions options = segments(folder);
+    auto first = std::make_unique<Recording>(options, StartMode::behind);
+    options.patience = 60s;
+    std::string refusal = "none";
+    std::thread second{[&] { refusal = refusal_of(options); }};
+    first.reset();
+    second.join();
+    CHECK(refusal == "");
+}
+
+TEST_CASE("of recordings that start at the same time one is opened") {
+    constexpr int kRounds = 50;
+    constexpr int kStarts = 4;
+    for (int round = 0; round < kRounds; ++round) {
+        const TemporaryFolder folder;
+        RecordingOptions options = round % 2 == 0 ? segments(folder) : single_file(folder);
+        std::atomic<int> waiting{kStarts};
+        std::array<std::unique_ptr<Recording>, kStarts> opened;
+        std::vector<std::thread> starts;
+        for (auto& own : opened) {
+            starts.emplace_back([&] {
+                --waiting;
+                while (waiting > 0) {
+                    std::this_thread::yield();
+                }
+                try {
+                    own = std::make_unique<Recording>(options, StartMode::behind);
+                } catch (const std::runtime_error&) { // refused: `own` stays empty
+                }
+            });
+        }
+        for (std::thread& start : starts) {
+            start.join();
+        }
+        CHECK(std::count(opened.begin(), opened.end(), nullptr) == kStarts - 1);
+    }
+}
+
+TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
+    /// Another program starts to record just before the file is opened.
+    class RacingDisk final : public Disk {
+      public:
+        explicit RacingDisk(RecordingOptions options) : options_{std::move(options)} {}
+
+        int open(const std::string& path, OpenMode how, Readers readers) override {
+            first.emplace(options_, StartMode::empty);
+            first->write(kLine);
+            first->finish();
+            return Disk::open(path, how, readers);
+        }
+
+        std::optional<Recording> first;
+
+      private:
+        RecordingOptions options_;
+    };
+
+    for (const bool compressed : {false, true}) {
+        CAPTURE(compressed);
+        const TemporaryFolder folder;
+        const RecordingOptions options = single_file(folder, compressed);
+        RacingDisk disk{options};
+        CHECK_THROWS_AS((Recording{options, StartMode::empty, disk}), std::runtime_error);
+        disk.first->write(kLine);
+        disk.first.reset();
+        const std::string bytes = read_text(options.path);
+        CHECK((compressed ? unpacked(bytes) : bytes).starts_with(kLine));
+    }
+}
+
+TEST_CASE("a folder that a stranger has locked, or that cannot be written, is as it was") {
+    const TemporaryFolder folder;
+    const RecordingOptions options = segments(folder);
+    const tw::base::UniqueFd stranger{::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC)};
+    REQUIRE(::flock(stranger.get(), LOCK_EX) == 0);
+    CHECK(refusal_of(options) == "");
+
+    RecordingOptions nowhere = options;
+    for (const char* const path : {"/proc", "/no/such/folder"}) { // nobody can write there
+        nowhere.segments->folder = path;
+        CHECK(refusal_of(nowhere).starts_with("system: "));
+    }
+}
+
+TEST_CASE("a lock is one of this descriptor, and ends with it") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("locked");
+    CHECK_FALSE(tw::base::is_locked(path));
+    const auto open = [&path] {
+        return tw::base::UniqueFd{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+    };
+    std::optional<tw::base::UniqueFd> first{open()};
+    const tw::base::UniqueFd second{open()};
+    CHECK_FALSE(tw::base::is_locked(path));
+    CHECK(tw::base::lock_file(first->get()));
+    CHECK(tw::base::lock_file(first->get()));
+    CHECK_FALSE(tw::base::lock_file(second.get()));
+    CHECK(tw::base::is_locked(path));
+    first.reset();
+    CHECK_FALSE(tw::base::is_locked(path));
+    CHECK_FALSE(tw::base::lock_file(-1));
+}

@@ -1,0 +1,612 @@
+// Covers: proxy/store/file_queue.cpp
+#include "proxy/store/recording.h"
+#include "tests/proxy/store/faulty_disk.h"
+#include "tests/proxy/store/zstd_text.h"
+#include "tests/support/program.h"
+
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace tw::store;
+using namespace tw::test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+using StartMode = Recording::StartMode;
+
+/// Passes by itself only in what it is told.
+class Clockwork {
+  public:
+    explicit Clockwork(Recording& recording) : recording_{&recording} {}
+
+    void pass(milliseconds time) {
+        now_ += time;
+        recording_->on_time(now_);
+    }
+
+    [[nodiscard]] OutputFile::Clock::time_point now() const { return now_; }
+
+  private:
+    Recording* recording_;
+    OutputFile::Clock::time_point now_ = OutputFile::Clock::now();
+};
+
+RecordingOptions compressed(const std::string& path) {
+    return {.path = path, .compressed = true};
+}
+
+/// What a reader finds in it.
+std::string text_of(const std::string& path) {
+    const std::string bytes = read_text(path);
+    return path.ends_with(".zst") ? unpacked(bytes) : bytes;
+}
+
+std::uint64_t units_in(std::string_view text) {
+    return record_line_format().count_units(text);
+}
+
+RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) {
+    return {.path = folder.path(),
+            .compressed = packed,
+            .segments = SegmentNames{.folder = folder.path(),
+                                     .name = "game",
+                                     .suffix = packed ? ".jsonl.zst" : ".jsonl"}};
+}
+
+/// The texts of the segments, without the records that name them.
+std::vector<std::string> texts_in(const TemporaryFolder& folder) {
+    std::vector<std::string> texts;
+    for (const Segment& segment : segments_in(folder.path())) {
+        std::string text = text_of(folder.file(segment.file));
+        if (text.substr(0, text.find('\n'))
+                .ends_with("\"name\":\"" + segment.file +
+                           "\",\"number\":" + std::to_string(segment.number) + "}")) {
+            text.erase(0, text.find('\n') + 1);
+        }
+        texts.push_back(text);
+    }
+    return texts;
+}
+
+} // namespace
+
+TEST_CASE("who goes on behind what is there keeps whole units and cuts off a broken one") {
+    const std::string line = "{\"v\":1}\n";
+    const std::string one = packed(line);
+    const std::string long_line = "{\"v\":1," + std::string(10'000, 'x') + '\n';
+
+    struct Row {
+        const char* name;
+        std::string file;
+        std::string before;
+        std::string kept;
+    };
+
+    const Row rows[] = {
+        {"nothing", "a.jsonl", "", ""},
+        {"a line", "a.jsonl", line, line},
+        {"a broken line", "a.jsonl", line + "{\"v", line},
+        {"only a broken line", "a.jsonl", "{\"v\":1,\"never ended", ""},
+        {"only the beginning of a line", "a.jsonl", "{\"", ""},
+        {"only zeros", "a.jsonl", std::string(5'000, '\0'), ""},
+        {"a long broken line", "a.jsonl", long_line + std::string(9'000, 'y'), long_line},
+        {"no frame", "a.jsonl.zst", "", ""},
+        {"a frame", "a.jsonl.zst", one, line},
+        {"a broken frame", "a.jsonl.zst", one + packed("two\n").substr(0, 9), line},
+        {"a magic number", "a.jsonl.zst", one + "\x28\xB5\x2F\xFD", line},
+        {"zeros", "a.jsonl.zst", one + std::string(100, '\0'), line},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file(row.file);
+        const bool zst = path.ends_with(".zst");
+        write_text(path, row.before);
+        {
+            Recording recording{{.path = path, .compressed = zst}, StartMode::behind};
+            const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
+            CHECK(recording.take_removed_end().bytes == row.before.size() - whole);
+            recording.write("next\n");
+            recording.finish();
+            CHECK_FALSE(recording.failed());
+        }
+        CHECK(text_of(path) == row.kept + "next\n");
+    }
+}
+
+TEST_CASE("something else is never spoilt, and what cannot be opened says why") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("notes.zst");
+    for (const std::string& text :
+         {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
+        write_text(path, text);
+        CHECK_THROWS_AS(Recording(compressed(path), StartMode::behind), std::runtime_error);
+        CHECK(read_text(path) == text);
+    }
+    const std::string plain = folder.file("notes.txt");
+    for (const std::string& text :
+         {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"}, packed("one\n"),
+          std::string{"{\"t\":1}\n"}, std::string(5'000, '\0') + "dear diary\n"}) {
+        write_text(plain, text);
+        CHECK_THROWS_AS(Recording({.path = plain}, StartMode::behind), std::runtime_error);
+        CHECK(read_text(plain) == text);
+    }
+    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::behind),
+                    std::system_error);
+    RecordingOptions options = in_segments(folder);
+    options.segments->folder = folder.file("no");
+    CHECK_THROWS_AS(Recording(options, StartMode::behind), std::system_error);
+}
+
+TEST_CASE("lines are there at once, and a frame of them within a second") {
+    const TemporaryFolder folder;
+    Recording plain{{.path = folder.file("a.jsonl")}, StartMode::behind};
+    plain.write("one\n");
+    CHECK(read_text(folder.file("a.jsonl")) == "one\n");
+
+    const std::string path = folder.file("a.jsonl.zst");
+    Recording recording{compressed(path), StartMode::behind};
+    Clockwork clock{recording};
+    std::string expected;
+    for (int frame = 0; frame < 3; ++frame) {
+        clock.pass(milliseconds{100});
+        recording.write("one\n");
+        clock.pass(milliseconds{500});
+        recording.write("two\n");
+        CHECK(text_of(path) == expected);
+        clock.pass(milliseconds{250});
+        expected += "one\ntwo\n";
+        CHECK(text_of(path) == expected);
+    }
+    recording.write(std::string(kFrameText, 'x') + '\n'); // too much to wait
+    CHECK(text_of(path).size() > kFrameText);
+}
+
+TEST_CASE("many lines at once, behind a frame that is open, wait for room on the disk with it") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl.zst");
+    FaultyDisk disk;
+    Recording recording{compressed(path), StartMode::behind, disk};
+    Clockwork clock{recording};
+    std::string many;
+    while (many.size() < kFrameText) {
+        many += "one line as good as any other\n";
+    }
+    recording.write(many);
+    clock.pass(seconds{1});
+    disk.room = 0;
+    recording.write("few\n");
+    recording.write(many);
+    CHECK(recording.error() == ENOSPC);
+    CHECK_FALSE(recording.ready());
+    CHECK(text_of(path) == many);
+    disk.room = UINT64_MAX;
+    clock.pass(seconds{1});
+    CHECK(recording.ready());
+    CHECK(text_of(path) == many + "few\n" + many);
+    CHECK(recording.num_lost() == 0);
+}
+
+TEST_CASE(
+    "a disk that is full or broken costs nothing: what was begun is taken back and tried again") {
+    struct Row {
+        const char* name;
+        bool zst;
+        std::uint64_t room;
+        int error;
+        bool truncates;
+        std::string meanwhile; ///< what a reader of lines finds while nothing more can be written
+    };
+
+    const Row rows[] = {
+        {"no room at all", false, 0, 0, true, "first\n"},
+        {"room for half a line", false, 2, 0, true, "first\n"},
+        {"room for a line and a half", false, 6, 0, true, "first\none\n"},
+        {"room for half a line, which stays", false, 6, 0, false, "first\none\ntw"},
+        {"broken", false, UINT64_MAX, EIO, true, "first\n"},
+        {"over a quota", false, UINT64_MAX, EDQUOT, true, "first\n"},
+        {"no room for a frame", true, 0, 0, true, "first\n"},
+        {"room for half a frame", true, 9, 0, true, "first\n"},
+        {"room for half a frame, which stays", true, 9, 0, false, "first\n"},
+        {"broken while a frame is written", true, UINT64_MAX, EIO, true, "first\n"},
+    };
+    for (const Row& row : rows) {
+        for (const std::uint64_t at_once : {UINT64_MAX, std::uint64_t{1}, std::uint64_t{3}}) {
+            CAPTURE(row.name);
+            CAPTURE(at_once);
+            const TemporaryFolder folder;
+            const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
+            FaultyDisk disk;
+            disk.at_once = at_once;
+            Recording recording{{.path = path, .compressed = row.zst}, StartMode::behind, disk};
+            Clockwork clock{recording};
+            recording.write("first\n");
+            clock.pass(seconds{2});
+            const auto whole = std::filesystem::file_size(path);
+            disk.room = row.room;
+            disk.write_error = row.error;
+            disk.truncates = row.truncates;
+            recording.write("one\ntwo\nthree\n");
+            clock.pass(seconds{2});
+            CHECK_FALSE(recording.ready());
+            CHECK(recording.error() == (row.error != 0 ? row.error : ENOSPC));
+            CHECK(text_of(path) == row.meanwhile);
+            if (row.zst && row.truncates) {
+                CHECK(std::filesystem::file_size(path) == whole);
+            }
+            clock.pass(seconds{2});
+            CHECK_FALSE(recording.ready());
+            disk.room = UINT64_MAX;
+            disk.write_error = 0;
+            disk.truncates = true;
+            disk.interrupted = 2;
+            clock.pass(seconds{2});
+            CHECK(recording.ready());
+            recording.write("four\n");
+            recording.finish();
+            CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
+            CHECK(recording.num_lost() == 0);
+        }
+    }
+}
+
+TEST_CASE("what the disk does not take until the end is lost, and counted") {
+    for (const bool zst : {false, true}) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file(zst ? "a.jsonl.zst" : "a.jsonl");
+        FaultyDisk disk;
+        {
+            Recording recording{{.path = path, .compressed = zst}, StartMode::behind, disk};
+            recording.write("first\n");
+            recording.on_time(OutputFile::Clock::now() + seconds{2});
+            disk.room = 7;
+            recording.write("one\ntwo\nthree\n");
+            recording.finish();
+            recording.write("four\n");
+            CHECK(recording.error() == ENOSPC);
+            CHECK(recording.num_lost() == (zst ? 4 : 3));
+        }
+        CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
+    }
+}
+
+TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl.zst");
+    FaultyDisk disk;
+    RecordingOptions options = compressed(path);
+    options.frame_text = 50'000;
+    Recording recording{options, StartMode::empty, disk};
+    disk.room = 60'000;
+    std::string all;
+    std::uint64_t number = 1;
+    for (int i = 0; i < 20'000; ++i) {
+        number = number * 6364136223846793005U + 1442695040888963407U;
+        const std::string line = std::to_string(number) + '\n';
+        recording.write(line);
+        all += line;
+    }
+    recording.finish();
+    CHECK(recording.error() == ENOSPC);
+    const std::string kept = text_of(path);
+    CHECK(kept.size() > 60'000);
+    CHECK(all.starts_with(kept));
+    CHECK(kept.ends_with('\n'));
+    CHECK(recording.num_lost() == units_in(all) - units_in(kept));
+}
+
+TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
+    for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+        CAPTURE(name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file(name);
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                            StartMode::behind};
+        Clockwork clock{recording};
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        std::filesystem::rename(path, path + ".1");
+        recording.write("two\n");
+        clock.pass(milliseconds{10});
+        recording.write("three\n");
+        clock.pass(seconds{2});
+        clock.pass(milliseconds{10});
+        recording.write("four\n");
+        recording.request_reopening(); // the same one
+        clock.pass(seconds{2});
+        std::filesystem::remove(path);
+        recording.request_reopening();
+        clock.pass(milliseconds{10});
+        recording.write("five\n");
+        recording.finish();
+        CHECK(unpacked(read_text(path + ".1")) +
+                  (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
+              "one\ntwo\nthree\n");
+        CHECK(text_of(path) == "five\n");
+    }
+}
+
+TEST_CASE("a file that is copied and emptied begins anew, whatever was being written") {
+    for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file(name);
+        Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                            StartMode::behind};
+        Clockwork clock{recording};
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        std::filesystem::resize_file(path, 0);
+        recording.write("two\n");
+        clock.pass(seconds{2});
+        CHECK(text_of(path) == "two\n");
+    }
+}
+
+TEST_CASE("what the file before did not take comes to the next one, whole") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    Recording recording{{.path = folder.file("a.jsonl")}, StartMode::behind, disk};
+    Clockwork clock{recording};
+    disk.room = 6;
+    disk.truncates = false;
+    recording.write("one\ntwo\nthree\n");
+    CHECK(recording.error() == ENOSPC);
+    disk.room = UINT64_MAX;
+    disk.truncates = true;
+    std::filesystem::rename(folder.file("a.jsonl"), folder.file("b.jsonl"));
+    recording.request_reopening();
+    clock.pass(milliseconds{10});
+    CHECK(recording.ready());
+    CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
+    CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
+    CHECK(recording.num_lost() == 0);
+}
+
+TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a.jsonl");
+    {
+        Recording first{{.path = path}, StartMode::behind};
+        first.write("{\"v\":1}\n");
+        Recording second{{.path = path}, StartMode::shared};
+        first.write("2\n");
+        write_text(path, read_text(path) + "broken");
+        second.remove_unfinished_unit();
+        second.on_time(OutputFile::Clock::now());
+        second.write("3\n");
+    }
+    CHECK(read_text(path) == "{\"v\":1}\n2\n3\n");
+}
+
+TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {
+    struct Row {
+        const char* name;
+        AgeAndSize limits;
+        void (*cause)(Recording& recording, Clockwork& clock, const std::string& current);
+    };
+
+    const Row rows[] = {
+        {"time",
+         {.age = seconds{60}},
+         [](Recording&, Clockwork& clock, const std::string&) { clock.pass(seconds{60}); }},
+        {"size",
+         {.bytes = 100},
+         [](Recording& recording, Clockwork& clock, const std::string&) {
+             recording.write(std::string(99, 'x') + '\n');
+             clock.pass(seconds{1});
+         }},
+        {"a word",
+         {},
+         [](Recording& recording, Clockwork&, const std::string&) {
+             recording.request_reopening();
+         }},
+        {"it was removed",
+         {},
+         [](Recording&, Clockwork& clock, const std::string& current) {
+             std::filesystem::remove(current);
+             clock.pass(seconds{2});
+         }},
+        {"it was moved",
+         {},
+         [](Recording&, Clockwork& clock, const std::string& current) {
+             std::filesystem::rename(current, current + ".old");
+             clock.pass(seconds{2});
+         }},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        RecordingOptions options = in_segments(folder, false);
+        options.rotate = row.limits;
+        Recording recording{options, StartMode::behind, disk};
+        Clockwork clock{recording};
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
+        recording.write("one\n");
+        clock.pass(seconds{2});
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
+        row.cause(recording, clock, folder.file(segments_in(folder.path()).front().file));
+        CHECK(recording.is_segment_due(clock.now()));
+        CHECK(recording.start_segment());
+        CHECK_FALSE(recording.is_segment_due(clock.now()));
+        recording.write("two\n");
+        recording.finish();
+        CHECK(texts_in(folder).back() == "two\n");
+        CHECK(segments_in(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
+    }
+}
+
+TEST_CASE("a segment is never written over, and one that cannot be made is tried again") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"), packed("of another run\n"));
+    Recording recording{in_segments(folder), StartMode::behind, disk};
+    Clockwork clock{recording};
+    recording.write("one\n");
+    disk.open_error = ENOSPC;
+    CHECK(recording.start_segment());
+    CHECK_FALSE(recording.ready());
+    CHECK(recording.error() == ENOSPC);
+    clock.pass(seconds{2});
+    CHECK_FALSE(recording.ready());
+    disk.open_error = 0;
+    disk.time += 60;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+    recording.write("two\n");
+    recording.finish();
+    CHECK(texts_in(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
+    CHECK(segments_in(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
+}
+
+TEST_CASE("segments differ from their first bytes on, and a file without records is a zstd file") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    for (const bool packed : {false, true}) {
+        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
+        CHECK(recording.start_segment());
+        recording.finish();
+        const auto segments = segments_in(folder.path());
+        const std::string first = read_text(folder.file(segments.front().file));
+        const std::string second = read_text(folder.file(segments.back().file));
+        // What log shippers recognise a file by: Vector its first line, Filebeat and the OpenTelemetry
+        // Collector its first 1,024 and 1,000 bytes, if it has as many.
+        for (const std::size_t bytes : {1024UL, 1000UL, 256UL, first.find('\n')}) {
+            CHECK(first.substr(0, bytes) != second.substr(0, bytes));
+        }
+        for (const Segment& segment : segments) {
+            CHECK(units_in(text_of(folder.file(segment.file))) == 1);
+            std::filesystem::remove(folder.file(segment.file));
+        }
+    }
+    const std::string path = folder.file("none.jsonl.zst");
+    {
+        Recording recording{compressed(path), StartMode::behind};
+        CHECK(read_text(path).empty()); // no empty frame, where readers might stop
+        recording.finish();
+    }
+    CHECK_FALSE(read_text(path).empty());
+    CHECK(text_of(path).empty());
+}
+
+TEST_CASE(
+    "a segment that a full disk did not take loses its records, not the record that names it") {
+    for (const bool packed : {false, true}) {
+        CAPTURE(packed);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        disk.room = 0;
+        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
+        CHECK_FALSE(recording.ready());
+        recording.write("one\n"); // lost at once, as the disk is known to be full
+        recording.finish();
+        CHECK(recording.num_lost() == 1);
+    }
+}
+
+TEST_CASE("a recording that waits for another process makes no segment until that has ended") {
+    const TemporaryFolder folder;
+    Recording recording{in_segments(folder), StartMode::shared};
+    CHECK(segments_in(folder.path()).empty());
+    recording.remove_unfinished_unit();
+    recording.on_time(OutputFile::Clock::now());
+    CHECK(segments_in(folder.path()).size() == 1);
+    recording.write("one\n");
+    recording.finish();
+    CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
+}
+
+TEST_CASE("the disk is told to keep what was written as often as it was asked for") {
+    struct Row {
+        SyncPolicy policy;
+        int after_frames; ///< syncs after three seconds of writing
+        int at_end;       ///< and then behind a cut and a second segment
+    };
+
+    const Row rows[] = {
+        {SyncPolicy::none, 0, 0}, {SyncPolicy::segment, 0, 2}, {SyncPolicy::every_second, 3, 5}};
+    for (const Row& row : rows) {
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        RecordingOptions options = in_segments(folder, false);
+        options.sync = row.policy;
+        Recording recording{options, StartMode::behind, disk};
+        Clockwork clock{recording};
+        for (int i = 0; i < 3; ++i) {
+            recording.write("one\n");
+            clock.pass(seconds{1});
+        }
+        clock.pass(seconds{1}); // nothing new
+        CHECK(disk.syncs == row.after_frames);
+        recording.write("one\n");
+        CHECK(recording.start_segment());
+        recording.write("two\n");
+        recording.finish();
+        CHECK(disk.syncs == row.at_end);
+    }
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    Recording recording{
+        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, StartMode::behind, disk};
+    Clockwork clock{recording};
+    disk.sync_error = EIO;
+    recording.write("one\n");
+    clock.pass(seconds{2});
+    CHECK(recording.error() == EIO);
+    disk.sync_error = 0;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+}
+
+TEST_CASE("recording stops before the disk is full, and goes on when there is room again") {
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    disk.free = 1000;
+    Recording recording{{.path = folder.file("a"), .least_free = 500}, StartMode::behind, disk};
+    Clockwork clock{recording};
+    recording.write("one\n");
+    disk.free = 499;
+    clock.pass(seconds{1});
+    recording.write("two\n");
+    CHECK(recording.error() == ENOSPC);
+    CHECK_FALSE(recording.ready());
+    CHECK(read_text(folder.file("a")) == "one\n");
+    disk.free = 500;
+    clock.pass(seconds{2});
+    CHECK(recording.ready());
+    recording.write("three\n");
+    CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
+    CHECK(recording.num_lost() == 0);
+}
+
+TEST_CASE("a clock that is set is told once, and deletes nothing that this run has just written") {
+    constexpr std::int64_t kJump = std::int64_t{40} * 86400;
+    const TemporaryFolder folder;
+    FaultyDisk disk;
+    RecordingOptions options = in_segments(folder, false);
+    options.keep.age = std::chrono::hours{30 * 24};
+    Recording recording{options, StartMode::behind, disk};
+    Clockwork clock{recording};
+    for (int i = 0; i < 3; ++i) {
+        recording.write("one\n");
+        disk.time += kJump;
+        clock.pass(seconds{1});
+        const std::int64_t told = recording.take_clock_jump();
+        CHECK(told > kJump - 60);
+        CHECK(told <= kJump);
+        CHECK(recording.take_clock_jump() == 0);
+        CHECK(recording.start_segment());
+    }
+    CHECK(segments_in(folder.path()).size() == 4);
+    disk.time -= 2 * kJump;
+    clock.pass(seconds{1});
+    CHECK(recording.take_clock_jump() < 0);
+}
