@@ -317,7 +317,7 @@ namespace json = boost::json;
 
 namespace {
 
-json::object keys_json(filter::KeyScope scope, filter::DescribedTypes described) {
+json::object words_json(filter::KeyScope scope, filter::DescribedTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
@@ -332,9 +332,9 @@ json::object keys_json(filter::KeyScope scope, filter::DescribedTypes described)
 
 } // namespace
 
-tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::string& text,
-                                                                const wire::ModDescription& mod) {
-    auto filter = filter::LineFilter::parse(text, {.described = filter::described_types(mod)});
+tl::expected<web::LineFilter, web::InputError>
+RecordPageData::make_filter(const std::string& text) const {
+    auto filter = filter::LineFilter::parse(text, {.described = filter::described_types(*mod_)});
     if (!filter) {
         return tl::unexpected{web::InputError{.message = std::move(filter.error().message),
                                               .offset = filter.error().offset}};
@@ -343,24 +343,25 @@ tl::expected<web::LineFilter, web::InputError> make_line_filter(const std::strin
                std::string_view line) { return filter->matches(line); };
 }
 
-std::string filter_keys_json(const wire::ModDescription& mod) {
-    const filter::DescribedTypes own = filter::described_types(mod);
+std::string RecordPageData::keys_json() const {
+    const filter::DescribedTypes own = filter::described_types(*mod_);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
     const auto types = filter::item_type_names(own);
-    return record::json_text(json::object{{"v", 1},
-                                          {"keys", json::array(records.begin(), records.end())},
-                                          {"item_keys", json::array(items.begin(), items.end())},
-                                          {"item_types", json::array(types.begin(), types.end())},
-                                          {"words", keys_json(filter::KeyScope::record, own)},
-                                          {"item_words", keys_json(filter::KeyScope::item, own)}}) +
+    return record::json_text(
+               json::object{{"v", 1},
+                            {"keys", json::array(records.begin(), records.end())},
+                            {"item_keys", json::array(items.begin(), items.end())},
+                            {"item_types", json::array(types.begin(), types.end())},
+                            {"words", words_json(filter::KeyScope::record, own)},
+                            {"item_words", words_json(filter::KeyScope::item, own)}}) +
            '\n';
 }
 
-std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::SnapshotView& items,
-                          std::shared_ptr<const map::PhysicsLayers> physics,
-                          const snapshot::ObjectSet& objects) {
-    record::TypeNames types{objects};
+std::string RecordPageData::snapshot_line(const web::InspectedSnapshot& seen,
+                                          const snapshot::SnapshotView& items) const {
+    auto physics = map_of_session(seen.session).physics;
+    record::TypeNames types{objects()};
     types.learn_types(items);
     const bool has_map = physics != nullptr;
     const record::TileMap tile_map{std::move(physics)};
@@ -377,7 +378,7 @@ std::string snapshot_line(const web::InspectedSnapshot& seen, const snapshot::Sn
         .types = &types,
         .tile_map = has_map ? &tile_map : nullptr};
     sink::TextOutput line;
-    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects}, line};
+    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects()}, line};
     lines.on_record(&record);
     lines.flush();
     return std::move(line.text);

@@ -34,7 +34,7 @@ namespace tw::pipeline {
 
 /// Lists and opens the captures and demos in some folders, for the live page. The page identifies a
 /// recording by its file name. Other files and links are ignored.
-class RecordingFolders {
+class RecordingFolders final : public web::RecordingFiles {
   public:
     /// The limit of directory entries that are read per folder.
     static constexpr std::size_t kMaxEntries = 10'000;
@@ -45,11 +45,10 @@ class RecordingFolders {
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
-    /// Returns the recordings, the newest first.
-    [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const;
-    /// Opens the recording with this file name. Returns null if it does not exist.
+    // RecordingFiles
+    [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const override;
     [[nodiscard]] std::shared_ptr<const web::ServedFile>
-    open_recording(std::string_view name) const;
+    open_recording(std::string_view name) const override;
 
   private:
     std::vector<std::filesystem::path> folders_;
@@ -66,7 +65,7 @@ struct PageRecordingOptions {
 
 /// The recordings that viewers of the page have switched on. The page's thread starts and stops
 /// recordings; the workers poll the state. Recordings stop if writing fails or the folder is full.
-class PageRecordings {
+class PageRecordings final : public web::RecordingControl {
   public:
     /// Recordings stop when the folder has this size in bytes.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
@@ -97,10 +96,9 @@ class PageRecordings {
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// Starts or stops captures or demos. Called by the page's thread. Errors: one line with the
-    /// reason.
+    /// Called by the page's thread.
     [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
-                                                                   bool on);
+                                                                   bool on) override;
     /// Returns the state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
     /// Stops all recordings if a file could not be written. Callable from any thread.
@@ -178,19 +176,23 @@ class PageRecorder final : public record::RecordSink, public capture::DatagramSi
     capture::CaptureBlockBuffer block_buffer_;
 };
 
-/// Compiles a filter for the JSON lines of records.
-[[nodiscard]] tl::expected<web::LineFilter, web::InputError>
-make_line_filter(const std::string& text, const wire::ModDescription& mod);
+/// The part of a page's data that depends on the records' format only.
+class RecordPageData : public web::PageData {
+  public:
+    /// `mod` must outlive the object.
+    explicit RecordPageData(const wire::ModDescription& mod) : mod_{&mod} {}
 
-/// Returns the words that the page suggests for filters, as JSON: keys of records and items, item
-/// types, and the values of enumerated keys.
-[[nodiscard]] std::string filter_keys_json(const wire::ModDescription& mod);
+    [[nodiscard]] const snapshot::ObjectSet& objects() const override { return mod_->objects; }
 
-/// Returns the JSON line of a snapshot record with all items. `physics`: the map, to find the tile
-/// at a position; may be null.
-[[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
-                                        const snapshot::SnapshotView& items,
-                                        std::shared_ptr<const map::PhysicsLayers> physics,
-                                        const snapshot::ObjectSet& objects);
+    [[nodiscard]] tl::expected<web::LineFilter, web::InputError>
+    make_filter(const std::string& text) const override;
+    /// Also returns the item types.
+    [[nodiscard]] std::string keys_json() const override;
+    [[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
+                                            const snapshot::SnapshotView& items) const override;
+
+  private:
+    const wire::ModDescription* mod_;
+};
 
 } // namespace tw::pipeline

@@ -3,7 +3,6 @@
 #include "map/text.h"
 #include "proxy/base/clock.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/pipeline/page_recordings.h"
 #include "proxy/process/state_folder.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
@@ -353,8 +352,8 @@ std::int64_t now_ms() {
 } // namespace
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
-    : stream_{std::move(stream)}, options_{std::move(options)}, mod_{&mod},
-      started_ms_{now_ms()}, admin_{options_.admin, options_.listening, sources()} {
+    : RecordPageData{mod}, stream_{std::move(stream)}, options_{std::move(options)},
+      started_ms_{now_ms()}, admin_{options_.admin, options_.listening, *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -411,7 +410,7 @@ void FleetPage::set_delay_reason(std::string reason) {
     delay_reason_ = std::move(reason);
 }
 
-web::RunState FleetPage::state(std::string_view server) const {
+web::RunState FleetPage::state_of(const std::string& server) const {
     web::RunState state;
     state.version = TWSCOPE_VERSION;
     state.now_ms = now_ms();
@@ -424,37 +423,17 @@ web::RunState FleetPage::state(std::string_view server) const {
     return state;
 }
 
-web::Health FleetPage::health() const {
-    const std::scoped_lock lock{mutex_};
-    return {.ok = delay_reason_.empty(),
-            .text = delay_reason_.empty()
-                        ? "ok"
-                        : fmt::format("no records from the bus: {}", delay_reason_)};
+void FleetPage::check_readiness(std::function<void(web::Health)> done) {
+    std::unique_lock lock{mutex_};
+    const std::string reason = delay_reason_;
+    lock.unlock();
+    done({.ok = reason.empty(),
+          .text = reason.empty() ? "ok" : fmt::format("no records from the bus: {}", reason)});
 }
 
-web::PageSources FleetPage::sources() {
-    return {
-        .state = [this] { return state(); },
-        .state_of = [this](const std::string& server) { return state(server); },
-        .live = [] { return web::Health{.ok = true, .text = "ok"}; },
-        .ready = [this](const std::function<void(web::Health)>& done) { done(health()); },
-        .set_impairment = [](const std::string& /*text*/) -> tl::expected<void, std::string> {
-            return tl::unexpected{
-                std::string{"nothing is forwarded here; ask the twscope in front of that server"}};
-        },
-        .explain = [](std::uint32_t /*session*/, std::int64_t /*tick*/) { return std::nullopt; },
-        .api = {.map = [](std::uint32_t /*session*/) { return nullptr; },
-                .keys_json = [this] { return pipeline::filter_keys_json(*mod_); },
-                .make_filter =
-                    [this](const std::string& text) {
-                        return pipeline::make_line_filter(text, *mod_);
-                    }},
-        .view = {.feed = &feed_,
-                 .objects = &mod_->objects,
-                 .snapshot_line = [](const web::InspectedSnapshot& /*seen*/,
-                                     const snapshot::SnapshotView& /*items*/) {
-                     return std::string{};
-                 }}};
+tl::expected<void, std::string> FleetPage::set_impairment(const std::string& /*text*/) {
+    return tl::unexpected{
+        std::string{"nothing is forwarded here; ask the twscope in front of that server"}};
 }
 
 } // namespace tw::process

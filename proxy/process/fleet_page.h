@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/pipeline/page_recordings.h"
 #include "proxy/process/live_page.h"
 #include "proxy/record/stats.h"
 #include "proxy/web/admin.h"
@@ -113,7 +114,7 @@ class FleetOverview {
 
 /// The live page for all servers of a stream: it shows findings, a table of servers, and links to
 /// the pages of single servers.
-class FleetPage {
+class FleetPage final : public pipeline::RecordPageData {
   public:
     struct Stream {
         std::string name;
@@ -123,10 +124,7 @@ class FleetPage {
     /// `mod` must outlive the page.
     FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod);
 
-    ~FleetPage() { admin_.stop(); }
-
-    FleetPage(const FleetPage&) = delete;
-    FleetPage& operator=(const FleetPage&) = delete;
+    ~FleetPage() override { admin_.stop(); }
 
     void start();
 
@@ -139,16 +137,20 @@ class FleetPage {
     void set_delay_reason(std::string reason);
 
   private:
+    // PageData
+    [[nodiscard]] web::PageFeed* page_feed() override { return &feed_; }
+
+    [[nodiscard]] web::RunState state() const override { return state_of({}); }
+
+    /// `server`: the server whose sessions are included; empty: the sessions of all servers.
+    [[nodiscard]] web::RunState state_of(const std::string& server) const override;
+    void check_readiness(std::function<void(web::Health)> done) override;
+    [[nodiscard]] tl::expected<void, std::string> set_impairment(const std::string& text) override;
+
     void log_address(const web::HttpAddress& where) const;
-    /// Returns the state that the page shows. `server`: the server whose sessions are included;
-    /// empty: the sessions of all servers.
-    [[nodiscard]] web::RunState state(std::string_view server = {}) const;
-    [[nodiscard]] web::Health health() const;
-    [[nodiscard]] web::PageSources sources();
 
     Stream stream_;
     PageOptions options_;
-    const wire::ModDescription* mod_;
     std::int64_t started_ms_;
     mutable std::mutex mutex_; ///< guards board_ and delay_reason_
     FleetOverview board_;

@@ -156,8 +156,8 @@ web::RelayState relay_state(const relay::Counters& counters) {
 } // namespace
 
 LivePage::LivePage(PageOptions options, Dependencies parts)
-    : parts_{std::move(parts)}, options_{std::move(options)}, folders_{options_.recording_folders},
-      admin_{options_.admin, options_.listening, sources()} {
+    : RecordPageData{*parts.mod}, parts_{std::move(parts)}, options_{std::move(options)},
+      folders_{options_.recording_folders}, admin_{options_.admin, options_.listening, *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -212,52 +212,6 @@ void LivePage::set_silence(relay::ServerIndex server,
     }
 }
 
-web::PageSources LivePage::sources() {
-    std::function<bool(std::uint32_t)> flight;
-    if (parts_.write_flight_data) {
-        flight = [this](std::uint32_t session) { return write_flight_data(session); };
-    }
-    return {
-        .state = [this] { return state(); },
-        .live = [this] { return relay_health(); },
-        .ready = [this](std::function<void(web::Health)> done) { check_ready(std::move(done)); },
-        .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
-            return parts_.impairment->set_impairment(text).map([](const std::string&) {});
-        },
-        .write_flight_data = std::move(flight),
-        .recordings = recording_sources(),
-        .explain = [this](std::uint32_t session,
-                          std::int64_t tick) { return explain_finding(session, tick); },
-        .api = {.map = [this](std::uint32_t session) { return map_of_session(session).physics; },
-                .map_file = [this](std::uint32_t session) { return map_of_session(session).file; },
-                .keys_json = [mod = parts_.mod] { return pipeline::filter_keys_json(*mod); },
-                .make_filter =
-                    [mod = parts_.mod](const std::string& text) {
-                        return pipeline::make_line_filter(text, *mod);
-                    }},
-        .view = {.feed = parts_.inspecting ? parts_.feed : nullptr,
-                 .objects = &parts_.mod->objects,
-                 .snapshot_line = [this](const web::InspectedSnapshot& seen,
-                                         const snapshot::SnapshotView& items) {
-                     return pipeline::snapshot_line(
-                         seen, items, map_of_session(seen.session).physics, parts_.mod->objects);
-                 }}};
-}
-
-web::RecordingSources LivePage::recording_sources() {
-    web::RecordingSources sources;
-    if (parts_.recordings != nullptr) {
-        sources.set = [recordings = parts_.recordings](web::RecordingKind kind, bool on) {
-            return recordings->switch_recording(kind, on);
-        };
-    }
-    if (!folders_.empty()) {
-        sources.list = [this] { return folders_.list_recordings(); };
-        sources.open = [this](std::string_view name) { return folders_.open_recording(name); };
-    }
-    return sources;
-}
-
 inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
     const auto maps = parts_.board->read_merged_view().maps;
     const auto found = maps.find(session);
@@ -265,7 +219,7 @@ inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
                                                  : parts_.maps->loaded_map(*found->second);
 }
 
-bool LivePage::write_flight_data(std::uint32_t session) const {
+bool LivePage::write_flight_data(std::uint32_t session) {
     if (session != 0 && !parts_.board->read_merged_view().maps.contains(session)) {
         return false;
     }
@@ -344,16 +298,16 @@ void LivePage::add_servers(web::RunState& state) const {
     }
 }
 
-web::Health LivePage::relay_health() const {
+web::Health LivePage::check_liveness() const {
     const std::scoped_lock lock{mutex_};
     return liveness_.is_alive(std::chrono::steady_clock::now())
                ? web::Health{.ok = true, .text = "ok"}
                : web::Health{.ok = false, .text = "the relay is not responding"};
 }
 
-void LivePage::check_ready(std::function<void(web::Health)> done) {
+void LivePage::check_readiness(std::function<void(web::Health)> done) {
     if (parts_.relay->is_tap()) { // a tap sends nothing
-        done(relay_health());
+        done(check_liveness());
         return;
     }
     if (std::chrono::steady_clock::now() - probed_at_ < kProbeReuseTime) {
@@ -391,7 +345,7 @@ void LivePage::probe_servers() {
 
 void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
     const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
-    probe_result_ = relay_health();
+    probe_result_ = check_liveness();
     if (probe_result_.ok && !answered) {
         probe_result_ = {.ok = false,
                          .text =

@@ -115,14 +115,14 @@ struct PageOptions {
 };
 
 /// The live page of a run. Collects the data that the page shows.
-class LivePage {
+class LivePage final : public pipeline::RecordPageData {
   public:
     /// Objects that the page uses. They must outlive the LivePage. `file` and `queue` may be null.
     struct Dependencies {
         const channel::RelayAccess* relay;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
-        web::PageFeed* feed;
+        web::PageFeed* feed; ///< null if traffic is not inspected
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
         std::uint32_t observer; ///< the number of this observer process within the run
@@ -138,9 +138,8 @@ class LivePage {
     };
 
     LivePage(PageOptions options, Dependencies parts);
-    ~LivePage(); // NOLINT(bugprone-exception-escape): a failing lock or join ends the process
-    LivePage(const LivePage&) = delete;
-    LivePage& operator=(const LivePage&) = delete;
+    // NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
+    ~LivePage() override;
 
     void start();
 
@@ -153,21 +152,33 @@ class LivePage {
     void set_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
 
   private:
+    // PageData
+    [[nodiscard]] web::PageFeed* page_feed() override { return parts_.feed; }
+
+    [[nodiscard]] web::RunState state() const override;
+    [[nodiscard]] web::Health check_liveness() const override;
+    void check_readiness(std::function<void(web::Health)> done) override;
+
+    [[nodiscard]] tl::expected<void, std::string> set_impairment(const std::string& text) override {
+        return parts_.impairment->set_impairment(text).map([](const std::string&) {});
+    }
+
+    [[nodiscard]] bool write_flight_data(std::uint32_t session) override;
+
+    [[nodiscard]] web::RecordingControl* recording_control() override { return parts_.recordings; }
+
+    [[nodiscard]] const web::RecordingFiles* recording_files() const override {
+        return folders_.empty() ? nullptr : &folders_;
+    }
+
+    [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,
+                                                             std::int64_t tick) const override;
+    [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const override;
+
     void log_address(const web::HttpAddress& where) const;
-    [[nodiscard]] web::RunState state() const;
-    [[nodiscard]] web::Health relay_health() const;
-    void check_ready(std::function<void(web::Health)> done);
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);
     void add_servers(web::RunState& state) const;
-    [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,
-                                                             std::int64_t tick) const;
-    /// Makes the flight recorder write the data of a session, or of all sessions if `session` is 0.
-    /// Returns false if no such session is open.
-    [[nodiscard]] bool write_flight_data(std::uint32_t session) const;
-    [[nodiscard]] web::PageSources sources();
-    [[nodiscard]] web::RecordingSources recording_sources();
-    [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const;
 
     Dependencies parts_;
     PageOptions options_;

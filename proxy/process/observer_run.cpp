@@ -120,7 +120,7 @@ void ObserverRun::open_page() {
     LivePage::Dependencies parts{.relay = &relay_,
                                  .impairment = &*impairment_,
                                  .board = &*board_,
-                                 .feed = &*feed_,
+                                 .feed = options_.inspect ? &*feed_ : nullptr,
                                  .maps = &maps_,
                                  .mod = options_.config.mod,
                                  .observer = number_,

@@ -38,16 +38,16 @@ void show_sessions(RequestContext& context, const Request& request, const Respon
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
     respond({.content_type = kJsonType,
-             .body = sessions_json(server && !server->empty() ? context.state_of(*server)
+             .body = sessions_json(server && !server->empty() ? context.data.state_of(*server)
                                                               : context.state())});
 }
 
 void show_objects(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = objects_json(*context.sources.view.objects)});
+    respond({.content_type = kJsonType, .body = objects_json(context.data.objects())});
 }
 
 void show_filter_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = context.sources.api.keys_json()});
+    respond({.content_type = kJsonType, .body = context.data.keys_json()});
 }
 
 Response response_of(const Health& health) {
@@ -55,7 +55,7 @@ Response response_of(const Health& health) {
 }
 
 void show_liveness(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond(response_of(context.sources.live()));
+    respond(response_of(context.data.check_liveness()));
 }
 
 /// Answers /readyz. On a connection reserved for health checks, sends the result of the previous
@@ -65,7 +65,7 @@ void show_readiness(RequestContext& context, const Request& request, const Respo
         respond(response_of(
             context.readiness.value_or(Health{.text = "too many requests; try again"})));
     }
-    context.sources.ready(
+    context.data.check_readiness(
         [&context, respond = request.is_reserved ? Respond{} : respond](const Health& health) {
             context.readiness = health;
             if (respond) {
@@ -75,7 +75,7 @@ void show_readiness(RequestContext& context, const Request& request, const Respo
 }
 
 void show_impairment(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.body = context.sources.state().impairment + '\n'});
+    respond({.body = context.data.state().impairment + '\n'});
 }
 
 void set_impairment(RequestContext& context, const Request& request, const Respond& respond) {
@@ -88,10 +88,10 @@ void set_impairment(RequestContext& context, const Request& request, const Respo
     while (text.ends_with('\n') || text.ends_with('\r')) {
         text.remove_suffix(1);
     }
-    if (const auto done = context.sources.set_impairment(std::string{text}); !done) {
+    if (const auto done = context.data.set_impairment(std::string{text}); !done) {
         return respond({.status = 400, .body = done.error() + '\n'});
     }
-    const RunState state = context.sources.state();
+    const RunState state = context.data.state();
     context.impaired = ImpairmentChange{
         .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
     show_impairment(context, request, respond);
@@ -104,7 +104,7 @@ void show_explanation(RequestContext& context, const Request& request, const Res
         return respond({.status = 400,
                         .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
     }
-    if (auto story = context.sources.explain(*session, *tick)) {
+    if (auto story = context.data.explain_finding(*session, *tick)) {
         return respond({.body = *std::move(story)});
     }
     respond({.status = 404,
@@ -123,10 +123,10 @@ void write_flight_recording(RequestContext& context, const Request& request,
             {.status = 400,
              .body = "name a session, for example /api/flight?session=1, or none for all\n"});
     }
-    if (!context.sources.write_flight_data) {
+    if (!context.data.state().recording.has_flight) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
-    if (!context.sources.write_flight_data(*session)) {
+    if (!context.data.write_flight_data(*session)) {
         return respond(
             {.status = 404,
              .body = "no such session is open; without session, everything kept is written\n"});
@@ -169,10 +169,9 @@ constexpr std::array<Route, 23> kRoutes{
 } // namespace
 
 AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
-                         PageSources sources)
-    : context_{std::move(sources)}, origin_{.hosts = std::move(options.hosts),
-                                            .unknown_host_hint =
-                                                std::move(options.unknown_host_hint)},
+                         PageData& data)
+    : context_{data}, origin_{.hosts = std::move(options.hosts),
+                              .unknown_host_hint = std::move(options.unknown_host_hint)},
       access_{std::move(options.access)},
       server_{listening,
               HttpHandlers{

@@ -25,8 +25,9 @@ struct AdminOptions {
 /// Answers twscope's HTTP requests: the page, health checks, `/metrics`, and `/api` (docs/api.md).
 class AdminServer {
   public:
+    /// `data` must outlive the server.
     AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
-                PageSources sources);
+                PageData& data);
 
     void start() {
         set_feed_listener([this] { server_.wake(); });
@@ -55,7 +56,7 @@ class AdminServer {
   private:
     /// Sets the function that workers call when they have new data for the page.
     void set_feed_listener(std::function<void()> listener) const {
-        if (PageFeed* const feed = context_.sources.view.feed; feed != nullptr) {
+        if (PageFeed* const feed = context_.data.page_feed(); feed != nullptr) {
             feed->notifier.set_listener(std::move(listener));
         }
     }

@@ -14,16 +14,11 @@
 
 namespace tw::web {
 
-RequestContext::RequestContext(PageSources from)
-    : sources{std::move(from)}, viewers{[this] {
-          ViewSources view = sources.view;
-          view.make_filter = sources.api.make_filter;
-          view.state_json = [this] { return state_json(state()); };
-          return view;
-      }()} {}
+RequestContext::RequestContext(PageData& page)
+    : data{page}, viewers{page, [this] { return state_json(state()); }} {}
 
 RunState RequestContext::state() const {
-    RunState state = sources.state();
+    RunState state = data.state();
     state.view.limit_sessions();
     state.impaired = impaired;
     state.viewers = viewers.size();
@@ -31,16 +26,13 @@ RunState RequestContext::state() const {
     return state;
 }
 
-RunState RequestContext::state_of(const std::string& server) const {
-    if (sources.state_of) {
-        return sources.state_of(server);
-    }
-    RunState state = sources.state();
-    std::erase_if(state.view.sessions,
+RunState PageData::state_of(const std::string& server) const {
+    RunState of_server = state();
+    std::erase_if(of_server.view.sessions,
                   [&](const SessionView& session) { return session.server_name != server; });
-    const auto seen = state.view.servers.find(server);
-    state.view.sessions_open = seen == state.view.servers.end() ? 0 : seen->second.sessions;
-    return state;
+    const auto seen = of_server.view.servers.find(server);
+    of_server.view.sessions_open = seen == of_server.view.servers.end() ? 0 : seen->second.sessions;
+    return of_server;
 }
 
 namespace {
@@ -88,12 +80,12 @@ Response no_folder_response() {
 
 void send_recording_list(RequestContext& context, const Request& /*request*/,
                          const Respond& respond) {
-    const RecordingSources& sources = context.sources.recordings;
-    if (!sources.list) {
+    const RecordingFiles* const recordings = context.data.recording_files();
+    if (recordings == nullptr) {
         return respond(no_folder_response());
     }
     boost::json::array files;
-    for (const RecordedFile& file : sources.list()) {
+    for (const RecordedFile& file : recordings->list_recordings()) {
         files.push_back(boost::json::object{
             {"name", file.name}, {"bytes", file.bytes}, {"time_ms", file.time_ms}});
     }
@@ -103,8 +95,8 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
 }
 
 void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
-    const RecordingSources& sources = context.sources.recordings;
-    if (!sources.set) {
+    RecordingControl* const control = context.data.recording_control();
+    if (control == nullptr) {
         return respond(no_folder_response());
     }
     const auto wanted = parse_switch_request(request.query);
@@ -113,16 +105,16 @@ void switch_recordings(RequestContext& context, const Request& request, const Re
                         .body = "expected one of capture or demos, on or off, for example "
                                 "/api/recordings?capture=on\n"});
     }
-    if (const auto done = sources.set(wanted->kind, wanted->on); !done) {
+    if (const auto done = control->switch_recording(wanted->kind, wanted->on); !done) {
         return respond({.status = kConflict, .body = done.error() + '\n'});
     }
     respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
 }
 
 void send_recording(RequestContext& context, const Request& request, const Respond& respond) {
-    const RecordingSources& sources = context.sources.recordings;
+    const RecordingFiles* const recordings = context.data.recording_files();
     const auto name = query_text(request.query, "name");
-    auto file = name && sources.open ? sources.open(*name) : nullptr;
+    auto file = name && recordings != nullptr ? recordings->open_recording(*name) : nullptr;
     if (file == nullptr) {
         return respond({.status = 404, .body = "no such recording; /api/recordings lists them\n"});
     }
@@ -151,7 +143,7 @@ void send_map(RequestContext& context, const Request& request, const Respond& re
     if (!session) {
         return respond({.status = 400, .body = "name a session, for example /api/map?session=1\n"});
     }
-    const auto physics = context.sources.api.map(*session);
+    const auto physics = context.data.map_of_session(*session).physics;
     if (physics == nullptr) {
         return respond({.status = 404, .body = "the map of that session is unknown\n"});
     }
@@ -182,7 +174,7 @@ void send_records(RequestContext& context, const Request& request, const Respond
         if (!text) {
             return respond({.status = 400, .body = "percent-encode the filter: a space is %20\n"});
         }
-        auto made = context.sources.api.make_filter(*text);
+        auto made = context.data.make_filter(*text);
         if (!made) {
             return respond(
                 {.status = 400,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/inspect/map_tracker.h"
+#include "proxy/record/interface.h"
 #include "proxy/web/http_server.h"
 #include "proxy/web/page_json.h"
 #include "proxy/web/record_requests.h"
@@ -29,27 +31,22 @@ struct RecordedFile {
     std::int64_t time_ms = 0; ///< latest modification, in milliseconds since 1970
 };
 
-/// Functions for the recordings that viewers start on the page. Called only on the HTTP server's
-/// thread.
-struct RecordingSources {
-    /// Starts or stops a recording. Empty without a folder for recordings.
-    std::function<tl::expected<void, std::string>(RecordingKind kind, bool on)> set{};
-    /// Lists recorded files, the newest first, at most as many as the page shows. Empty without a
-    /// folder for recordings.
-    std::function<std::vector<RecordedFile>()> list{};
-    /// Opens a recorded file by its name. Returns null if the file does not exist.
-    std::function<std::shared_ptr<const ServedFile>(std::string_view name)> open{};
+/// Starts and stops the recordings that viewers request on the page.
+class RecordingControl : public record::Interface {
+  public:
+    /// Starts or stops a recording. Errors: one line with the reason.
+    [[nodiscard]] virtual tl::expected<void, std::string> switch_recording(RecordingKind kind,
+                                                                           bool on) = 0;
 };
 
-/// Functions that return maps and filter keys for requests below /api.
-struct ApiSources {
-    /// Returns the map of a session; null if the map is unknown.
-    std::function<std::shared_ptr<const map::PhysicsLayers>(std::uint32_t session)> map{};
-    /// Returns the bytes of a session's map file; null if the file is unknown.
-    std::function<std::shared_ptr<const std::vector<std::byte>>(std::uint32_t session)> map_file{};
-    /// Returns the keys that filters can use, and their possible values, as JSON.
-    std::function<std::string()> keys_json{};
-    MakeLineFilter make_filter{};
+/// The recordings that viewers can download.
+class RecordingFiles : public record::Interface {
+  public:
+    /// Lists recorded files, the newest first, at most as many as the page shows.
+    [[nodiscard]] virtual std::vector<RecordedFile> list_recordings() const = 0;
+    /// Opens a recorded file by its name. Returns null if the file does not exist.
+    [[nodiscard]] virtual std::shared_ptr<const ServedFile>
+    open_recording(std::string_view name) const = 0;
 };
 
 /// The result of a health check, with the reason for a failure.
@@ -58,46 +55,65 @@ struct Health {
     std::string text; ///< one line
 };
 
-/// The functions from which the page gets its data. They are called on the HTTP server's thread.
-struct PageSources {
-    std::function<RunState()> state;
-    /// Returns the state of one game server, with more sessions than `state` lists for the server.
-    /// Unset if `state` lists the sessions of all servers.
-    std::function<RunState(const std::string& server)> state_of{};
+/// The data that the page shows, and the actions that it offers. The functions are called on the
+/// HTTP server's thread.
+class PageData : public ViewData {
+  public:
+    [[nodiscard]] virtual RunState state() const = 0;
+    /// Returns the state with the sessions of this game server only; they may be more than those in
+    /// `state`.
+    [[nodiscard]] virtual RunState state_of(const std::string& server) const;
+
     /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
-    std::function<Health()> live;
-    /// Tests whether players can play. Calls its argument with the result, now or later.
-    std::function<void(std::function<void(Health)>)> ready;
+    [[nodiscard]] virtual Health check_liveness() const { return {.ok = true, .text = "ok"}; }
+
+    /// Tests whether players can play. Calls `done` with the result, now or later.
+    virtual void check_readiness(std::function<void(Health)> done) = 0;
     /// Sets the impairment from a text in the format of relay::parse_impairment.
     /// Errors: one line that says what is wrong with the text.
-    std::function<tl::expected<void, std::string>(const std::string&)> set_impairment;
+    [[nodiscard]] virtual tl::expected<void, std::string>
+    set_impairment(const std::string& text) = 0;
+
     /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
-    /// Returns false if the session does not exist. Empty without a flight recorder.
-    std::function<bool(std::uint32_t session)> write_flight_data{};
-    RecordingSources recordings{};
+    /// Returns false if the session does not exist. Precondition: there is a flight recorder.
+    [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
+
+    /// Returns null without a folder for recordings.
+    [[nodiscard]] virtual RecordingControl* recording_control() { return nullptr; }
+
+    /// Returns null without a folder for recordings.
+    [[nodiscard]] virtual const RecordingFiles* recording_files() const { return nullptr; }
+
     /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
     /// there are no findings.
-    std::function<std::optional<std::string>(std::uint32_t session, std::int64_t tick)> explain;
-    ApiSources api{};
-    /// The members `make_filter` and `state_json` are set by AdminServer.
-    ViewSources view{};
+    [[nodiscard]] virtual std::optional<std::string> explain_finding(std::uint32_t /*session*/,
+                                                                     std::int64_t /*tick*/) const {
+        return std::nullopt;
+    }
+
+    /// Returns the map of a session; its `physics` and `file` are null if the map is unknown.
+    [[nodiscard]] virtual inspect::FoundMap map_of_session(std::uint32_t /*session*/) const {
+        return {};
+    }
+
+    /// Returns the keys that filters can use, and their possible values, as JSON.
+    [[nodiscard]] virtual std::string keys_json() const = 0;
 };
 
 /// The data from which HTTP requests are answered. Used only on the HTTP server's thread.
 struct RequestContext {
-    explicit RequestContext(PageSources from);
+    /// `page` must outlive the object.
+    explicit RequestContext(PageData& page);
 
-    /// Returns `sources.state()`, completed with the number of viewers and the latest change of the
+    /// Returns `data.state()`, completed with the number of viewers and the latest change of the
     /// impairment.
     [[nodiscard]] RunState state() const;
 
-    [[nodiscard]] RunState state_of(const std::string& server) const;
-
-    PageSources sources;
+    PageData& data;
     /// The latest change of the impairment that was made on the page.
     std::optional<ImpairmentChange> impaired{};
     CompressedMapCache maps;
-    std::optional<Health> readiness{}; ///< the latest result of PageSources::ready
+    std::optional<Health> readiness{}; ///< the latest result of PageData::check_readiness
     Viewers viewers;
 };
 

@@ -203,10 +203,10 @@ std::optional<std::string> image_pixels(std::span<const std::byte> file, std::ui
 namespace {
 
 /// Returns the map file of the request's session; null if there is none.
-std::shared_ptr<const std::vector<std::byte>> find_file(const ApiSources& sources,
+std::shared_ptr<const std::vector<std::byte>> find_file(const PageData& data,
                                                         const Request& request) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
-    return session && sources.map_file ? sources.map_file(*session) : nullptr;
+    return session ? data.map_of_session(*session).file : nullptr;
 }
 
 void send_or_not_found(std::optional<std::string> body, const char* content_type,
@@ -222,12 +222,12 @@ void send_or_not_found(std::optional<std::string> body, const char* content_type
 } // namespace
 
 void show_map_design(RequestContext& context, const Request& request, const Respond& respond) {
-    const auto file = find_file(context.sources.api, request);
+    const auto file = find_file(context.data, request);
     send_or_not_found(file ? design_json(*file) : std::nullopt, "application/json", respond);
 }
 
 void show_map_image(RequestContext& context, const Request& request, const Respond& respond) {
-    const auto file = find_file(context.sources.api, request);
+    const auto file = find_file(context.data, request);
     const auto number = query_number<std::uint32_t>(request.query, "image");
     send_or_not_found(file && number ? image_pixels(*file, *number) : std::nullopt,
                       "application/octet-stream", respond);

@@ -25,8 +25,6 @@ struct InputError {
 
 /// True if the filter accepts a record, given as its JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
-/// Compiles a filter expression of a user.
-using MakeLineFilter = std::function<tl::expected<LineFilter, InputError>(const std::string& text)>;
 
 /// The settings in a viewer's message. A setting that is missing in the message does not change.
 struct ViewerRequests {

@@ -84,7 +84,7 @@ void Viewers::handle_message(Viewer& viewer, std::string_view text) {
         viewer.lines_way = lines_lost_on_the_way_;
     }
     if (requests->log && !requests->log->empty()) {
-        auto filter = sources_.make_filter(*requests->log);
+        auto filter = data_->make_filter(*requests->log);
         if (!filter) {
             viewer.log = false;
             send_error(viewer, "log", filter.error());
@@ -114,11 +114,11 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
 
 void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
-    if (sources_.feed == nullptr ||
+    if (data_->page_feed() == nullptr ||
         !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
-    if (sources_.feed->interest.wants_anything()) {
+    if (data_->page_feed()->interest.wants_anything()) {
         fetch_batches(); // the request must not be answered with earlier data
     }
     snapshots_.push_back({.session = session,
@@ -131,7 +131,8 @@ void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
 
 void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                               const base::Network& peer, Respond respond) {
-    if (sources_.feed == nullptr || !may_wait(records_.size(), records_.count_requests_of(peer))) {
+    if (data_->page_feed() == nullptr ||
+        !may_wait(records_.size(), records_.count_requests_of(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     records_.add_request({.filter = std::move(filter),
@@ -145,10 +146,10 @@ void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait,
 /// Tells the workers which sessions and data the viewers watch. Creates a frame maker for each
 /// watched session.
 void Viewers::update_interest() {
-    if (sources_.feed == nullptr) {
+    if (data_->page_feed() == nullptr) {
         return;
     }
-    if (!sources_.feed->interest.wants_anything()) {
+    if (!data_->page_feed()->interest.wants_anything()) {
         drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
@@ -173,9 +174,9 @@ void Viewers::update_interest() {
     std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
     for (const auto& [session, wanted] : paces) {
         sessions.push_back(session);
-        scenes_.try_emplace(session, session, *sources_.objects).first->second.set_paces(wanted);
+        scenes_.try_emplace(session, session, data_->objects()).first->second.set_paces(wanted);
     }
-    sources_.feed->interest.set_watched(sessions, log, bytes, world_line);
+    data_->page_feed()->interest.set_watched(sessions, log, bytes, world_line);
     if (!log) {
         log_.clear();
     }
@@ -183,7 +184,7 @@ void Viewers::update_interest() {
 
 /// Drops data that was collected for viewers who have left.
 void Viewers::drop_stale_data() {
-    for (Mailbox& box : sources_.feed->mailboxes) {
+    for (Mailbox& box : data_->page_feed()->mailboxes) {
         batch_.clear();
         std::ignore = box.take_batch(batch_);
     }
@@ -191,16 +192,16 @@ void Viewers::drop_stale_data() {
 }
 
 void Viewers::fetch_batches() {
-    sources_.feed->notifier.acknowledge();
-    ledgers_.resize(sources_.feed->mailboxes.size());
-    for (std::size_t worker = 0; worker < sources_.feed->mailboxes.size(); ++worker) {
+    data_->page_feed()->notifier.acknowledge();
+    ledgers_.resize(data_->page_feed()->mailboxes.size());
+    for (std::size_t worker = 0; worker < data_->page_feed()->mailboxes.size(); ++worker) {
         fetch_batch(worker);
     }
 }
 
 void Viewers::fetch_batch(std::size_t worker) {
     batch_.clear();
-    if (!sources_.feed->mailboxes[worker].take_batch(batch_)) {
+    if (!data_->page_feed()->mailboxes[worker].take_batch(batch_)) {
         return;
     }
     frames_lost_on_the_way_ += batch_.lost_snapshots;
@@ -217,7 +218,7 @@ void Viewers::fetch_batch(std::size_t worker) {
         stated_ = {}; // the next update sends the state
     }
     log_.add_lines(batch_.lines);
-    if (!batch_.world_line.empty() && sources_.feed->interest.wants_world_line()) {
+    if (!batch_.world_line.empty() && data_->page_feed()->interest.wants_world_line()) {
         std::swap(world_line_, batch_.world_line);
         ++world_lines_;
     }
@@ -275,7 +276,7 @@ void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
 }
 
 void Viewers::send_state() {
-    std::string text = sources_.state_json();
+    std::string text = state_json_();
     while (text.ends_with('\n')) {
         text.pop_back();
     }
@@ -317,7 +318,7 @@ std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
     }
     const auto scene = scenes_.find(session);
     return scene != scenes_.end() && scene->second.latest_snapshot()
-               ? sources_.snapshot_line(*scene->second.latest_snapshot(), scene->second.items())
+               ? data_->snapshot_line(*scene->second.latest_snapshot(), scene->second.items())
                : std::string{};
 }
 
@@ -347,7 +348,7 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
     if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
         return false;
     }
-    if (sources_.feed != nullptr) {
+    if (data_->page_feed() != nullptr) {
         fetch_batches();
         const std::size_t waited = snapshots_.size() + records_.size();
         answer_snapshot_requests(now);
@@ -375,8 +376,8 @@ void Viewers::clear() {
     records_.clear();
     scenes_.clear();
     log_.clear();
-    if (sources_.feed != nullptr) {
-        sources_.feed->interest.set_watched({}, false, false);
+    if (data_->page_feed() != nullptr) {
+        data_->page_feed()->interest.set_watched({}, false, false);
     }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/base/keyed_hash.h"
+#include "proxy/record/interface.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/http_server.h"
 #include "proxy/web/http_stream.h"
@@ -18,15 +19,18 @@
 
 namespace tw::web {
 
-/// The sources of the data that viewers see, apart from the workers' batches.
-struct ViewSources {
-    PageFeed* feed = nullptr; ///< null if traffic is not inspected
-    const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
-    MakeLineFilter make_filter{};
-    std::function<std::string()> state_json{};
+/// The snapshots and records that viewers see.
+class ViewData : public record::Interface {
+  public:
+    /// Returns the workers' batches; null if traffic is not inspected.
+    [[nodiscard]] virtual PageFeed* page_feed() = 0;
+    [[nodiscard]] virtual const snapshot::ObjectSet& objects() const = 0;
+    /// Compiles a filter expression of a user.
+    [[nodiscard]] virtual tl::expected<LineFilter, InputError>
+    make_filter(const std::string& text) const = 0;
     /// Returns the JSON line of a session's snapshot with all items.
-    std::function<std::string(const InspectedSnapshot&, const snapshot::SnapshotView&)>
-        snapshot_line{};
+    [[nodiscard]] virtual std::string snapshot_line(const InspectedSnapshot& seen,
+                                                    const snapshot::SnapshotView& items) const = 0;
 };
 
 /// Serves the viewers of the live page, and the API requests that wait for a snapshot or for
@@ -45,7 +49,9 @@ class Viewers {
     /// for records.
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
-    explicit Viewers(ViewSources sources) : sources_{std::move(sources)} {}
+    /// `data` must outlive the object. `state_json`: returns the state that viewers see.
+    Viewers(ViewData& data, std::function<std::string()> state_json)
+        : data_{&data}, state_json_{std::move(state_json)} {}
 
     /// Returns true if another viewer from this peer may connect.
     [[nodiscard]] bool has_room_for(const base::Network& peer) const;
@@ -123,7 +129,8 @@ class Viewers {
     [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
     void answer_snapshot_requests(Clock::time_point now);
 
-    ViewSources sources_;
+    ViewData* data_;
+    std::function<std::string()> state_json_;
     std::vector<std::shared_ptr<Viewer>> viewers_;
     std::vector<WaitingForSnapshot> snapshots_;
     RecordRequests records_;

@@ -25,6 +25,21 @@ namespace {
 
 constexpr std::array<std::uint32_t, 1> kFirst{1};
 
+/// The data of a page without traffic and maps.
+struct Page final : pipeline::RecordPageData {
+    Page() : RecordPageData{wire::ModDescription::standard()} {}
+
+    web::PageFeed* page_feed() override { return nullptr; }
+
+    web::RunState state() const override { return {}; }
+
+    void check_readiness(std::function<void(web::Health)> /*done*/) override {}
+
+    tl::expected<void, std::string> set_impairment(const std::string& /*text*/) override {
+        return {};
+    }
+};
+
 Items world_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
@@ -94,8 +109,7 @@ TEST_CASE("the log has a line for each record, and filters apply to lines") {
     play.right(12, 10);
     const web::ViewerBatch batch = play.fetch();
     CHECK(batch.snapshots.empty());
-    const auto filter =
-        pipeline::make_line_filter("snapshot and tick == 12", wire::ModDescription::standard());
+    const auto filter = Page{}.make_filter("snapshot and tick == 12");
     REQUIRE(filter.has_value());
     std::size_t lines = 0;
     std::size_t fitting = 0;
@@ -139,22 +153,18 @@ TEST_CASE("bytes are counted from when a viewer opens their view") {
 }
 
 TEST_CASE("a filter with a key that the log does not have is rejected with its position") {
-    CHECK(pipeline::make_line_filter("finding", wire::ModDescription::standard()).has_value());
-    const auto wrong =
-        pipeline::make_line_filter("session == 1 and nmae == x", wire::ModDescription::standard());
+    const Page page;
+    CHECK(page.make_filter("finding").has_value());
+    const auto wrong = page.make_filter("session == 1 and nmae == x");
     REQUIRE_FALSE(wrong.has_value());
     CHECK(wrong.error().offset == 17);
     CHECK(wrong.error().message.find("name") != std::string::npos);
-    CHECK_FALSE(pipeline::make_line_filter("(((", wire::ModDescription::standard()).has_value());
-    CHECK_FALSE(
-        pipeline::make_line_filter(std::string(100'000, 'x'), wire::ModDescription::standard())
-            .has_value());
+    CHECK_FALSE(page.make_filter("(((").has_value());
+    CHECK_FALSE(page.make_filter(std::string(100'000, 'x')).has_value());
 }
 
 TEST_CASE("completion has the keys and their enumerated values") {
-    const auto keys =
-        boost::json::parse(pipeline::filter_keys_json(wire::ModDescription::standard()))
-            .as_object();
+    const auto keys = boost::json::parse(Page{}.keys_json()).as_object();
     CHECK(keys.at("keys").as_array().size() > 100);
     CHECK(keys.at("item_types").as_array().size() > 20);
     const auto& types = keys.at("words").at("type").as_array();
@@ -163,9 +173,9 @@ TEST_CASE("completion has the keys and their enumerated values") {
 
 TEST_CASE("a snapshot for scripts is a record line with all its items") {
     const snapshot::Snapshot items = to_snapshot(world_at(5));
-    const std::string line = pipeline::snapshot_line(
+    const std::string line = Page{}.snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
-        items.view(), nullptr, snapshot::ObjectSet::standard());
+        items.view());
     const auto record = boost::json::parse(line).as_object();
     CHECK(record.at("type") == "snapshot");
     CHECK(record.at("session") == 3);

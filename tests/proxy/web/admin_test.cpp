@@ -26,7 +26,7 @@ const std::string kToken = "correct-horse-battery-staple";
 const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
 
 /// The page of a run whose health and impairment a test can set.
-struct Page {
+struct Page final : tw::test::SamplePage {
     Page() { admin.start(); }
 
     std::atomic<bool> well{true};
@@ -40,40 +40,45 @@ struct Page {
         one.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
         return one;
     }();
-    AdminServer admin{
-        {.access = {.token = kToken}},
-        listening,
-        {.state =
-             [this] {
-                 auto state = tw::test::sample_state();
-                 state.impairment = impairment;
-                 return state;
-             },
-         .live = [this] { return Health{.ok = turns, .text = turns ? "ok" : "it hangs"}; },
-         .ready =
-             [this](const auto& done) {
-                 if (silent) {
-                     waiting.push_back(done);
-                     return;
-                 }
-                 done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
-             },
-         .set_impairment = [this](const std::string& text) -> tl::expected<void, std::string> {
-             if (text == "nonsense") {
-                 return tl::unexpected{std::string{"'nonsense' is none"}};
-             }
-             impairment = text;
-             return {};
-         },
-         .write_flight_data =
-             [this](std::uint32_t session) {
-                 written.push_back(session);
-                 return session < 77;
-             },
-         .explain = [](std::uint32_t session, std::int64_t tick) -> std::optional<std::string> {
-             return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
-                                               : std::nullopt;
-         }}};
+    AdminServer admin{{.access = {.token = kToken}}, listening, *this};
+
+    tw::web::RunState state() const override {
+        auto state = tw::test::sample_state();
+        state.impairment = impairment;
+        state.recording.has_flight = true;
+        return state;
+    }
+
+    Health check_liveness() const override {
+        return {.ok = turns, .text = turns ? "ok" : "it hangs"};
+    }
+
+    void check_readiness(std::function<void(Health)> done) override {
+        if (silent) {
+            waiting.push_back(std::move(done));
+            return;
+        }
+        done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
+    }
+
+    tl::expected<void, std::string> set_impairment(const std::string& text) override {
+        if (text == "nonsense") {
+            return tl::unexpected{std::string{"'nonsense' is none"}};
+        }
+        impairment = text;
+        return {};
+    }
+
+    bool write_flight_data(std::uint32_t session) override {
+        written.push_back(session);
+        return session < 77;
+    }
+
+    std::optional<std::string> explain_finding(std::uint32_t session,
+                                               std::int64_t tick) const override {
+        return session == 1 && tick == 12 ? std::optional<std::string>{"once upon a tick\n"}
+                                          : std::nullopt;
+    }
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
 

@@ -6,6 +6,7 @@
 #include "proxy/web/map_design.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
+#include "tests/proxy/web/sample_state.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -33,6 +34,17 @@ constexpr std::size_t kImageBytes = std::size_t{16} * 16 * 4;
 Bytes filled(std::size_t size, unsigned value) {
     return Bytes(size, static_cast<std::byte>(value));
 }
+
+/// A page that knows the map of session 1.
+struct MapPage final : test::SamplePage {
+    explicit MapPage(std::shared_ptr<const Bytes> map_file) : file{std::move(map_file)} {}
+
+    inspect::FoundMap map_of_session(std::uint32_t session) const override {
+        return {.file = session == 1 ? file : nullptr};
+    }
+
+    std::shared_ptr<const Bytes> file;
+};
 
 /// A map of groups and layers, with the blocks that tests share.
 struct DesignMap {
@@ -259,29 +271,27 @@ TEST_CASE("a request for a design names a session whose map is known") {
     map.layer(0);
     map.image(16, 16, map.pixels);
     const auto file = std::make_shared<const Bytes>(map.writer.finish());
-    const web::ApiSources sources{
-        .map_file = [&](std::uint32_t session) { return session == 1 ? file : nullptr; }};
-    const auto ask = [&](auto answer, const web::ApiSources& from, std::string_view query) {
+    MapPage page{file};
+    const auto ask = [&](auto answer, web::PageData& from, std::string_view query) {
         web::Response got;
-        web::PageSources all;
-        all.api = from;
-        web::RequestContext context{all};
+        web::RequestContext context{from};
         answer(context, web::Request{.query = query},
                [&](const web::Response& response) { got = response; });
         return got;
     };
-    CHECK(ask(web::show_map_design, sources, "session=1").body == web::design_json(*file));
-    const auto image = ask(web::show_map_image, sources, "session=1&image=0");
+    CHECK(ask(web::show_map_design, page, "session=1").body == web::design_json(*file));
+    const auto image = ask(web::show_map_image, page, "session=1&image=0");
     CHECK(image.status == 200);
     CHECK(image.body.size() == kImageBytes);
     for (const std::string_view query : {"", "session=2", "session=x", "session=-1"}) {
         CAPTURE(query);
-        CHECK(ask(web::show_map_design, sources, query).status == 404);
+        CHECK(ask(web::show_map_design, page, query).status == 404);
     }
     for (const std::string_view query :
          {"session=1", "session=1&image=1", "session=1&image=-1", "session=2&image=0", "image=0"}) {
         CAPTURE(query);
-        CHECK(ask(web::show_map_image, sources, query).status == 404);
+        CHECK(ask(web::show_map_image, page, query).status == 404);
     }
-    CHECK(ask(web::show_map_design, {}, "session=1").status == 404); // a collector has no maps
+    test::SamplePage without; // a collector has no maps
+    CHECK(ask(web::show_map_design, without, "session=1").status == 404);
 }

@@ -2,6 +2,7 @@
 // Covers: proxy/web/http_server.cpp, proxy/web/api.cpp
 #include "proxy/web/api.h"
 #include "tests/proxy/web/http_client.h"
+#include "tests/proxy/web/sample_state.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -54,13 +55,34 @@ std::string large() {
     return text;
 }
 
+/// A page whose viewers can start and download recordings.
+struct RecordingPage final : test::SamplePage, web::RecordingControl, web::RecordingFiles {
+    tl::expected<void, std::string> switch_recording(RecordingKind kind, bool on) override {
+        if (kind == RecordingKind::capture) {
+            return tl::unexpected{std::string{"not now"}};
+        }
+        orders.emplace_back(kind, on);
+        return {};
+    }
+
+    std::vector<web::RecordedFile> list_recordings() const override { return {{"a.demo", 7, 5}}; }
+
+    std::shared_ptr<const web::ServedFile> open_recording(std::string_view name) const override {
+        return name == "a.demo" ? file_of("abc", 3) : nullptr;
+    }
+
+    web::RecordingControl* recording_control() override { return this; }
+
+    const web::RecordingFiles* recording_files() const override { return this; }
+
+    std::vector<std::pair<RecordingKind, bool>> orders;
+};
+
 /// Returns the response to a request.
 template <typename Ask>
-std::string answer(Ask ask, const web::RecordingSources& sources, std::string_view query) {
+std::string answer(Ask ask, web::PageData& page, std::string_view query) {
     std::string said;
-    web::PageSources all;
-    all.recordings = sources;
-    web::RequestContext context{all};
+    web::RequestContext context{page};
     ask(context, web::Request{.query = query}, [&said](const web::Response& response) {
         said = std::to_string(response.status) + ' ' + response.body;
     });
@@ -115,43 +137,30 @@ TEST_CASE("a client that stops reading a file is disconnected") {
 
 TEST_CASE(
     "recordings are started, stopped, listed and downloaded; invalid requests are explained") {
-    std::vector<std::pair<RecordingKind, bool>> orders;
-    const web::RecordingSources sources{
-        .set = [&](RecordingKind kind, bool on) -> tl::expected<void, std::string> {
-            if (kind == RecordingKind::capture) {
-                return tl::unexpected{std::string{"not now"}};
-            }
-            orders.emplace_back(kind, on);
-            return {};
-        },
-        .list =
-            [] {
-                return std::vector<web::RecordedFile>{{"a.demo", 7, 5}};
-            },
-        .open =
-            [](std::string_view name) { return name == "a.demo" ? file_of("abc", 3) : nullptr; }};
+    RecordingPage page;
+    test::SamplePage without;
     using web::send_recording;
     using web::send_recording_list;
     using web::switch_recordings;
-    CHECK(answer(switch_recordings, sources, "demos=on") == "200 demos on\n");
-    CHECK(answer(switch_recordings, sources, "demos=off") == "200 demos off\n");
-    CHECK(orders == std::vector<std::pair<RecordingKind, bool>>{{RecordingKind::demos, true},
-                                                                {RecordingKind::demos, false}});
-    CHECK(answer(switch_recordings, sources, "capture=on") == "409 not now\n");
-    CHECK(answer(switch_recordings, sources, "").starts_with("400 expected one of"));
-    CHECK(answer(switch_recordings, sources, "demos=maybe").starts_with("400 expected one of"));
-    CHECK(answer(switch_recordings, sources, "demos=on&capture=on")
+    CHECK(answer(switch_recordings, page, "demos=on") == "200 demos on\n");
+    CHECK(answer(switch_recordings, page, "demos=off") == "200 demos off\n");
+    CHECK(page.orders == std::vector<std::pair<RecordingKind, bool>>{
+                             {RecordingKind::demos, true}, {RecordingKind::demos, false}});
+    CHECK(answer(switch_recordings, page, "capture=on") == "409 not now\n");
+    CHECK(answer(switch_recordings, page, "").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, page, "demos=maybe").starts_with("400 expected one of"));
+    CHECK(
+        answer(switch_recordings, page, "demos=on&capture=on").starts_with("400 expected one of"));
+    CHECK(answer(switch_recordings, page, "demos=on&capture=maybe")
               .starts_with("400 expected one of"));
-    CHECK(answer(switch_recordings, sources, "demos=on&capture=maybe")
-              .starts_with("400 expected one of"));
-    CHECK(orders.size() == 2);
-    CHECK(answer(send_recording_list, sources, "") ==
+    CHECK(page.orders.size() == 2);
+    CHECK(answer(send_recording_list, page, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
-    CHECK(answer(send_recording, sources, "name=a.demo") == "200 ");
-    CHECK(answer(send_recording, sources, "name=b.demo").starts_with("404 no such"));
-    CHECK(answer(send_recording, sources, "name=%").starts_with("404"));
-    CHECK(answer(send_recording, sources, "").starts_with("404"));
-    CHECK(answer(switch_recordings, {}, "demos=on").starts_with("409 there is no folder"));
-    CHECK(answer(send_recording_list, {}, "").starts_with("409 there is no folder"));
-    CHECK(answer(send_recording, {}, "name=a.demo").starts_with("404"));
+    CHECK(answer(send_recording, page, "name=a.demo") == "200 ");
+    CHECK(answer(send_recording, page, "name=b.demo").starts_with("404 no such"));
+    CHECK(answer(send_recording, page, "name=%").starts_with("404"));
+    CHECK(answer(send_recording, page, "").starts_with("404"));
+    CHECK(answer(switch_recordings, without, "demos=on").starts_with("409 there is no folder"));
+    CHECK(answer(send_recording_list, without, "").starts_with("409 there is no folder"));
+    CHECK(answer(send_recording, without, "name=a.demo").starts_with("404"));
 }

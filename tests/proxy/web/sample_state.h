@@ -1,7 +1,8 @@
 #pragma once
 
-#include "proxy/web/state.h"
+#include "proxy/web/api.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -47,5 +48,32 @@ inline web::RunState sample_state() {
         {.session = 1, .tick = 12, .lines = std::make_shared<const std::string>("{}\n")}};
     return state;
 }
+
+/// The data of a page without traffic. Tests override the functions that they need.
+struct SamplePage : web::PageData {
+    web::PageFeed* page_feed() override { return nullptr; }
+
+    const snapshot::ObjectSet& objects() const override { return snapshot::ObjectSet::standard(); }
+
+    tl::expected<web::LineFilter, web::InputError>
+    make_filter(const std::string& /*text*/) const override {
+        return tl::unexpected{web::InputError{.message = "no", .offset = 3}};
+    }
+
+    web::RunState state() const override { return sample_state(); }
+
+    void check_readiness(std::function<void(web::Health)> done) override { done(check_liveness()); }
+
+    tl::expected<void, std::string> set_impairment(const std::string& /*text*/) override {
+        return {};
+    }
+
+    std::string snapshot_line(const web::InspectedSnapshot& /*seen*/,
+                              const snapshot::SnapshotView& /*items*/) const override {
+        return "{}\n";
+    }
+
+    std::string keys_json() const override { return "{}"; }
+};
 
 } // namespace tw::test

@@ -1,6 +1,7 @@
 // The live page's viewers and their messages.
 // Covers: proxy/web/record_requests.cpp, proxy/web/page_json.cpp
 #include "proxy/web/viewers.h"
+#include "tests/proxy/web/sample_state.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <chrono>
@@ -57,7 +58,7 @@ bool slow_filter(std::string_view line) {
     return line.find("slow") != std::string_view::npos;
 }
 
-struct ViewersFixture {
+struct ViewersFixture final : test::SamplePage {
     std::shared_ptr<FakeSocket> connect_viewer() {
         auto socket = std::make_shared<FakeSocket>();
         viewers.add_viewer(socket, {});
@@ -117,23 +118,25 @@ struct ViewersFixture {
     snapshot::Tick tick = 0;
     std::string world_server;
     web::PageFeed feed{1};
-    web::Viewers viewers{
-        {.feed = &feed,
-         .make_filter =
-             [](const std::string& text) -> tl::expected<web::LineFilter, web::InputError> {
-             if (text == "bad") {
-                 return tl::unexpected{web::InputError{.message = "no such key", .offset = 2}};
-             }
-             if (text == "slow") {
-                 return slow_filter;
-             }
-             return [text](std::string_view line) {
-                 return line.find(text) != std::string_view::npos;
-             };
-         },
-         .state_json = [] { return std::string{"{\"v\":1}\n"}; },
-         .snapshot_line = [](const web::InspectedSnapshot& seen,
-                             const snapshot::SnapshotView&) { return std::to_string(seen.tick); }}};
+    web::Viewers viewers{*this, [] { return std::string{"{\"v\":1}\n"}; }};
+
+    web::PageFeed* page_feed() override { return &feed; }
+
+    tl::expected<web::LineFilter, web::InputError>
+    make_filter(const std::string& text) const override {
+        if (text == "bad") {
+            return tl::unexpected{web::InputError{.message = "no such key", .offset = 2}};
+        }
+        if (text == "slow") {
+            return slow_filter;
+        }
+        return [text](std::string_view line) { return line.find(text) != std::string_view::npos; };
+    }
+
+    std::string snapshot_line(const web::InspectedSnapshot& seen,
+                              const snapshot::SnapshotView& /*items*/) const override {
+        return std::to_string(seen.tick);
+    }
 };
 
 } // namespace

@@ -37,18 +37,15 @@ const std::string kToken = "correct-horse-battery-staple";
 constexpr const char* kTokenInHex = "636f72726563742d686f7273652d626174746572792d737461706c65";
 
 /// A run with one session and a new snapshot at every update.
-struct Page {
+struct Page final : test::SamplePage {
     explicit Page(std::string on = "127.0.0.1") : address{std::move(on)} { admin.start(); }
 
-    ~Page() {
+    ~Page() override {
         ending = true;
         if (worker.joinable()) {
             worker.join();
         }
     }
-
-    Page(const Page&) = delete;
-    Page& operator=(const Page&) = delete;
 
     /// Makes a worker add large snapshots of session 1, which differ a little.
     void play() {
@@ -87,33 +84,23 @@ struct Page {
         one.emplace_back(web::HttpAddress{.address = address});
         return one;
     }();
-    web::AdminServer admin{
-        {.access = {.token = kToken}},
-        listening,
-        {.state =
-             [this] {
-                 web::RunState state = test::sample_state();
-                 state.servers.resize(servers);
-                 return state;
-             },
-         .live = [] { return web::Health{.ok = true, .text = "ok"}; },
-         .ready = [](const auto& done) { done(web::Health{.ok = true, .text = "ok"}); },
-         .set_impairment = [](const std::string&) { return tl::expected<void, std::string>{}; },
-         .explain = [](std::uint32_t, std::int64_t) { return std::optional<std::string>{}; },
-         .api = {.map = [](std::uint32_t) { return nullptr; },
-                 .keys_json = [] { return std::string{"{}"}; },
-                 .make_filter =
-                     [](const std::string& text) -> tl::expected<web::LineFilter, web::InputError> {
-                     if (text == "a b") {
-                         return [](std::string_view) { return true; };
-                     }
-                     return tl::unexpected{web::InputError{.message = "no", .offset = 3}};
-                 }},
-         .view = {.feed = &feed,
-                  .snapshot_line = [](const web::InspectedSnapshot&,
-                                      const snapshot::SnapshotView&) {
-                      return std::string{"{}\n"};
-                  }}}};
+    web::AdminServer admin{{.access = {.token = kToken}}, listening, *this};
+
+    web::PageFeed* page_feed() override { return &feed; }
+
+    web::RunState state() const override {
+        web::RunState state = test::sample_state();
+        state.servers.resize(servers);
+        return state;
+    }
+
+    tl::expected<web::LineFilter, web::InputError>
+    make_filter(const std::string& text) const override {
+        if (text == "a b") {
+            return [](std::string_view) { return true; };
+        }
+        return SamplePage::make_filter(text);
+    }
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
 };
