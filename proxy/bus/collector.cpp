@@ -222,7 +222,7 @@ void Collector::run(const std::function<bool()>& stopped) {
         }
         print_error(served.error());
         is_in_trouble_ = true;
-        options_.on_trouble(served.error());
+        sink_->on_trouble(served.error());
         if (lacks_stream_ && options_.until_end) {
             return;
         }
@@ -232,7 +232,7 @@ void Collector::run(const std::function<bool()>& stopped) {
 
 void Collector::confirm_batch() {
     sink_->confirm_batch();
-    options_.on_collected(unconfirmed_);
+    sink_->on_collected(unconfirmed_);
     unconfirmed_.clear();
 }
 
@@ -363,7 +363,7 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
             spdlog::info("another collector has the consumer {}: waiting until it ends",
                          options_.consumer);
             is_in_trouble_ = true;
-            options_.on_trouble("another collector has the consumer " + options_.consumer);
+            sink_->on_trouble("another collector has the consumer " + options_.consumer);
         }
         reached_end_ = busy && (*info)->NumPending == 0 && (*info)->NumAckPending == 0;
         if (reached_end_ && options_.until_end) {
@@ -469,7 +469,7 @@ void Collector::report_recovery() {
         last_error_.clear();
     }
     if (std::exchange(is_in_trouble_, false)) {
-        options_.on_trouble({});
+        sink_->on_trouble({});
     }
 }
 

@@ -125,6 +125,13 @@ class BatchSink : public record::Interface {
     /// Removes the unconfirmed batch. Returns 0 or errno. After an error, the batch stays
     /// unconfirmed.
     [[nodiscard]] virtual int roll_back_batch() = 0;
+
+    /// Called with the records of each batch after confirm_batch().
+    virtual void on_collected(const std::vector<CollectedRecord>& /*records*/) {}
+
+    /// Called with the reason if no records can be received, and with an empty text when records
+    /// arrive again.
+    virtual void on_trouble(const std::string& /*why*/) {}
 };
 
 struct CollectOptions {
@@ -134,12 +141,6 @@ struct CollectOptions {
     /// others wait.
     std::string consumer{};
     bool until_end = false; ///< stop when all existing records are written
-    /// Called with the reason if no records can be received, and with an empty text when records
-    /// arrive again.
-    std::function<void(const std::string& why)> on_trouble = [](const std::string& /*why*/) {};
-    /// Called with the records of each batch after the sink made it permanent.
-    std::function<void(const std::vector<CollectedRecord>& records)> on_collected =
-        [](const std::vector<CollectedRecord>& /*records*/) {};
 };
 
 /// Passes records from a stream to a sink: in order, and every record exactly once even if a

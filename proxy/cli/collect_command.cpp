@@ -122,6 +122,25 @@ void show_records(process::FleetPage& page, const std::vector<bus::CollectedReco
     page.flush_to_page();
 }
 
+/// Also shows the records on the page of all servers, if there is one.
+struct ShownRecordOutput final : CollectedRecordOutput {
+    using CollectedRecordOutput::CollectedRecordOutput;
+
+    void on_collected(const std::vector<bus::CollectedRecord>& records) override {
+        if (page) {
+            show_records(*page, records);
+        }
+    }
+
+    void on_trouble(const std::string& why) override {
+        if (page) {
+            page->set_delay_reason(why);
+        }
+    }
+
+    std::unique_ptr<process::FleetPage> page;
+};
+
 volatile std::sig_atomic_t stop_wanted = 0;
 
 constexpr const char* kAbout =
@@ -198,33 +217,28 @@ int run_collect(const CollectFlags& flags) {
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
     const auto summary = open_output_file("--summary", records.summary);
-    CollectedRecordOutput output{records.output, std::move(filter), checks};
-    std::unique_ptr<process::FleetPage> page;
+    ShownRecordOutput output{records.output, std::move(filter), checks};
     try {
-        page = flags.page.open(stream, *mod);
+        output.page = flags.page.open(stream, *mod);
     } catch (const relay::RetryableStartError& error) {
         sink::print_error("{}", error.what());
         return kExitNotYet;
     }
-    bus::CollectOptions options{.access = access,
-                                .stream = stream,
-                                .consumer = flags.consumer,
-                                .until_end = flags.until_end};
-    if (page) {
-        options.on_trouble = [&](const std::string& why) { page->set_delay_reason(why); };
-        options.on_collected = [&](const auto& collected) { show_records(*page, collected); };
-    }
-    bus::Collector collector{std::move(options), output};
+    bus::Collector collector{{.access = access,
+                              .stream = stream,
+                              .consumer = flags.consumer,
+                              .until_end = flags.until_end},
+                             output};
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
     const base::Stopwatch running;
-    if (page) {
-        page->start();
+    if (output.page) {
+        output.page->start();
     }
     collector.run([&] {
-        if (page) {
-            page->flush_to_page();
+        if (output.page) {
+            output.page->flush_to_page();
         }
         return stop_wanted != 0 || output.failed() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);

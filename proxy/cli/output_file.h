@@ -95,7 +95,7 @@ class RecordLineChecks {
 
 /// Writes collected records to files by server and hour in a folder, to one file, or to standard
 /// output, and checks them.
-class CollectedRecordOutput final : public bus::BatchSink {
+class CollectedRecordOutput : public bus::BatchSink {
   public:
     /// If `output` is empty, records are only checked. `checks` has to outlive the object.
     /// Errors: UsageError.
