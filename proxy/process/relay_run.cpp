@@ -2,7 +2,6 @@
 
 #include "proxy/base/endpoint.h"
 #include "proxy/pipeline/pipeline.h"
-#include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/proof.h"
@@ -162,17 +161,14 @@ RelayRun::RelayRun(RelayRunOptions options)
     if (options_.taker != nullptr) {
         options_.taker->check_servers(options_.servers);
     }
-    auto [first, listening] = prepare_server(options_.servers.front(), 0);
+    auto [first, listening] = prepare_server(options_.taker, options_.servers.front(), 0);
     options_.relay.listen = first.listen;
     options_.relay.server_host = first.host;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    servers_.emplace(
-        ServedServers::Dependencies{
-            .relay = &*relay_,
-            .block = &shared_.block(),
-            .begin = [this](const ConfiguredServer& served,
-                            relay::ServerIndex number) { return prepare_server(served, number); }},
-        options_.servers);
+    servers_.emplace(ServedServers::Dependencies{.relay = &*relay_,
+                                                 .block = &shared_.block(),
+                                                 .taker = options_.taker},
+                     options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
         options_.supervision,
@@ -196,24 +192,6 @@ RelayRun::RelayRun(RelayRunOptions options)
 
 std::optional<ProcessExit> RelayRun::start_observer() {
     return supervisor_->start_observer();
-}
-
-/// Returns the data with which a server starts. If the previous relay has the server, the server
-/// starts with that relay's listening sockets.
-HandoverTaker::ServerStart RelayRun::prepare_server(const ConfiguredServer& served,
-                                                    relay::ServerIndex number) const {
-    if (options_.taker != nullptr) {
-        return options_.taker->prepare_server(served, number);
-    }
-    HandoverTaker::ServerStart begun{.where = served.where};
-    if (!host_and_port(served.where).empty()) { // a host name: uses its first address that answers
-        begun.where.host =
-            resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
-                .front()
-                .address()
-                .to_string();
-    }
-    return begun;
 }
 
 void RelayRun::begin_forwarding() {

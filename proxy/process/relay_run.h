@@ -108,8 +108,6 @@ class RelayRun {
     void change_impairment(const relay::Impairment& impairment);
     void on_second();
     void report_failed_sessions(bool at_end = false);
-    [[nodiscard]] HandoverTaker::ServerStart prepare_server(const ConfiguredServer& served,
-                                                            relay::ServerIndex number) const;
     void open_takeover_socket();
     void await_previous_relay();
     void start_observing();

@@ -1,6 +1,7 @@
 #include "proxy/process/served_servers.h"
 
 #include "proxy/base/endpoint.h"
+#include "proxy/process/server_probe.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -46,6 +47,22 @@ bool may_listen(const base::Endpoint& server) {
 }
 
 } // namespace
+
+HandoverTaker::ServerStart prepare_server(HandoverTaker* taker, const ConfiguredServer& served,
+                                          relay::ServerIndex number) {
+    if (taker != nullptr) {
+        return taker->prepare_server(served, number);
+    }
+    HandoverTaker::ServerStart begun{.where = served.where};
+    if (!host_and_port(served.where).empty()) { // a host name: uses its first address that answers
+        begun.where.host =
+            resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
+                .front()
+                .address()
+                .to_string();
+    }
+    return begun;
+}
 
 ServedServers::ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers)
     : parts_{std::move(parts)} {
@@ -115,7 +132,7 @@ relay::ServerIndex ServedServers::add_server(const ConfiguredServer& added) {
     if (next < relay::kMaxServers) {
         set_name(next, added.name);
     }
-    auto [where, listening] = parts_.begin(added, next);
+    auto [where, listening] = prepare_server(parts_.taker, added, next);
     const relay::ServerIndex index = parts_.relay->add_server(where, std::move(listening));
     write_addresses(index);
     return index;

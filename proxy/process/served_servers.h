@@ -4,7 +4,6 @@
 #include "proxy/process/handover.h"
 #include "proxy/process/server_names.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,12 @@ namespace tw::process {
 /// A text for the log after a listening address that other machines cannot reach.
 inline constexpr const char* kThisMachineOnly = " (this machine only)";
 
+/// Returns the data with which a server starts. If `taker` takes over from a relay that has the
+/// server, the server starts with that relay's listening sockets. `taker`: null without a takeover.
+/// `number`: the server's number in the new relay.
+[[nodiscard]] HandoverTaker::ServerStart
+prepare_server(HandoverTaker* taker, const ConfiguredServer& served, relay::ServerIndex number);
+
 /// The servers to which a run forwards. Adds servers, changes their addresses and removes them.
 /// Writes their names and addresses into the shared block, where the observer reads them.
 class ServedServers {
@@ -20,14 +25,11 @@ class ServedServers {
     struct Dependencies {
         relay::Relay* relay;
         channel::SharedBlock* block;
-        /// Returns the data with which a server starts. `number`: the server's number in the relay.
-        std::function<HandoverTaker::ServerStart(const ConfiguredServer& served,
-                                                 relay::ServerIndex number)>
-            begin;
+        HandoverTaker* taker; ///< see prepare_server()
     };
 
     /// `servers`: the first server is the server with which the relay was constructed. Errors: the
-    /// errors of Relay::add_server and of `begin`.
+    /// errors of Relay::add_server and of prepare_server().
     ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
