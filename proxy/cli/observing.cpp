@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "liste
                                                         "server", "state"};
 
 /// Rereads the configuration of a running command.
-class ConfigReloader {
+class ConfigReloader final : public process::ReloadableConfig {
   public:
     /// `settings`: the complete settings at the start. `command`: the command's name.
     ConfigReloader(std::string command, Invocation invocation, MakeFlags make_flags,
@@ -66,9 +66,13 @@ class ConfigReloader {
         : command_{std::move(command)}, invocation_{std::move(invocation)},
           make_flags_{std::move(make_flags)}, flags_at_start_{&flags}, values_{settings.flags()} {}
 
-    /// Returns the changes to make now. Logs the changes that are not possible, with reasons.
-    /// Changes nothing if the configuration is invalid.
-    [[nodiscard]] process::ReloadedSettings operator()();
+    /// Logs the changes that are not possible, with reasons. Returns no changes if the configuration
+    /// is invalid.
+    [[nodiscard]] process::ReloadedSettings reload() override;
+
+    [[nodiscard]] std::vector<web::ListeningSocket> open_page_sockets() const override {
+        return flags_at_start_->http.open_page_sockets();
+    }
 
   private:
     /// Rereads the configuration and returns the changes. Errors: UsageError; the settings are then
@@ -84,7 +88,7 @@ class ConfigReloader {
     std::vector<process::GivenFlag> values_; ///< the values in force
 };
 
-process::ReloadedSettings ConfigReloader::operator()() {
+process::ReloadedSettings ConfigReloader::reload() {
     try {
         return reread();
     } catch (const std::exception& error) {
@@ -329,13 +333,13 @@ process::SupervisorOptions supervision(const std::string& command, const RunFlag
     options.startup.flags = settings.flags();
     if (flags.http.is_enabled()) {
         options.startup.token = flags.http.token(flags.state_folder());
-        options.open_page = [&flags] { return flags.http.open_page_sockets(); };
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
                               .reason = "the --duration has elapsed"};
     }
-    options.reload = ConfigReloader{command, invocation, make_flags, flags, settings};
+    options.config =
+        std::make_shared<ConfigReloader>(command, invocation, make_flags, flags, settings);
     std::signal(SIGHUP,
                 options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // run() replaces this
     return options;

@@ -172,22 +172,12 @@ RelayRun::RelayRun(RelayRunOptions options)
     shared_.block().facts.impairment = relay_->impairment();
     supervisor_.emplace(
         options_.supervision,
-        Supervisor::Dependencies{
-            .shared = &shared_,
-            .rings = rings_,
-            .impair =
-                [this](const relay::Impairment& impairment) { change_impairment(impairment); },
-            .on_second = [this] { on_second(); },
-            .serve = [this](const auto& wanted) { servers_->set_servers(wanted); },
-            .resync =
-                [this](const std::string& wish) {
-                    if (const auto session = resync_limiter_.session_of_request(wish)) {
-                        relay_->request_full_snapshot(*session);
-                    }
-                },
-            .follows = options_.taker == nullptr
-                           ? std::nullopt
-                           : std::optional{options_.taker->offer().observer}});
+        Supervisor::Dependencies{.shared = &shared_,
+                                 .rings = rings_,
+                                 .run = this,
+                                 .follows = options_.taker == nullptr
+                                                ? std::nullopt
+                                                : std::optional{options_.taker->offer().observer}});
 }
 
 std::optional<ProcessExit> RelayRun::start_observer() {
@@ -315,9 +305,15 @@ void RelayRun::report_failed_sessions(bool at_end) {
     }
 }
 
-void RelayRun::change_impairment(const relay::Impairment& impairment) {
+void RelayRun::set_impairment(const relay::Impairment& impairment) {
     relay_->set_impairment(impairment);
     shared_.block().facts.impairment = impairment;
+}
+
+void RelayRun::request_full_snapshot(const std::string& session) {
+    if (const auto number = resync_limiter_.session_of_request(session)) {
+        relay_->request_full_snapshot(*number);
+    }
 }
 
 LiveRunResult RelayRun::finish() {

@@ -78,7 +78,7 @@ struct RelayRunOptions {
 };
 
 /// The main object of a relay process: forwards traffic, and is controlled by a Supervisor.
-class RelayRun {
+class RelayRun final : public SupervisedRun {
   public:
     /// Opens all sockets, or takes them from the relay from which it takes over. Datagrams wait in
     /// the sockets until run(). Errors: relay::StartError, relay::HandoverError, std::system_error.
@@ -105,8 +105,16 @@ class RelayRun {
     [[nodiscard]] LiveRunResult run();
 
   private:
-    void change_impairment(const relay::Impairment& impairment);
-    void on_second();
+    // SupervisedRun
+    void on_second() override;
+    void set_impairment(const relay::Impairment& impairment) override;
+
+    void set_servers(const std::vector<ConfiguredServer>& servers) override {
+        servers_->set_servers(servers);
+    }
+
+    void request_full_snapshot(const std::string& session) override;
+
     void report_failed_sessions(bool at_end = false);
     void open_takeover_socket();
     void await_previous_relay();

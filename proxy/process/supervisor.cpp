@@ -41,8 +41,8 @@ bool Terminal::is_gone() const {
 Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
     : options_{std::move(options)}, parts_{std::move(parts)}, number_{parts_.follows.value_or(0)},
       consumed_(parts_.rings.size()) {
-    if (options_.open_page && !parts_.follows) {
-        page_ = options_.open_page();
+    if (options_.config && !parts_.follows) {
+        page_ = options_.config->open_page_sockets();
     }
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
@@ -79,13 +79,13 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
         if (failures_ != 0) {
             spdlog::info("the observer is running again; open sessions are joined midway");
         }
-    } else if (message.kind == channel::ControlMessage::impair && parts_.impair) {
+    } else if (message.kind == channel::ControlMessage::impair) {
         const std::uint64_t seed = parts_.shared->block().facts.impairment.seed;
         if (const auto wanted = relay::parse_impairment(message.text, seed)) {
-            parts_.impair(*wanted);
+            parts_.run->set_impairment(*wanted);
         }
-    } else if (message.kind == channel::ControlMessage::resync && parts_.resync) {
-        parts_.resync(message.text);
+    } else if (message.kind == channel::ControlMessage::resync) {
+        parts_.run->request_full_snapshot(message.text);
     }
 }
 
@@ -96,13 +96,13 @@ void Supervisor::on_signal(int signal) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
     } else if (options_.terminal.is_gone()) {
         stop("the terminal is gone");
-    } else if (options_.reload) {
+    } else if (options_.config) {
         reload();
     }
 }
 
 void Supervisor::reload() {
-    const ReloadedSettings changes = options_.reload();
+    const ReloadedSettings changes = options_.config->reload();
     send(channel::ControlMessage::reopen);
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
@@ -115,11 +115,11 @@ void Supervisor::reload() {
             send_token(*link_, *changes.token);
         }
     }
-    if (changes.servers && parts_.serve) {
-        parts_.serve(*changes.servers);
+    if (changes.servers) {
+        parts_.run->set_servers(*changes.servers);
     }
-    if (changes.impairment && parts_.impair) {
-        parts_.impair(*changes.impairment);
+    if (changes.impairment) {
+        parts_.run->set_impairment(*changes.impairment);
         // the observer writes the record of the change
         send(channel::ControlMessage::impair, relay::to_string(*changes.impairment));
     }
@@ -129,9 +129,7 @@ void Supervisor::every_second(const boost::system::error_code& error) {
     if (error) {
         return;
     }
-    if (parts_.on_second) {
-        parts_.on_second();
-    }
+    parts_.run->on_second();
     kill_if_hanging();
     if (!page_error_.empty()) {
         open_page();
@@ -143,11 +141,11 @@ void Supervisor::every_second(const boost::system::error_code& error) {
 }
 
 void Supervisor::open_page() {
-    if (!options_.open_page) {
+    if (!options_.config) {
         return;
     }
     try {
-        page_ = options_.open_page();
+        page_ = options_.config->open_page_sockets();
         page_error_.clear();
     } catch (const std::exception& error) {
         if (page_error_ != error.what()) {

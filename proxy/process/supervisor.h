@@ -5,13 +5,14 @@
 #include "proxy/process/server_names.h"
 #include "proxy/process/signals.h"
 #include "proxy/process/state_folder.h"
+#include "proxy/record/interface.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/ring.h"
 #include "proxy/web/http_stream.h"
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +58,15 @@ struct ReloadedSettings {
     std::optional<std::vector<ConfiguredServer>> servers{};
 };
 
+/// The configuration of a run, which can be read again.
+class ReloadableConfig : public record::Interface {
+  public:
+    /// Reads the configuration again and returns the changes.
+    [[nodiscard]] virtual ReloadedSettings reload() = 0;
+    /// Opens the live page's sockets, which the observers get. Returns none if there is no page.
+    [[nodiscard]] virtual std::vector<web::ListeningSocket> open_page_sockets() const = 0;
+};
+
 /// The settings that relay runs and tap runs have in common.
 struct SupervisorOptions {
     /// The program and the arguments that start an observer. The observer's number is appended to
@@ -64,10 +74,8 @@ struct SupervisorOptions {
     std::vector<std::string> observer{};
     ObserverStartup startup{}; ///< the start message for each observer
     std::optional<TimeLimit> time_limit{};
-    /// Reads the configuration again. Called on SIGHUP. Empty: the run cannot reload it.
-    std::function<ReloadedSettings()> reload{};
-    /// Opens the live page's sockets, which the observers get. Empty: the run has no live page.
-    std::function<std::vector<web::ListeningSocket>()> open_page{};
+    /// Null: the run has no live page and cannot reload its configuration on SIGHUP.
+    std::shared_ptr<ReloadableConfig> config{};
     Terminal terminal{};
 };
 
@@ -75,6 +83,20 @@ struct LiveRunResult {
     /// How the latest observer ended; nullopt: the run had no observer.
     std::optional<ProcessExit> observer{};
     std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
+};
+
+/// The run that a supervisor controls. By default, a run ignores requests for changes.
+class SupervisedRun : public record::Interface {
+  public:
+    virtual void on_second() = 0; ///< called once a second
+
+    virtual void set_impairment(const relay::Impairment& /*impairment*/) {}
+
+    /// Sets the servers to which the run forwards.
+    virtual void set_servers(const std::vector<ConfiguredServer>& /*servers*/) {}
+
+    /// Called when the observer requests a full snapshot. `session`: the session's number.
+    virtual void request_full_snapshot(const std::string& /*session*/) {}
 };
 
 /// Controls a relay or tap run: keeps an observer running, and handles signals and the time limit.
@@ -88,13 +110,7 @@ class Supervisor {
     struct Dependencies {
         channel::SharedRunMemory* shared;
         std::span<const relay::Ring> rings;
-        /// Sets the impairment. Empty if the run cannot have an impairment.
-        std::function<void(const relay::Impairment& impairment)> impair{};
-        std::function<void()> on_second{};
-        /// Sets the servers to which the run forwards. Empty if the servers cannot change.
-        std::function<void(const std::vector<ConfiguredServer>& servers)> serve{};
-        /// Called when the observer requests a full snapshot. `session`: the session's number.
-        std::function<void(const std::string& session)> resync{};
+        SupervisedRun* run; ///< must outlive the Supervisor
         /// After a takeover: the number of the previous relay's latest observer. This relay's first
         /// observer waits until that observer has ended.
         std::optional<std::uint32_t> follows{};
@@ -102,7 +118,7 @@ class Supervisor {
 
     /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
     /// signals until run() or the end of the process. Errors: std::system_error, and those of
-    /// SupervisorOptions::open_page.
+    /// ReloadableConfig::open_page_sockets.
     Supervisor(SupervisorOptions options, Dependencies parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }

@@ -189,10 +189,9 @@ TapRun::TapRun(TapRunOptions options)
     facts.num_servers = 1; // all tapped servers share one entry
     const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
     std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
-    supervisor_.emplace(options_.supervision,
-                        Supervisor::Dependencies{.shared = &shared_,
-                                                 .rings = {&ring_, 1},
-                                                 .on_second = [this] { on_second(); }});
+    supervisor_.emplace(
+        options_.supervision,
+        Supervisor::Dependencies{.shared = &shared_, .rings = {&ring_, 1}, .run = this});
 }
 
 TapRun::~TapRun() {

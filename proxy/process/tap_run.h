@@ -114,14 +114,12 @@ struct TapRunOptions {
 
 /// The main object of a process that captures traffic at a network interface instead of forwarding
 /// it. It has an observer process with a ring, as a relay does, and is controlled by a Supervisor.
-class TapRun {
+class TapRun final : public SupervisedRun {
   public:
     /// Opens the network interface, then drops the capability to open network interfaces, for this
     /// process and its observers. Errors: capture::CaptureError, std::system_error.
     explicit TapRun(TapRunOptions options);
-    ~TapRun();
-    TapRun(const TapRun&) = delete;
-    TapRun& operator=(const TapRun&) = delete;
+    ~TapRun() override;
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
     /// the observer has reported the reason.
@@ -137,7 +135,7 @@ class TapRun {
     void capture_frames();
     std::size_t read_frames();
     void read_last_frames();
-    void on_second();
+    void on_second() override;
 
     TapRunOptions options_;
     capture::LiveCapture live_;
