@@ -243,7 +243,7 @@ std::string item_line(const json::object& finding) {
         return fmt::format("  {0} (seen in {0} {1})\n", type_of(item), value_text(item, "id"));
     }
     const bool is_misread = id == "snapshot.size_out_of_range" && text_of(*item, "type").empty();
-    return is_misread ? fmt::format("  misread as {}\n", type_of(item))
+    return is_misread ? fmt::format("  misread as {} (not the real type)\n", type_of(item))
                       : fmt::format("  the item: {} {}\n", type_of(item), value_text(item, "id"));
 }
 

@@ -142,7 +142,7 @@ std::string item_text(const FindingRecord& record) {
                            describe_item(item, {}));
     }
     if (record.id == FindingId::snapshot_size_out_of_range && item.type.empty()) {
-        return fmt::format("misread as type {}", item.type_id);
+        return fmt::format("misread as type {} (not the real type)", item.type_id);
     }
     std::string text = describe_item(item, record.field);
     if (record.id == FindingId::snapshot_explained && record.value && record.expected) {

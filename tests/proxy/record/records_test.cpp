@@ -54,7 +54,8 @@ TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats 
                          .name = "size_out_of_range",
                          .detail = "The size of an updated item is negative."};
     CHECK(describe_finding(record) ==
-          "error snapshot.size_out_of_range: session 0, misread as type 529. " +
+          "error snapshot.size_out_of_range: session 0, misread as type 529 (not the real "
+          "type). " +
               std::string{finding_info(record.id).sentence});
     record = {.id = FindingId::snapshot_crc_mismatch, .name = "unknown", .detail = "a detail"};
     const std::string line = describe_finding(record);
