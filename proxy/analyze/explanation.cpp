@@ -104,6 +104,7 @@ void ExplanationReader::on_line(std::string_view line) {
     } else if (type == "map") {
         session.map = record::terminal_text(text_of(record, "name"));
         session.items.clear();
+        session.error.reset();
     } else if (type == "snapshot") {
         on_snapshot(record, *number, session);
     } else if (type == "finding") {
@@ -188,6 +189,9 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
         session.tick = tick;
     }
     const bool ok = flag_of(record, "ok");
+    if (ok) {
+        session.error.reset();
+    }
     add_event(record, number, session,
               fmt::format("{}: {}",
                           base < 0 ? fmt::format("full snapshot {}", tick)
@@ -293,6 +297,9 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
                           text_of(story_.finding, "t") == text_of(record, "t");
         story_.finding = record;
         story_.session = number;
+        const bool follows = id == "snapshot.unknown_base" && session.error &&
+                             number_of(record, "delta_tick") >= session.error->tick;
+        story_.base_error = follows ? session.error : std::nullopt;
         story_.title = fmt::format("session {}, {}{}", number, session.peers,
                                    session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
@@ -313,6 +320,9 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
     } else if (is_explained(number) && id == "snapshot.explained" &&
                tick == number_of(story_.finding, "tick")) {
         story_.explaining_finding = record;
+    }
+    if (!session.error && tick && is_explainable_finding(record) && severity_of(record) == 2) {
+        session.error = {.session = number, .tick = tick, .id = record::terminal_text(id)};
     }
     add_event(record, number, session, what);
 }
@@ -373,6 +383,11 @@ const json::object* Explanation::suspect() const {
 
 bool Explanation::is_uncertain_suspect() const {
     return !(explaining_finding.empty() ? finding : explaining_finding).contains("item");
+}
+
+std::string_view Explanation::usual_cause() const {
+    const auto known = record::find_finding(text_of(finding, "id"));
+    return known && !base_error ? record::finding_info(*known).cause : std::string_view{};
 }
 
 const json::object* Explanation::item() const {

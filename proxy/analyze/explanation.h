@@ -78,6 +78,8 @@ struct Explanation {
 
     boost::json::object finding{}; ///< the finding's record; empty if no finding was selected
     std::int64_t session = 0;      ///< the finding's session; 0 if its number was reused
+    /// The error that rejected the base of the finding's snapshot; nullopt if there is none.
+    std::optional<ExplainableFinding> base_error{};
     /// A description of the session, for example
     /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     std::string title{};
@@ -101,6 +103,9 @@ struct Explanation {
 
     /// Returns the finding's tick; −1 if the finding has none.
     [[nodiscard]] std::int64_t tick() const;
+
+    /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
+    [[nodiscard]] std::string_view usual_cause() const;
 
     /// Returns the JSON object that names the wrong item and, if known, its wrong value. The object
     /// is `explaining_finding` (`finding` if there is none), or its most likely candidate if it
@@ -145,6 +150,8 @@ class ExplanationReader {
         std::optional<std::int64_t> tick; ///< tick of `items`
         std::int64_t acked = 0;
         std::deque<std::string> recent;
+        /// The first error after the last verified snapshot of the map.
+        std::optional<Explanation::ExplainableFinding> error;
     };
 
     void forget_session(std::int64_t number, Session& session);

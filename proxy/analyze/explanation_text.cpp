@@ -219,7 +219,7 @@ std::string acceptance_text(const Explanation& story) {
     }
     const bool same = story.acknowledged_tick == number_of(story.finding, "tick");
     const std::string_view reason =
-        text_of(story.finding, "id") == "snapshot.unknown_base"
+        text_of(story.finding, "id") == "snapshot.unknown_base" && !story.base_error
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
               "than twscope did (a mod's own client: describe them in an objects file)";
@@ -287,6 +287,15 @@ std::string tile_text(const json::object* item) {
                : fmt::format("tile {} {}", value_text(at, "tile"), value_text(at, "game"));
 }
 
+/// Returns an int of an item's raw data as text; empty if the record does not contain it.
+std::string int_text(const json::object* item, std::int64_t index) {
+    const json::array* const data = item == nullptr ? nullptr : list_of(*item, "data");
+    const auto at = static_cast<std::size_t>(index);
+    return data == nullptr || at >= data->size()
+               ? std::string{}
+               : record::terminal_text(json::serialize((*data)[at]));
+}
+
 /// Returns the table of the item's fields before and after the finding.
 std::string fields_table(const Explanation& story) {
     const json::object* const before = story.item_in(story.before);
@@ -315,6 +324,16 @@ std::string fields_table(const Explanation& story) {
         }
         text += line(record::terminal_text(name), value_text(old_fields, name),
                      value_text(new_fields, name), remark);
+    }
+    // Records have no names for the ints beyond the agreed size.
+    const bool is_resized = text_of(story.finding, "id") == "snapshot.size_differs";
+    for (auto i = is_resized ? number_of(story.finding, "limit") : std::nullopt; i; ++*i) {
+        const std::string old_value = int_text(before, *i);
+        const std::string new_value = int_text(after, *i);
+        if (old_value.empty() && new_value.empty()) {
+            break;
+        }
+        text += line(fmt::format("int_{}", *i), old_value, new_value, "");
     }
     const std::string from = tile_text(before);
     const std::string to = tile_text(after);
@@ -467,6 +486,10 @@ std::string bytes_text(const Explanation& story) {
 
 /// Returns advice where to look for the cause; empty if no advice exists.
 std::string advice_text(const Explanation& story) {
+    if (story.base_error) {
+        return fmt::format("The snapshot's base was rejected: see {} at tick {}.",
+                           story.base_error->id, *story.base_error->tick);
+    }
     const json::object* const suspect = story.suspect();
     const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
                                        ? std::string_view{}
@@ -500,10 +523,6 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
     }
     return text.empty() ? text : "\nAlso reported (the first of each kind)\n" + text;
 }
-
-} // namespace
-
-namespace {
 
 /// Returns a list of the first findings that can be explained.
 std::string choices_text(const Explanation& story) {
@@ -577,10 +596,8 @@ std::string explanation_text(const Explanation& story, const SelectionText& sele
         text += fmt::format("  {}\n", event);
     }
     text += "\nWhy it is reported\n" + reason_text(story) + item_text(story) + bytes_text(story);
-    if (const auto known = record::find_finding(id)) {
-        text += "\n"
-                "Usual cause\n" +
-                wrap_text(record::finding_info(*known).cause);
+    if (const auto cause = story.usual_cause(); !cause.empty()) {
+        text += "\nUsual cause\n" + wrap_text(cause);
     }
     if (const auto where = advice_text(story); !where.empty()) {
         text += "\nWhere to look\n" + wrap_text(where);
@@ -655,21 +672,18 @@ json::object explanation_json(const Explanation& story) {
     if (!story.has_finding()) {
         return choices_json(story);
     }
-    const json::object& finding = story.finding;
-    const std::string_view id = text_of(finding, "id");
-    const auto known = record::find_finding(id);
     const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
         return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
     };
     const json::object* const explained =
         story.explaining_finding.empty() ? nullptr : &story.explaining_finding;
-    return {{"finding", finding},
+    return {{"finding", story.finding},
             {"explained", value_or_null(explained)},
             {"about", story.title},
             {"before", side(story.before_tick, story.item_in(story.before))},
             {"after", side(story.after_tick, story.item_in(story.after))},
             {"events", json::array(story.events.begin(), story.events.end())},
-            {"cause", text_or_null(known ? record::finding_info(*known).cause : "")},
+            {"cause", text_or_null(story.usual_cause())},
             {"look", text_or_null(advice_text(story))},
             {"acknowledged", value_or_null(story.acknowledged_tick)},
             {"datagrams", datagrams_json(story)},

@@ -382,7 +382,82 @@ TEST_CASE("each type of a different size is named, with the session and tick of 
     CHECK(text.find("of pickup") == std::string::npos);
 }
 
-TEST_CASE("if there are only information findings, their number and how to see them are printed") {
+TEST_CASE("the ints beyond the agreed size are shown") {
+    const auto snapshot = [](int tick, const std::string& data) {
+        return fmt::format(
+            R"({{"t":"","type":"snapshot","session":1,"tick":{},"ok":true,"items":[{{"type":"pickup","type_id":4,"id":7,"fields":{{"x":1,"y":2}},"data":{}}}]}})",
+            tick, data);
+    };
+
+    struct Row {
+        std::string_view id;
+        int limit;
+        std::string_view shown;
+    };
+
+    const Row rows[] = {
+        {"size_differs", 2,
+         "  y                                 2              2\n"
+         "  int_2                             5              6\n"
+         "  int_3                                            8\n"},
+        {"size_differs", 4, "2              2\n"},
+        {"size_differs", -1, "2              2\n"},
+        {"size_change", 2, "2              2\n"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.shown);
+        const std::string text = explanation_text(told({
+            snapshot(10, "[1,2,5]"),
+            fmt::format(
+                R"({{"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.{}","tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}}}})",
+                row.id, row.limit),
+            snapshot(14, "[1,2,6,8]"),
+        }));
+        CHECK(text.find(std::string{row.shown} + "\nUsual cause") != std::string::npos);
+    }
+}
+
+TEST_CASE("an unknown base is explained by the error that rejected it") {
+    const std::string error =
+        R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_out_of_range","tick":10})";
+    const auto snapshot = [](bool ok) {
+        return fmt::format(R"({{"t":"","type":"snapshot","session":1,"tick":10,"ok":{}}})", ok);
+    };
+    const auto unknown_base = [](int base) {
+        return fmt::format(
+            R"({{"t":"","type":"finding","session":1,"severity":"warning","id":"snapshot.unknown_base","tick":12,"delta_tick":{}}})",
+            base);
+    };
+
+    struct Row {
+        std::string_view name;
+        std::vector<std::string> records;
+        bool follows;
+    };
+
+    const Row rows[] = {
+        {"the base was rejected", {error, snapshot(false), unknown_base(10)}, true},
+        {"a later base was rejected, too", {error, snapshot(false), unknown_base(11)}, true},
+        {"the base is older", {error, snapshot(false), unknown_base(8)}, false},
+        {"the error was mended", {error, snapshot(true), unknown_base(11)}, false},
+        {"another map",
+         {error, R"({"t":"","type":"map","session":1,"name":"dm1"})", unknown_base(11)},
+         false},
+        {"no error", {snapshot(false), unknown_base(10)}, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Explanation story = told(row.records, {.tick = 12});
+        const std::string text = explanation_text(story);
+        CHECK(story.base_error.has_value() == row.follows);
+        CHECK((text.find("was rejected: see snapshot.size_out_of_range at tick 10.\n") !=
+               std::string::npos) == row.follows);
+        CHECK((text.find("Usual cause") == std::string::npos) == row.follows);
+        CHECK((text.find("Nothing in the server") == std::string::npos) == row.follows);
+    }
+}
+
+TEST_CASE("if there are only information findings, how to see them is printed") {
     std::vector<std::string> records;
     for (const std::string tick : {"7", "9"}) {
         records.push_back(
