@@ -177,9 +177,9 @@ bool may_concern_sizes(const analyze::Explanation& story) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
         "snapshot.size_out_of_range", "snapshot.update_truncated"};
-    const boost::json::string_view id = story.finding.at("id").as_string();
-    return std::ranges::find(kAboutSizes, std::string_view{id.data(), id.size()}) !=
-           kAboutSizes.end();
+    const std::string_view id =
+        story.base_error ? story.base_error->id : record::text_of(story.finding, "id");
+    return std::ranges::find(kAboutSizes, id) != kAboutSizes.end();
 }
 
 /// Collects the sizes of the explained session's objects, and notes whether the explained snapshot
@@ -221,19 +221,24 @@ std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& st
     const std::string differences = sizes.differences_text();
     return differences.empty()
                ? std::string{}
-               : fmt::format("Cause: an object of another size than agreed\n{}  Clients "
-                             "that do not know this size drop the snapshots.\n\n",
-                             differences);
+               : fmt::format("Cause: an object of another size than agreed (seen in session {})\n"
+                             "{}  Clients that do not know this size drop the snapshots.\n\n",
+                             story.session, differences);
+}
+
+/// Returns a command with the files that are explained.
+std::string command_with_files(std::string command, const ExplainFlags& flags) {
+    for (const std::string& path : flags.captures.paths) {
+        command += ' ' + shell_word(record::terminal_text(path));
+    }
+    return command;
 }
 
 /// Returns the command that lists the sizes of the server's objects.
 std::string sizes_command(const ExplainFlags& flags, bool are_records) {
-    std::string command = "twscope decode";
-    for (const std::string& path : flags.captures.paths) {
-        command += are_records ? "" : ' ' + shell_word(record::terminal_text(path));
-    }
-    return fmt::format("\nWhat to run next\n  {}{} --sizes --write-objects sizes.json\n", command,
-                       are_records ? " CAPTURE-OF-THIS-GAME" : "");
+    return fmt::format("\nWhat to run next\n  {} --sizes --write-objects sizes.json\n",
+                       are_records ? "twscope decode CAPTURE-OF-THIS-GAME"
+                                   : command_with_files("twscope decode", flags));
 }
 
 int run_explain(const ExplainFlags& flags) {

@@ -19,24 +19,30 @@ using snapshot::kNoBase;
 
 namespace {
 
-/// A capture of a server whose characters have one int more. Each snapshot is full. `damaged`: the
-/// tick of a further snapshot whose delta no size explains; 0 for none.
-void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0) {
+/// A capture of a server whose characters have one int more. `damaged`: the tick of a further
+/// snapshot whose delta no size explains; 0 for none. `full`: whether every snapshot is full, not
+/// only the first.
+void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
+                bool full = true) {
     Recording recording;
     SessionScript peers;
     peers.assume_ddnet();
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
     ++sizes[snapshot::kCharacterType];
+    Items base;
     for (snapshot::Tick tick = 10; tick <= last; tick += 10) {
         Items items = tee_at(100 + tick, 80);
-        items[{9, 3}].push_back(7 + tick);
+        items[{9, 3}].push_back(full ? 7 + tick : 70'000 + tick); // the latter is no type
         items[{9, 5}] = items[{9, 3}];
         items[{4, 1}] = {10, 20, 0, 0};
         items[{10, 3}] = {1, 3, 0, tick, 30};
-        const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
+        const Bytes body =
+            snapshot::encode_delta(to_snapshot(base).view(), to_snapshot(items).view(), sizes);
+        const snapshot::Tick on = base.empty() ? kNoBase : tick - 10;
         recording.say(
             kAnn, kS2c,
-            peers.pack(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))}));
+            peers.pack(kS2c, {non_vital(snap_single(tick, on, checksum_of(items), body))}));
+        base = full ? Items{} : items;
     }
     if (damaged != 0) {
         const Bytes body =
@@ -153,13 +159,23 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
     record_mod(capture);
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
     const std::string story = twscope({"explain", capture, "--server", ":8303"}).out;
-    const std::string cause = "Cause: an object of another size than agreed\n  character: 23 ints "
-                              "instead of 22 in 6 verified snapshots\n";
+    const std::string cause = "Cause: an object of another size than agreed (seen in session 1)\n"
+                              "  character: 23 ints instead of 22 in 6 verified snapshots\n";
     CHECK(story.starts_with(cause));
     CHECK(story.find("\nsnapshot.size_differs\n") != std::string::npos);
+    CHECK(twscope({"explain", capture, "--server", ":8303", "--learn-sizes"})
+              .out.find("\n  int_22 ") != std::string::npos);
     record_mod(folder.file("damaged.pcap"), 60, 70);
     CHECK(twscope({"explain", folder.file("damaged.pcap"), "--server", ":8303", "--tick", "70"})
               .out.starts_with("snapshot.type_out_of_range\n"));
+    // The cause also heads the explanation of what follows from it.
+    record_mod(folder.file("deltas.pcap"), 60, 0, false);
+    const std::string follows =
+        twscope({"explain", folder.file("deltas.pcap"), "--server", ":8303", "--tick", "20"}).out;
+    CAPTURE(follows);
+    CHECK(follows.starts_with("Cause: an object of another size than agreed (seen in session 1)"));
+    CHECK(follows.find("\nsnapshot.unknown_base\n") != std::string::npos);
+    CHECK(follows.find("The snapshot's base was rejected: see snapshot.") != std::string::npos);
     const std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
     std::string command = story.substr(story.find("twscope ", next));
