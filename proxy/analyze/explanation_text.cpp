@@ -539,24 +539,21 @@ std::string choices_text(const Explanation& story) {
     return text;
 }
 
-/// Returns a list of the findings with the severity info, which are explained only on request.
+/// Returns how to explain findings with the severity info, which are explained only on request.
 std::string informational_text(const Explanation& story, const SelectionText& select) {
-    std::uint64_t count = 0;
-    const Explanation::FindingKind* first = nullptr;
-    for (const Explanation::FindingKind& kind : story.finding_kinds) {
-        count += kind.is_info ? kind.count : 0;
-        first = first == nullptr && kind.is_info ? &kind : first;
-    }
-    return first == nullptr ? std::string{}
-                            : fmt::format("{} of severity info; {} explains the first ({}).\n",
-                                          record::count_with_noun(count, "finding[s] [is|are]"),
-                                          select_text(select, first->session, first->tick),
-                                          record::terminal_text(first->id));
+    const auto first =
+        std::ranges::find_if(story.finding_kinds, &Explanation::FindingKind::is_info);
+    return first == story.finding_kinds.end()
+               ? std::string{}
+               : fmt::format("Findings of severity info exist; {} explains the first ({}).\n",
+                             select_text(select, first->session, first->tick),
+                             record::terminal_text(first->id));
 }
 
 } // namespace
 
-std::string explainable_findings_text(const Explanation& story, const SelectionText& select) {
+std::string explainable_findings_text(const Explanation& story, const SelectionText& select,
+                                      std::string_view list_command) {
     const FindingSelection& wanted = story.selection;
     std::string asked;
     if (wanted.session) {
@@ -575,9 +572,9 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     text += fmt::format(" in {}.\n{}", record::count_with_noun(story.num_sessions, "session[s]"),
                         information);
     if (story.num_other_findings != 0) {
-        text +=
-            fmt::format("{} not about snapshots: 'twscope decode' lists them.\n",
-                        record::count_with_noun(story.num_other_findings, "finding[s] [is|are]"));
+        text += fmt::format("Findings that are not about snapshots exist{}\n",
+                            list_command.empty() ? "."
+                                                 : fmt::format("; to list them: {}", list_command));
     }
     return text;
 }

@@ -16,8 +16,10 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 
 /// Returns a list of the findings that can be explained, for users whose selection matched no
 /// finding. `select`: makes a command for each finding; null: the list contains no commands.
+/// `list_command`: the command that lists all findings; empty: the text names none.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
-                                                    const SelectionText& select = {});
+                                                    const SelectionText& select = {},
+                                                    std::string_view list_command = {});
 
 /// Returns the explanation as one page of text.
 [[nodiscard]] std::string explanation_text(const Explanation& explanation,

@@ -172,7 +172,8 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
     return named;
 }
 
-/// Returns whether the explained finding may come from an object whose size is not the agreed one.
+/// Returns whether the explained finding, or the error that it follows from, may come from an
+/// object whose size is not the agreed one.
 bool may_concern_sizes(const analyze::Explanation& story) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
@@ -275,7 +276,10 @@ int run_explain(const ExplainFlags& flags) {
             return record::json_text(analyze::explanation_json(story)) + '\n';
         }
         if (!story.has_finding()) {
-            return explainable_findings_text(story, select);
+            return explainable_findings_text(
+                story, select,
+                are_records ? command_with_files("twscope records", flags) + " --filter finding"
+                            : command_with_files("twscope decode", flags));
         }
         if (!may_concern_sizes(story)) {
             return explanation_text(story, select);

@@ -468,9 +468,11 @@ TEST_CASE("if there are only information findings, how to see them is printed") 
         R"({"t":"","type":"finding","session":2,"id":"map.not_found","severity":"info"})");
     CHECK(explainable_findings_text(told(records)) ==
           "Nothing to explain: no warning or error about snapshots in 1 session.\n"
-          "2 findings are of severity info; session 2, tick 7 explains the first "
+          "Findings of severity info exist; session 2, tick 7 explains the first "
           "(snapshot.leftover).\n"
-          "1 finding is not about snapshots: 'twscope decode' lists them.\n");
+          "Findings that are not about snapshots exist.\n");
+    CHECK(explainable_findings_text(told(records), {}, "list it")
+              .ends_with("Findings that are not about snapshots exist; to list them: list it\n"));
     CHECK(read(records, {.session = 3}).lacks_session());
     CHECK_FALSE(read(records, {.session = 2}).lacks_session());
 }
