@@ -381,6 +381,7 @@ namespace {
 
 /// Reads all lines of a recording. `use`: returns whether the line is a record. `quiet`: does not
 /// report damage. Returns true if everything was read or `quiet` is true.
+/// Errors: UsageError, also for a file without any record.
 bool read_recording(const std::string& path, bool quiet,
                     const std::function<bool(std::string_view line)>& use) {
     bool whole = true;
@@ -395,6 +396,10 @@ bool read_recording(const std::string& path, bool quiet,
                 .line = [&](std::string_view line) { broken += use(line) ? 0U : 1U; },
                 .end =
                     [&](const store::LineReader& reader) {
+                        if (current == path && broken != 0 && broken == reader.num_lines()) {
+                            throw UsageError{fmt::format("{}: contains no records{}", path,
+                                                         file_type_hint(path, FileType::records))};
+                        }
                         if (!quiet) {
                             whole = report_unread_data(current, reader) && whole;
                             whole = report_invalid_lines(current, broken) && whole;

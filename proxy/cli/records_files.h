@@ -101,7 +101,7 @@ class LineSplitter final : public sink::Output {
 
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
 /// part could not be read. Returns true if everything could be read.
-/// Errors: UsageError, as RecordsFiles.
+/// Errors: UsageError, as RecordsFiles, and for a file with lines of which none is a record.
 [[nodiscard]] bool read_records(const std::string& path,
                                 const std::function<void(std::string_view line)>& use);
 
