@@ -53,6 +53,15 @@ struct RecordsFlags {
     bool verify = false;
 };
 
+/// Adds to an error about an unknown field that an objects file may define the field.
+std::string with_objects_hint(const RecordsFlags& flags, const std::string& error) {
+    const bool is_about_field =
+        error.find("fields.", error.find(" has a key ")) != std::string::npos;
+    return flags.objects_file.empty() && is_about_field
+               ? error + " (fields that an objects file defines need --objects)"
+               : error;
+}
+
 std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
     if (flags.filter.empty()) {
         return std::nullopt;
@@ -62,7 +71,8 @@ std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
     auto parsed =
         filter::LineFilter::parse(flags.filter, {.described = filter::described_types(mod)});
     if (!parsed) {
-        throw UsageError{fmt::format("--filter '{}': {}", flags.filter, parsed.error().message)};
+        throw UsageError{with_objects_hint(
+            flags, fmt::format("--filter '{}': {}", flags.filter, parsed.error().message))};
     }
     return *std::move(parsed);
 }
@@ -215,9 +225,10 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
         const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
             const std::string like = filter::suggest_key(filter::KeyScope::record, name, described);
-            throw UsageError{
+            throw UsageError{with_objects_hint(
+                flags,
                 fmt::format("--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
-                            like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like))};
+                            like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like)))};
         }
         columns.push_back(name);
     }
@@ -238,7 +249,8 @@ std::optional<filter::LineFilter> row_filter_of(const RecordsFlags& flags,
     auto parsed =
         filter::LineFilter::parse(flags.where, {.described = described}, filter::KeyScope::row);
     if (!parsed) {
-        throw UsageError{fmt::format("--where '{}': {}", flags.where, parsed.error().message)};
+        throw UsageError{with_objects_hint(
+            flags, fmt::format("--where '{}': {}", flags.where, parsed.error().message))};
     }
     return *std::move(parsed);
 }

@@ -183,6 +183,20 @@ TEST_CASE("columns must be keys of records") {
         "\n");
     check_refused({"records", file, "--colums", "t"},
                   "records has no --colums; did you mean --columns?");
+    const std::string hint = " (fields that an objects file defines need --objects)";
+    const Arguments unknown[] = {
+        {"--columns", "items.fields.int_4"},
+        {"--columns", "t", "--where", "fields.int_4 > 3"},
+        {"--filter", "items.fields.int_4 > 3"},
+    };
+    for (const Arguments& flags : unknown) {
+        CAPTURE(flags.back());
+        Arguments arguments{"records", file};
+        arguments.insert(arguments.end(), flags.begin(), flags.end());
+        check_refused(arguments, "fields.int_4\"");
+        check_refused(arguments, hint);
+    }
+    CHECK(twscope({"records", file, "--columns", "tikc"}).err.find(hint) == std::string::npos);
     check_refused({"records", file, "--columns", "tikc"}, "did you mean \"tick\"?");
     check_refused({"records", file, "--columns", "player"}, "did you mean \"items.player\"?");
     check_refused({"records", file, "--columns", "items.playr"}, "did you mean \"items.player\"?");
