@@ -77,6 +77,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this, &settings] { check_traffic(settings); },
         [described] { std::ignore = described(); },
         [this] { std::ignore = records.fail_on_findings(); },
+        [this] { records.check_fail_on(); },
         [this] { recording.check(records.output, artifacts.capture); },
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
