@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -89,37 +90,35 @@ class LineSelection {
         return sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
 
-    [[nodiscard]] bool is_selected(std::string_view line) {
+    /// Calls `write` with the line if it is selected. A line of the selected time also brings back
+    /// the selected lines before --from that its reader needs: the start and the map of its
+    /// session, each once and marked as repeated.
+    void select(std::string_view line, const std::function<void(std::string_view)>& write) {
         const auto head = filter::read_line_head(line);
         if (!head || (!sessions_.empty() && !sessions_.contains(head->session))) {
-            return false;
+            return;
         }
         if (is_event(line, *head, "open")) {
             earlier_.erase(head->session); // a session of another recording had the same number
         }
         if (head->time < from_) {
             note_earlier(line, *head);
-            return false;
+            return;
         }
-        return (to_.empty() || head->time < to_) && (!filter_ || filter_->matches(line));
-    }
-
-    /// Returns the lines before --from that a reader of this selected line needs: the start and the
-    /// map of its session. Returns each of them once, marked as repeated.
-    [[nodiscard]] std::vector<std::string> take_earlier_lines(std::string_view line) {
-        const auto head = earlier_.empty() ? std::nullopt : filter::read_line_head(line);
-        const auto found = head ? earlier_.find(head->session) : earlier_.end();
-        if (found == earlier_.end()) {
-            return {};
+        if (!to_.empty() && head->time >= to_) {
+            return;
         }
-        SessionStart start = std::move(earlier_.extract(found).mapped());
-        std::vector<std::string> lines;
-        for (std::string* each : {&start.open, &start.established, &start.map}) {
-            if (!each->empty()) {
-                lines.push_back(std::move(*each));
+        if (const auto start = earlier_.extract(head->session)) {
+            for (const std::string* each :
+                 {&start.mapped().open, &start.mapped().established, &start.mapped().map}) {
+                if (!each->empty()) {
+                    write(*each);
+                }
             }
         }
-        return lines;
+        if (!filter_ || filter_->matches(line)) {
+            write(line);
+        }
     }
 
   private:
@@ -298,13 +297,6 @@ class SelectionWriter {
         }
     }
 
-    /// Writes a line from before the selected time. A table contains no such lines.
-    void write_earlier(std::string_view line) {
-        if (!table_) {
-            write(line);
-        }
-    }
-
     void flush() {
         if (!block_.empty()) {
             file_->write(block_);
@@ -386,12 +378,12 @@ int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
             [&](std::string_view line) {
                 if (!filter::is_record_line(line)) {
                     ++broken;
-                } else if (!repetitions.is_repeated(line) &&
-                           (selection.selects_all() || selection.is_selected(line))) {
-                    for (const auto& each : selection.take_earlier_lines(line)) {
-                        writer.write_earlier(each);
-                    }
+                } else if (repetitions.is_repeated(line)) {
+                    return;
+                } else if (selection.selects_all()) {
                     writer.write(line);
+                } else {
+                    selection.select(line, [&](std::string_view each) { writer.write(each); });
                 }
             },
         .end =

@@ -136,8 +136,12 @@ TEST_CASE(
     };
     CHECK(chosen({}) == text(kAgain) + again(map) + late + late + end);
     CHECK(chosen({"--filter", "message or map"}) == again(map) + late + late);
+    // The filter selects no line from --from on.
+    CHECK(chosen({"--filter", "event == open or map"}) == text(kAgain) + again(map));
+    CHECK(chosen({"--filter", "event == established"}).empty());
     CHECK(chosen({"--session", "2"}).empty());
-    CHECK(chosen({"--columns", "type"}) == "type\r\nmessage\r\nmessage\r\nsession\r\n");
+    CHECK(chosen({"--columns", "type"}) ==
+          "type\r\nsession\r\nmap\r\nmessage\r\nmessage\r\nsession\r\n");
     write_text(file, text(kFirst) + map + line("15:04", "session", R"("event":"close")") + late);
     CHECK(chosen({}) == late); // of an earlier run's session with the same number
     const std::string open = line("20:00", "session", R"("event":"open")");
