@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,32 +23,50 @@ bool has_member_value(std::string_view line, std::string_view key, std::string_v
 
 } // namespace
 
-const std::array<RecordsCheck::ProblemInfo, 8>& RecordsCheck::problem_table() {
-    static constexpr std::array<ProblemInfo, 8> kRows{
-        {{&ProblemCounts::broken_lines, "line[s] that [is|are] not [a record|records]"},
-         {&ProblemCounts::unfinished,
+const std::array<RecordsCheck::ProblemInfo, 9>& RecordsCheck::problem_table() {
+    static constexpr std::array<ProblemInfo, 9> kRows{
+        {{&Problems::broken_lines, "line[s] that [is|are] not [a record|records]"},
+         {&Problems::unfinished,
           "file[s] that [ends|end] in the middle of a record, or [is|are] still being written"},
-         {&ProblemCounts::damaged, "file[s] that cannot be read completely"},
-         {&ProblemCounts::backwards,
+         {&Problems::damaged, "file[s] that cannot be read completely"},
+         {&Problems::backwards,
           "record[s] that [is|are] older than the one before [it|them] in [its|their] session"},
-         {&ProblemCounts::doubled, "record[s] that [is|are] there twice"},
-         {&ProblemCounts::segments, "segment[s] missing in between"},
-         {&ProblemCounts::lost, "record[s] that could not be written (records_lost)"},
-         {&ProblemCounts::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"}}};
+         {&Problems::doubled, "record[s] that [is|are] there twice"},
+         {&Problems::segments, "segment[s] missing in between"},
+         {&Problems::lost, "record[s] that could not be written (records_lost)"},
+         {&Problems::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"},
+         {&Problems::cut_off, "session[s] without an end: cut off, or still being recorded"}}};
     return kRows;
 }
 
-void RecordsCheck::begin_file(const std::string& path) {
-    ++files_;
+void RecordsCheck::add(Problem& problem, std::uint64_t count, std::string_view time) const {
+    if (problem.count == 0 && count != 0) {
+        problem.first = files_.back() + (time.empty() ? "" : ", ") + std::string{time};
+    }
+    problem.count += count;
+}
+
+void RecordsCheck::add_cut_off(Problem& problem, const Session& session) const {
+    if (problem.count++ == 0) {
+        problem.first = files_[session.file] + ", " + session.time;
+    }
+}
+
+void RecordsCheck::begin_file(const std::string& path, bool is_being_written) {
     const std::filesystem::path whole{path};
-    const auto segment = store::parse_segment(whole.filename().string());
+    files_.push_back(whole.filename().string());
+    is_being_written_ = is_being_written;
+    const auto segment = store::parse_segment(files_.back());
+    const std::string recording = segment ? (whole.parent_path() / segment->name).string() : path;
+    if (std::exchange(recording_, recording) != recording) {
+        std::erase_if(open_, [](const auto& each) { return each.second.closed; });
+    }
     if (!segment) {
         return;
     }
-    const auto [last, first] =
-        numbers_.try_emplace((whole.parent_path() / segment->name).string(), segment->number);
+    const auto [last, first] = numbers_.try_emplace(recording, segment->number);
     if (!first && segment->number > last->second + 1) {
-        counts_.segments += segment->number - last->second - 1;
+        add(problems_.segments, segment->number - last->second - 1);
     }
     last->second = segment->number;
 }
@@ -56,7 +75,7 @@ void RecordsCheck::on_line(std::string_view line,
                            const std::optional<filter::RecordLineHead>& head) {
     ++lines_;
     if (!head || !record::is_json_object(line)) {
-        ++counts_.broken_lines;
+        add(problems_.broken_lines, 1);
         return;
     }
     if (record::is_repeated_record(line)) {
@@ -70,9 +89,9 @@ void RecordsCheck::on_line(std::string_view line,
     }
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
-        counts_.lost += filter::JsonLine{line}.object().find_count("lost");
+        add(problems_.lost, filter::JsonLine{line}.object().find_count("lost"), head->time);
     } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
-        counts_.gap += filter::JsonLine{line}.object().find_count("lost");
+        add(problems_.gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
     }
     if (head->session != 0) {
         track_session(line, *head);
@@ -85,7 +104,9 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         ++sessions_;
         const auto before = open_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
-        cut_off_ += before != open_.end() && !before->second.closed ? 1U : 0U;
+        if (before != open_.end() && before->second.lacks_end()) {
+            add_cut_off(problems_.cut_off, before->second);
+        }
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
         ++sessions_; // the session began in another file
@@ -93,20 +114,23 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     Session& session = open_[head.session];
     session.has_events = session.has_events || event;
     if (!session.closed && head.time < session.time) {
-        ++counts_.backwards;
+        add(problems_.backwards, 1, head.time);
     }
     session.snapshots += head.type == "snapshot" ? 1U : 0U;
     session.messages += head.type == "message" ? 1U : 0U;
     session.time = head.time;
+    session.file = files_.size() - 1;
     if (event) {
         session.reconnects = has_member_value(line, "reason", R"("reconnected")");
         session.closed = has_member_value(line, "event", R"("close")") && !session.reconnects;
     } else if (head.type == "summary") {
         compare_with_summary(session, line);
-        if (session.closed) {
-            open_.erase(head.session);
-        } else if (session.reconnects) { // the summary of a new connection counts from 0
-            session = {.time = session.time, .begun = session.begun, .has_events = true};
+        if (session.closed || session.reconnects) { // a new connection's summary counts from 0
+            session = {.time = session.time,
+                       .file = session.file,
+                       .begun = session.begun && !session.closed,
+                       .has_events = true,
+                       .closed = session.closed};
         }
     }
 }
@@ -124,8 +148,8 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
                                        "s2c.messages", "s2c.control", "s2c.connless"}) {
         messages += summary.find_count(key);
     }
-    const auto compare = [this](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
-        counts_.doubled += counted > total ? counted - total : 0;
+    const auto compare = [&](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
+        add(problems_.doubled, counted > total ? counted - total : 0, session.time);
         absent += counted < total ? total - counted : 0;
     };
     compare(session.snapshots, summary.find_count("snapshots.total"), absent_snapshots_);
@@ -136,26 +160,42 @@ void RecordsCheck::end_file(const store::LineReader& reader) {
     const store::FileEnd end = reader.source().file_end();
     const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
                          end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
-    counts_.damaged += damaged ? 1U : 0U;
-    counts_.unfinished +=
-        !damaged && (end == store::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1U
-                                                                                               : 0U;
-    counts_.broken_lines += reader.skipped_bytes() != 0 ? 1U : 0U;
+    add(problems_.damaged, damaged ? 1 : 0);
+    add(problems_.unfinished,
+        !damaged && (end == store::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1
+                                                                                               : 0);
+    add(problems_.broken_lines, reader.skipped_bytes() != 0 ? 1 : 0);
+}
+
+RecordsCheck::Problems RecordsCheck::find_problems() const {
+    Problems problems = problems_;
+    for (const auto& [unused, session] : open_) {
+        if (session.lacks_end() && !is_being_written_) {
+            add_cut_off(problems.cut_off, session);
+        }
+    }
+    return problems;
 }
 
 bool RecordsCheck::is_complete() const {
-    return std::ranges::all_of(problem_table(),
-                               [this](const ProblemInfo& row) { return counts_.*row.count == 0; });
+    const Problems problems = find_problems();
+    return std::ranges::all_of(problem_table(), [&](const ProblemInfo& row) {
+        return (problems.*row.problem).count == 0;
+    });
 }
 
 std::string RecordsCheck::report_text() const {
-    std::string text = fmt::format("{}, {}, {}", record::count_with_noun(files_, "file[s]"),
+    std::string text = fmt::format("{}, {}, {}", record::count_with_noun(files_.size(), "file[s]"),
                                    record::count_with_noun(lines_, "record[s]"),
                                    record::count_with_noun(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
+    const Problems problems = find_problems();
     for (const ProblemInfo& row : problem_table()) {
-        if (counts_.*row.count != 0) {
-            text += record::count_with_noun(counts_.*row.count, row.sentence) + '\n';
+        const Problem& problem = problems.*row.problem;
+        if (problem.count != 0) {
+            text +=
+                fmt::format("{} (first: {})\n",
+                            record::count_with_noun(problem.count, row.sentence), problem.first);
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {
@@ -163,13 +203,6 @@ std::string RecordsCheck::report_text() const {
                             "filtered out\n",
                             record::count_with_noun(absent_snapshots_, "snapshot[s]"),
                             record::count_with_noun(absent_messages_, "message[s]"));
-    }
-    // Sessions without session records are left out, because they may be closed.
-    const auto going_on = std::ranges::count_if(
-        open_, [](const auto& open) { return open.second.has_events && !open.second.closed; });
-    if (const auto open = cut_off_ + static_cast<std::uint64_t>(going_on); open != 0) {
-        text += fmt::format("{} without an end: the run was cut off, or is still going\n",
-                            record::count_with_noun(open, "session[s]"));
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
 }

@@ -5,6 +5,7 @@
 #include "proxy/store/byte_source.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,10 +18,13 @@ namespace tw::analyze {
 
 /// Checks recordings: every line is a complete record of valid JSON; the records of each session
 /// are in order and not repeated; a session has no more records than its summary counts; no segment
-/// is missing. Also counts the losses that the recordings report.
+/// is missing; every session is closed, except in a file that is being written. Also counts the
+/// losses that the recordings report.
 class RecordsCheck {
   public:
-    void begin_file(const std::string& path);
+    /// Must be called before the lines of each file. `is_being_written`: a process still records to
+    /// the file, so its sessions need no end.
+    void begin_file(const std::string& path, bool is_being_written = false);
     void on_line(std::string_view line, const std::optional<filter::RecordLineHead>& head);
     void end_file(const store::LineReader& reader);
 
@@ -30,44 +34,59 @@ class RecordsCheck {
     [[nodiscard]] std::string report_text() const;
 
   private:
-    struct ProblemCounts {
-        std::uint64_t broken_lines = 0;
-        std::uint64_t unfinished = 0;
-        std::uint64_t damaged = 0;
-        std::uint64_t backwards = 0;
-        std::uint64_t doubled = 0;
-        std::uint64_t segments = 0;
-        std::uint64_t lost = 0;
-        std::uint64_t gap = 0;
+    struct Problem {
+        std::uint64_t count = 0;
+        std::string first{}; ///< the file, and if known the time, of the first problem
+    };
+
+    struct Problems {
+        Problem broken_lines;
+        Problem unfinished;
+        Problem damaged;
+        Problem backwards;
+        Problem doubled;
+        Problem segments;
+        Problem lost;
+        Problem gap;
+        Problem cut_off;
     };
 
     struct ProblemInfo {
-        std::uint64_t ProblemCounts::*count;
+        Problem Problems::*problem;
         std::string_view sentence;
     };
 
     struct Session {
-        std::string time{}; ///< time of the session's latest record
-        bool begun = false; ///< the recording contains the session's first record
+        std::string time{};   ///< time of the session's latest record
+        std::size_t file = 0; ///< index of the latest record's file
+        bool begun = false;   ///< the recording contains the session's first record
         bool has_events = false;
-        bool closed = false; ///< the session has closed, so only its summary may follow
+        bool closed = false; ///< the session has closed; its summary and findings may follow
         bool reconnects = false;
         std::uint64_t snapshots = 0;
         std::uint64_t messages = 0;
+
+        /// False if no session records were seen, because the session may be closed.
+        [[nodiscard]] bool lacks_end() const { return has_events && !closed; }
     };
 
-    static const std::array<ProblemInfo, 8>& problem_table();
+    static const std::array<ProblemInfo, 9>& problem_table();
+    void add(Problem& problem, std::uint64_t count, std::string_view time = {}) const;
+    void add_cut_off(Problem& problem, const Session& session) const;
+    /// Returns all problems, including sessions that have no end in the last file.
+    [[nodiscard]] Problems find_problems() const;
     void track_session(std::string_view line, const filter::RecordLineHead& head);
     void compare_with_summary(const Session& session, std::string_view line);
 
-    ProblemCounts counts_;
-    std::uint64_t files_ = 0;
+    Problems problems_;
+    std::vector<std::string> files_; ///< names without folders
+    std::string recording_;          ///< folder and name of the current segments, or the only file
+    bool is_being_written_ = false;  ///< of the last file
     std::uint64_t lines_ = 0;
     std::uint64_t sessions_ = 0;
     std::string first_time_;
     std::string last_time_;
     std::map<std::int64_t, Session> open_;
-    std::uint64_t cut_off_ = 0; ///< number of sessions without a closing record
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
     std::uint64_t absent_snapshots_ = 0;
     std::uint64_t absent_messages_ = 0;

@@ -1,5 +1,6 @@
 #include "proxy/analyze/records_check.h"
 #include "proxy/base/descriptors.h"
+#include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
@@ -348,7 +349,7 @@ class SelectionWriter {
 int check_records(RecordsFiles& files) {
     analyze::RecordsCheck check;
     files.read(
-        {.begin = [&](const std::string& path) { check.begin_file(path); },
+        {.begin = [&](const std::string& path) { check.begin_file(path, base::is_locked(path)); },
          .line = [&](std::string_view line) { check.on_line(line, filter::read_line_head(line)); },
          .end = [&](const store::LineReader& reader) { check.end_file(reader); }});
     fmt::print("{}", record::terminal_lines(check.report_text()));

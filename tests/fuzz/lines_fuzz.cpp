@@ -49,6 +49,7 @@ void ask(std::string_view line) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::string_view text{reinterpret_cast<const char*>(data), size};
     tw::analyze::RecordsCheck check;
+    check.begin_file("lines");
     tw::analyze::RecordsCsv table{{"t", "tick", "fields.message"}};
     tw::analyze::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
     auto where = tw::filter::LineFilter::parse("removed or player ~ a or tick > 5", {},

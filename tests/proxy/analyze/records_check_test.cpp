@@ -100,41 +100,43 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
         {"two runs in a file", {{"a", game + game}}, ""},
         {"broken lines",
          {{"a", game + "\nnoise\n{\"v\":1}\n" + line(2, "map", 5).insert(1, "x")}},
-         "4 lines that are not records\n"},
+         "4 lines that are not records (first: a)\n"},
         {"lines that are no JSON, but look like records",
          {{"a", line(1, "map", 1, R"(,"name":{"a":1]})") +
                     line(1, "map", 1, ",\"name\":\"\xC3\x28\"") +
                     line(1, "map", 1, ",\"name\":\"\x01\"") + line(1, "map", 1, ",\t\"size\":1") +
                     line(1, "map", 1, R"(,"size":01)") + line(1, "map", 1, R"(,"size":1,)")}},
-         "6 lines that are not records\n"},
+         "6 lines that are not records (first: a)\n"},
         {"a page of zeros, as power loss leaves it",
          {{"a", game + game.substr(0, 100) + std::string(4096, '\0') + game.substr(100)}},
-         "1 line that is not a record\n"},
+         "1 line that is not a record (first: a)\n"},
         {"lines that end as Windows ends them", {{"a", with_carriage_returns(game)}}, ""},
         {"half a line",
          {{"a", game + "{\"v\":1"}},
-         "1 file that ends in the middle of a record, or is still being written\n"},
+         "1 file that ends in the middle of a record, or is still being written (first: a)\n"},
         {"half a frame",
          {{"a.zst", packed(game) + packed(game).substr(0, 30)}},
-         "1 file that ends in the middle of a record, or is still being written\n"},
+         "1 file that ends in the middle of a record, or is still being written (first: a.zst)\n"},
         {"a damaged frame",
          {{"a.zst", packed(game) + "noise and more noise"}},
-         "1 file that cannot be read completely\n"},
+         "1 file that cannot be read completely (first: a.zst)\n"},
         {"time goes back",
          {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},
-         "1 record that is older than the one before it in its session\n"},
+         "1 record that is older than the one before it in its session "
+         "(first: a, 2026-11-21T16:15:04.000000Z)\n"},
         {"time goes back in a session that began elsewhere",
          {{"a", line(3, "snapshot", 5) + line(3, "snapshot", 6) + line(3, "snapshot", 5)}},
-         "1 record that is older than the one before it in its session\n"},
+         "1 record that is older than the one before it in its session "
+         "(first: a, 2026-11-21T16:15:05.000000Z)\n"},
         {"sessions that began elsewhere", {{"a", line(3, "map", 5) + line(4, "snapshot", 4)}}, ""},
         {"a segment is missing",
          {{"a-20261121T161530Z-0001.jsonl", game},
           {"a-20261121T161630Z-0004.jsonl", game},
           {"b-20261121T161630Z-0009.jsonl", game}},
-         "2 segments missing in between\n"},
+         "2 segments missing in between (first: a-20261121T161630Z-0004.jsonl)\n"},
         {"more records than a session had",
          {{"a", counted_game(3, 4) + end}},
-         "2 records that are there twice\n"},
+         "2 records that are there twice (first: a, 2026-11-21T16:15:04.000000Z)\n"},
         {"as many as it had, and again after it reconnected",
          {{"a", counted_game(2, 3) + counted_game(2, 3, "established") + end}},
          ""},
@@ -150,16 +152,38 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a", line(0, "records_lost", 1, R"(,"lost":12)") +
                     line(0, "records_lost", 2, R"(,"lost":3)") +
                     line(0, "finding", 3, R"(,"id":"inspect.gap","lost":7)")}},
-         "15 records that could not be written (records_lost)\n"
-         "7 datagrams that were never inspected (inspect.gap)\n"},
-        {"a run that was cut off, and one that goes on",
-         {{"a", line(1, "open", 1) + line(1, "open", 2) + line(2, "open", 3)}},
-         "3 sessions without an end: the run was cut off, or is still going\n"},
+         "15 records that could not be written (records_lost) "
+         "(first: a, 2026-11-21T16:15:01.000000Z)\n"
+         "7 datagrams that were never inspected (inspect.gap) "
+         "(first: a, 2026-11-21T16:15:03.000000Z)\n"},
+        {"two runs that were cut off",
+         {{"a", line(1, "open", 1) + line(1, "open", 2)}, {"b", line(2, "open", 3)}},
+         "3 sessions without an end: cut off, or still being recorded "
+         "(first: a, 2026-11-21T16:15:01.000000Z)\n"},
+        {"findings after a session's close, and another run",
+         {{"a", game + line(1, "finding", 5)}, {"b", game}},
+         ""},
+        {"a session that is closed, and begins again",
+         {{"a", game + line(1, "finding", 5) + line(1, "session", 5, R"(,"event":"established")")}},
+         "1 session without an end: cut off, or still being recorded "
+         "(first: a, 2026-11-21T16:15:05.000000Z)\n"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         CHECK(check(row.files) == row.found);
     }
+}
+
+TEST_CASE("sessions go on in a file that is being written, and are counted once") {
+    const std::string lines[] = {line(1, "open", 1), line(2, "open", 1), line(1, "close", 2),
+                                 line(1, "summary", 2), line(1, "finding", 3)};
+    analyze::RecordsCheck check;
+    check.begin_file("a", true);
+    for (const std::string_view each : lines) {
+        check.on_line(each.substr(0, each.size() - 1), filter::read_line_head(each));
+    }
+    CHECK(check.report_text() == "1 file, 5 records, 2 sessions, 2026-11-21T16:15:01.000000Z to "
+                                 "2026-11-21T16:15:03.000000Z\ncomplete\n");
 }
 
 using tw::analyze::RecordsCsv;
