@@ -188,6 +188,9 @@ void Recording::open(StartMode begin) {
         const base::UniqueFd starting =
             begin == StartMode::shared ? base::UniqueFd{} : await_writer();
         count_segments();
+        if (begin != StartMode::shared) {
+            repair_last_segment();
+        }
         free_disk_space();
         if (begin != StartMode::shared && !open_segment()) {
             print_error();
@@ -305,6 +308,21 @@ RepairResult::Result Recording::repair() {
     cut_bytes_ += done.cut.bytes;
     cut_units_ += done.cut.units;
     return done.result;
+}
+
+/// Removes the unfinished end of the last segment, which a crash leaves. Nothing is appended to this
+/// segment, so one that cannot be repaired stays as it is.
+void Recording::repair_last_segment() {
+    const auto segments = segments_in(options_.segments->folder, &*options_.segments);
+    if (segments.empty()) {
+        return;
+    }
+    file_ = disk_->open(options_.segments->folder + '/' + segments.back().file,
+                        Disk::OpenMode::append, options_.readers);
+    if (file_ >= 0) {
+        std::ignore = repair();
+        disk_->close(std::exchange(file_, -1));
+    }
 }
 
 std::string Recording::repair_error_text(RepairResult::Result result) const {

@@ -107,6 +107,7 @@ class Recording final : public OutputFile {
     [[nodiscard]] bool lock_file();
     /// Repairs the end of the file so that units can be appended.
     [[nodiscard]] RepairResult::Result repair();
+    void repair_last_segment();
     /// Returns a text for the user that says why no data can be appended.
     [[nodiscard]] std::string repair_error_text(RepairResult::Result result) const;
     void begin_file();

@@ -109,6 +109,38 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
     }
 }
 
+TEST_CASE("the unfinished end of the last segment is removed, if it is one of a recording") {
+    struct Row {
+        const char* name;
+        std::string last;
+        std::string kept;
+    };
+
+    const std::string frame = frame_of(records(9));
+    const Row rows[] = {
+        {"whole", frame, frame},
+        {"cut", frame + frame.substr(0, 20), frame},
+        {"something else", "dear diary", "dear diary"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string torn = frame.substr(0, 20);
+        write_text(folder.file("r-20261121T161530Z-0001.jsonl.zst"), torn);
+        write_text(folder.file("r-20261121T161630Z-0002.jsonl.zst"), row.last);
+        Recording recording{
+            {.path = folder.path(),
+             .compressed = true,
+             .segments =
+                 SegmentNames{.folder = folder.path(), .name = "r", .suffix = ".jsonl.zst"}},
+            Recording::StartMode::behind};
+        CHECK(recording.take_removed_end().bytes == row.last.size() - row.kept.size());
+        CHECK(read_text(folder.file("r-20261121T161630Z-0002.jsonl.zst")) == row.kept);
+        CHECK(read_text(folder.file("r-20261121T161530Z-0001.jsonl.zst")) == torn);
+        CHECK(segments_in(folder.path()).size() == 3);
+    }
+}
+
 TEST_CASE("the whole units that are removed are counted as far as they can be read") {
     struct Row {
         const char* name;
