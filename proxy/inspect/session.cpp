@@ -42,6 +42,19 @@ bool is_connless(std::span<const std::byte> datagram) {
     return !datagram.empty() && (datagram.front() & kConnlessBit) != std::byte{0};
 }
 
+/// Whether a client may begin a connection with this datagram.
+bool begins_connection(std::span<const std::byte> datagram) {
+    if (wire::is_six_handshake(datagram)) {
+        return true;
+    }
+    const auto seven = wire::decode_seven_header(datagram);
+    if (!seven || seven->kind != wire::PacketKind::control) {
+        return false;
+    }
+    const wire::ControlKind kind = wire::decode_seven_control(*seven).kind;
+    return kind == wire::ControlKind::token || kind == wire::ControlKind::connect;
+}
+
 /// Whether any counter is not zero. Only datagrams and findings are examined, because no counter
 /// changes without them.
 bool has_counts(const record::SessionStats& stats) {
@@ -92,14 +105,14 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
         ++heard_;
     }
     if (sees_all_) {
-        silence_.on_datagram(server_, reporter_);
+        check_server_silence(bytes, false);
         read_datagram(time, direction, bytes, workspace);
         return;
     }
     acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
     const bool waits = must_hold_datagram(bytes, workspace);
-    check_server_silence(waits);
+    check_server_silence(bytes, waits);
     if (!waits) {
         read_datagram(time, direction, bytes, workspace);
         if (heard_ >= HeldDatagrams::kMaxDatagrams) {
@@ -115,8 +128,12 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 
 /// Checks whether the server is silent. `waits`: whether the connection's protocol is not known
 /// yet. If no datagram of the server was ever seen, its answers may be missing in the recording,
-/// and the server counts as silent only if the client still tries to connect.
-void Session::check_server_silence(bool waits) {
+/// and the server counts as silent only if the client still tries to connect. After the connection
+/// was closed, servers answer only handshakes.
+void Session::check_server_silence(std::span<const std::byte> bytes, bool waits) {
+    if (closed_ && reporter_.direction() == wire::Direction::c2s && !begins_connection(bytes)) {
+        return;
+    }
     const bool goes_on = waits || acceptance_.connection().established();
     if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
         silence_.on_datagram(server_, reporter_);

@@ -240,7 +240,7 @@ class Session {
     void stop_holding_datagrams(Workspace& workspace);
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();
-    void check_server_silence(bool waits);
+    void check_server_silence(std::span<const std::byte> bytes, bool waits);
     void on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
                    Workspace& workspace);
     void on_control(const wire::Packet& packet, Workspace& workspace);

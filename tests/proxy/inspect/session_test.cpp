@@ -353,6 +353,28 @@ TEST_CASE("the summaries of a session add up to its totals") {
     }
 }
 
+TEST_CASE("a server that closed a connection need not answer, until the client begins another") {
+    SessionScript script;
+    script.join_ddnet();
+    script.control(kS2c, {.kind = ControlKind::close, .token = SessionScript::kToken});
+    const auto seconds_of = [&](const auto& send) {
+        for (int i = 0; i < 5; ++i) {
+            script.pause(1'000'000'000);
+            send();
+        }
+    };
+    seconds_of([&] { script.send(kC2s, {non_vital(message("ping"))}); });
+    CHECK(script.log().count_of("session.server_silent") == 0);
+    SUBCASE("of 0.6") {
+        seconds_of([&] { script.control(kC2s, {.kind = ControlKind::connect}); });
+    }
+    SUBCASE("of 0.7") {
+        seconds_of(
+            [&] { script.control(kC2s, {.kind = ControlKind::connect, .seven_token = Token{}}); });
+    }
+    CHECK(script.log().count_of("session.server_silent") == 1);
+}
+
 TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
     SessionScript script;
     script.join_ddnet();
