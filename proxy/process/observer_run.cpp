@@ -267,8 +267,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->check_relay();
     }
-    server_reports_.report_changes(io_, relay_, console_ ? &*console_ : nullptr,
-                                   page_ ? &*page_ : nullptr);
+    server_reports_.report_changes(io_, relay_, page_ ? &*page_ : nullptr);
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& next) { every_second(next); });
 }
@@ -434,8 +433,7 @@ ObserverResult ObserverRun::finish() {
 }
 
 void SilenceReporters::report_changes(boost::asio::io_context& io,
-                                      const channel::RelayAccess& relay, sink::Console* console,
-                                      LivePage* page) {
+                                      const channel::RelayAccess& relay, LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
@@ -451,7 +449,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
         if (!relay.is_removed(i)) {
             // A tap sends no requests.
             reports_[i].report_changes(now, relay.counters(i), relay.server_name_and_address(i),
-                                       console, show,
+                                       show,
                                        relay.is_tap() ? SilenceReporter::SendRequest{}
                                                       : SilenceReporter::SendRequest{send_request});
         } else if (reports_.erase(i) != 0) {

@@ -40,7 +40,7 @@ class SilenceReporters {
   public:
     /// Must be called once a second. `console` and `page` may be null.
     void report_changes(boost::asio::io_context& io, const channel::RelayAccess& relay,
-                        sink::Console* console, LivePage* page);
+                        LivePage* page);
 
     void stop();
 

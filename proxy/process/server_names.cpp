@@ -107,10 +107,9 @@ ServerAddressUpdater::update_address(const relay::Counters& counters) {
 
 void ServerAddressUpdater::log_silence(const relay::Counters& counters) {
     const std::string address = base::to_string(relay_->server_endpoint(index_));
-    report_.report_changes(std::chrono::steady_clock::now(), counters,
-                           served_.name.empty() ? address
-                                                : fmt::format("{} ({})", served_.name, address),
-                           nullptr, {}, {});
+    report_.report_changes(
+        std::chrono::steady_clock::now(), counters,
+        served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address), {}, {});
 }
 
 NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {

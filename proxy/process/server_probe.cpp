@@ -314,8 +314,8 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
 }
 
 void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Counters& counters,
-                                     const std::string& server, sink::Console* console,
-                                     const ShowSilence& show, const SendRequest& send_request) {
+                                     const std::string& server, const ShowSilence& show,
+                                     const SendRequest& send_request) {
     const SilenceDetector::Change change = detect_change(now, counters, send_request);
     const bool silent = watch_.is_silent() && seconds_left_ == 0;
     const SilenceDetector::Silence& silence = watch_.silence();
@@ -335,9 +335,6 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
     const std::string line =
         began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
     spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
-    if (console != nullptr) {
-        console->add_notice(line, began ? record::Severity::warning : record::Severity::info);
-    }
 }
 
 std::string describe_silence(const std::string& server, const SilenceDetector::Silence& silence,

@@ -2,7 +2,6 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/relay/counters.h"
-#include "proxy/sink/console.h"
 #include "proxy/web/state.h"
 
 #include <chrono>
@@ -126,8 +125,7 @@ class SilenceDetector {
     bool silent_ = false;
 };
 
-/// Reports in the log, on the console and on the live page when a server stops or resumes
-/// answering.
+/// Reports in the log and on the live page when a server stops or resumes answering.
 class SilenceReporter {
   public:
     /// A function that shows a server's silence on the live page; nullopt: the server answers.
@@ -137,11 +135,11 @@ class SilenceReporter {
     /// counters count an answer.
     using SendRequest = std::function<void()>;
 
-    /// Must be called once a second. `counters`: the server's counters. `console` may be null.
+    /// Must be called once a second. `counters`: the server's counters.
     /// `send_request`: if not empty, a silence is reported only if the server does not answer this
     /// request either, because the clients' datagrams may need no answer.
     void report_changes(SilenceDetector::Time now, const relay::Counters& counters,
-                        const std::string& server, sink::Console* console, const ShowSilence& show,
+                        const std::string& server, const ShowSilence& show,
                         const SendRequest& send_request);
 
   private:

@@ -139,12 +139,6 @@ void Console::add_finding(const record::FindingRecord& finding) {
     }
 }
 
-void Console::add_notice(std::string line, record::Severity severity) {
-    const std::lock_guard lock{mutex_};
-    notices_.push_back(severity == record::Severity::info ? std::move(line)
-                                                          : colour("33", std::move(line)));
-}
-
 void Console::count_snapshots(std::uint64_t snapshots, std::uint64_t verified) {
     snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
     unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
@@ -176,7 +170,7 @@ std::string Console::colour(std::string_view code, std::string text) const {
 
 std::vector<std::string> Console::take_lines(record::Timestamp now, bool all) {
     const std::lock_guard lock{mutex_};
-    std::vector<std::string> lines = std::exchange(notices_, {});
+    std::vector<std::string> lines;
     for (FindingLines::Line& each : all ? findings_.take_all() : findings_.take_due(now)) {
         lines.push_back(
             colour(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
@@ -192,7 +186,7 @@ std::string Console::take_status(record::Timestamp now, double seconds,
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
     std::string line =
-        fmt::format("{:%H:%M:%S}  {}{}, {:.0f} snapshots/s{}, {}",
+        fmt::format("{:%H:%M:%S} {}{}, {:.0f} snapshots/s{}, {}",
                     fmt::localtime(static_cast<std::time_t>(now / kSecond)),
                     record::count_with_noun(tees_.size() - joining, "player[s]"),
                     joining == 0 ? std::string{} : fmt::format(", {} joining", joining),

@@ -94,12 +94,9 @@ class Console {
 
     /// Adds a finding, or the explanation of an earlier finding.
     void add_finding(const record::FindingRecord& finding);
-    /// Adds a line about the run for the next call of take_lines(). The line is not counted as a
-    /// finding.
-    void add_notice(std::string line, record::Severity severity);
     void count_snapshots(std::uint64_t snapshots, std::uint64_t verified);
 
-    /// Returns the lines that must be printed now: notices and findings since the previous call.
+    /// Returns the lines that must be printed now: the findings since the previous call.
     /// `all`: at the end of a run, also returns the counts of repeated findings that are not due.
     [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
@@ -121,7 +118,6 @@ class Console {
     bool colours_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
-    std::vector<std::string> notices_; ///< not limited, because callers add each notice once
     FindingLines findings_;
     std::atomic<std::uint64_t> snapshots_{0};
     std::atomic<std::uint64_t> unverified_{0};

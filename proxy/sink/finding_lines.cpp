@@ -28,7 +28,7 @@ std::string clock_text(record::Timestamp time) {
     return fmt::format("{:%H:%M:%S}", local_time(time));
 }
 
-/// Returns a line for a finding with its time and player: "12:00:03  error snapshot.crc_mismatch:
+/// Returns a line for a finding with its time and player: "12:00:03 error snapshot.crc_mismatch:
 /// session 3 (ann), tick 12, …".
 std::string line_of(const record::FindingRecord& finding, std::string line,
                     std::string_view player) {
@@ -37,7 +37,7 @@ std::string line_of(const record::FindingRecord& finding, std::string line,
     if (!player.empty() && at != std::string::npos) {
         line.insert(at + session.size(), fmt::format(" ({})", player));
     }
-    return fmt::format("{}  {}", clock_text(finding.head.time), line);
+    return fmt::format("{} {}", clock_text(finding.head.time), line);
 }
 
 } // namespace
@@ -119,7 +119,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             text += fmt::format(" (+{} like this)", shown.more);
         } else if (shown.more != 0 && is_due) {
             time = shown.last;
-            text = fmt::format("{}  +{} like this: {} {}", clock_text(shown.last), shown.more,
+            text = fmt::format("{} +{} like this: {} {}", clock_text(shown.last), shown.more,
                                record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
             // For an error of a decoder, kind.name is already a part of the finding's id.

@@ -527,7 +527,7 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
             counters.directions[0].datagrams += 2;
             now += std::chrono::seconds{1};
             report.report_changes(
-                now, counters, "game", nullptr,
+                now, counters, "game",
                 [&](const auto& silence) { shown += silence.has_value() ? 1 : 0; },
                 [&] {
                     ++asked;

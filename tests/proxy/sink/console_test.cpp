@@ -37,18 +37,16 @@ TEST_CASE("a status line is cut to the terminal's width, and its colours end the
     }
 }
 
-TEST_CASE("a notice is shown once, before the findings, and is none of them") {
+TEST_CASE("a finding is shown once, with its player") {
     Console console{false};
     const record::FindingRecord finding{.head = {.session = 1},
                                         .id = record::FindingId::snapshot_crc_mismatch};
     console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
     ConsoleSink sink{console};
     sink.on_record(record::Record{&finding});
-    console.add_notice("the server does not answer", record::Severity::warning);
     const auto lines = console.take_lines(0);
-    REQUIRE(lines.size() == 2);
-    CHECK(lines[0] == "the server does not answer");
-    CHECK(lines[1].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
     CHECK(console.take_status(0, 1, "", 200).find("1 error |") != std::string::npos);
     CHECK(console.take_lines(0).empty());
 }
@@ -113,10 +111,10 @@ TEST_CASE("players for whom the status has no space are counted") {
     const Row rows[] = {
         {200, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
         {80, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
-        {79, "warnings | p0 (1,2) | and 2 more"},
+        {78, "warnings | p0 (1,2) | and 2 more"},
         {61, "warnings | and 3 more"},
         {48, "no warnings"},
-        {30, "3 players, 0 snapsho"},
+        {29, "3 players, 0 snapsho"},
     };
     Console console{false};
     for (std::uint32_t tee = 0; tee < 3; ++tee) {

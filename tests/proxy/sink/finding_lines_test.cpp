@@ -59,7 +59,7 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     findings.add(wrong_item(1, 3 * kOneSecond, "y"), "ann");
     const auto lines = texts(findings.take_due(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
-    CHECK(lines[0].starts_with("00:00:03  error snapshot.crc_mismatch: session 1 (ann), tick 150, "
+    CHECK(lines[0].starts_with("00:00:03 error snapshot.crc_mismatch: session 1 (ann), tick 150, "
                                "character 2 x"));
     CHECK(lines[0].ends_with(" (+7 like this)"));
     CHECK(holds(lines[1], "character 2 y"));
@@ -83,8 +83,8 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     }
     REQUIRE(lines.size() == 3);
     CHECK(holds(lines[0], "session 1, tick 0"));
-    CHECK(lines[1] == "00:00:10  +10 like this: error snapshot.crc_mismatch, character, x");
-    CHECK(lines[2] == "00:00:20  +10 like this: error snapshot.crc_mismatch, character, x");
+    CHECK(lines[1] == "00:00:10 +10 like this: error snapshot.crc_mismatch, character, x");
+    CHECK(lines[2] == "00:00:20 +10 like this: error snapshot.crc_mismatch, character, x");
     lines = texts(findings.take_all());
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "+4 like this"));
@@ -115,7 +115,7 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is left ou
         }
         const auto lines = texts(findings.take_due(2 * kOneSecond));
         REQUIRE(lines.size() == 1);
-        CHECK(lines[0].starts_with("00:00:01  error snapshot.crc_mismatch: session 3 (bob), tick "
+        CHECK(lines[0].starts_with("00:00:01 error snapshot.crc_mismatch: session 3 (bob), tick "
                                    "50, character 2 x 5 instead of 4"));
         CHECK(findings.take_due(3 * kOneSecond).empty());
     }
