@@ -145,8 +145,11 @@ bool is_plain_shell_text(std::string_view path) {
 } // namespace
 
 std::string PageToken::shell_text_for_log(bool to_people_only) const {
-    if (to_people_only || file.empty()) {
+    if (to_people_only) {
         return value;
+    }
+    if (file.empty()) {
+        return "[not logged, because the state folder cannot be written]";
     }
     return is_plain_shell_text(file) ? fmt::format("$(cat {})", file)
                                      : fmt::format("$(cat '{}')", file);

@@ -47,7 +47,7 @@ struct PageToken {
     std::string file; ///< the file with the token; empty: the token is for this run only
 
     /// Returns the shell text that stands for the token in a log: the token itself if only people
-    /// read the log or the token is in no file, else a command that prints the file.
+    /// read the log, else a command that prints the file; a note if the token is in no file.
     [[nodiscard]] std::string shell_text_for_log(bool to_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;
