@@ -61,16 +61,17 @@ std::string size_unit_like(std::string_view name) {
     return like == kSizeUnits.end() ? std::string{} : std::string{like->name};
 }
 
+constexpr std::string_view kExpectedFree = "a size (KiB, MiB, GiB, TiB), for example 10GiB";
+constexpr std::string_view kExpectedLimit =
+    "a size (KiB, MiB, GiB, TiB), for example 1MiB, or 'none'";
+
 /// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
 UsageError limit_error(const std::string& flag, const std::string& text, std::uint64_t number,
-                       std::string_view name) {
+                       std::string_view name, std::string_view expected) {
     const std::string like = number == 0 ? std::string{} : size_unit_like(name);
-    return UsageError{
-        like.empty() || like == name
-            ? fmt::format("{} {}: expected a time (s, min, h, d), a size (KiB, MiB, GiB, TiB), or "
-                          "both, for example 1h,512MiB",
-                          flag, text)
-            : fmt::format("{} {}: did you mean {}{}?", flag, text, number, like)};
+    return UsageError{like.empty() || like == name
+                          ? fmt::format("{} {}: expected {}", flag, text, expected)
+                          : fmt::format("{} {}: did you mean {}{}?", flag, text, number, like)};
 }
 
 std::string without_suffix(const std::string& name, std::string_view suffix) {
@@ -135,7 +136,8 @@ std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
 
 } // namespace
 
-TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text) {
+TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text,
+                                std::string_view expected) {
     TimeAndSize parsed;
     for (std::string_view rest{text}; !rest.empty();) {
         const std::string_view part = rest.substr(0, rest.find(','));
@@ -147,7 +149,7 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
                                               [&](const Unit& each) { return each.name == name; });
         if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMaxNumber ||
             (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
-            throw limit_error(flag, text, count, name);
+            throw limit_error(flag, text, count, name, expected);
         }
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};
@@ -219,7 +221,6 @@ std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
 }
 
 void RecordingFlags::check(const std::string& output, const std::string& capture) const {
-    std::ignore = message_bytes();
     const auto lines = options(lines_recording_kind(), output);
     const auto packets = options(capture_recording_kind(), capture);
     if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
@@ -238,13 +239,20 @@ std::uint64_t RecordingFlags::message_bytes() const {
     if (message_limit == "none") {
         return 0;
     }
-    const TimeAndSize limit = parse_time_and_size("--message-limit", message_limit);
+    const TimeAndSize limit = parse_time_and_size("--message-limit", message_limit, kExpectedLimit);
     if (limit.time.count() != 0 || limit.bytes == 0) {
-        throw UsageError{fmt::format("--message-limit {}: expected a size, for example 1MiB, or "
-                                     "'none'",
-                                     message_limit)};
+        throw UsageError{
+            fmt::format("--message-limit {}: expected {}", message_limit, kExpectedLimit)};
     }
     return limit.bytes;
+}
+
+std::uint64_t RecordingFlags::min_free_bytes() const {
+    const TimeAndSize room = parse_time_and_size("--min-free", min_free, kExpectedFree);
+    if (room.time.count() != 0) {
+        throw UsageError{fmt::format("--min-free {}: expected {}", min_free, kExpectedFree)};
+    }
+    return room.bytes;
 }
 
 std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,
@@ -252,11 +260,7 @@ std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKi
     const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
     const TimeAndSize kept = parse_time_and_size("--keep", keep);
-    const TimeAndSize room = parse_time_and_size("--min-free", min_free);
-    if (room.time.count() != 0) {
-        throw UsageError{
-            fmt::format("--min-free {}: expected a size, for example 10GiB", min_free)};
-    }
+    const std::uint64_t least_free = min_free_bytes();
     if (path.empty() || (is_stream(path) && !folder)) {
         return std::nullopt;
     }
@@ -268,7 +272,7 @@ std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKi
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
-        .least_free = room.bytes,
+        .least_free = least_free,
         .sync = sync};
     if (folder || !rotate.empty()) {
         options.segments = folder ? names_in_folder(kind, path) : names_beside(kind, path);

@@ -24,7 +24,11 @@ struct TimeAndSize {
     std::uint64_t bytes = 0;
 };
 
-[[nodiscard]] TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text);
+/// `expected`: what the error says that the flag expects.
+[[nodiscard]] TimeAndSize
+parse_time_and_size(const std::string& flag, const std::string& text,
+                    std::string_view expected = "a time (s, min, h, d), a size (KiB, MiB, GiB, "
+                                                "TiB), or both, for example 1h,512MiB");
 
 /// A kind of recording: its flag, file names, content and permissions.
 struct RecordingKind {
@@ -53,11 +57,13 @@ struct RecordingFlags {
     std::string message_limit = "1MiB";
 
     void add_to(Command& command);
-    /// Checks the values of the flags. Errors: UsageError, also for flags that apply neither to the
-    /// path of --output nor to that of --write.
+    /// Errors: UsageError for flags that apply neither to the path of --output nor to that of
+    /// --write.
     void check(const std::string& output, const std::string& capture) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
     [[nodiscard]] std::uint64_t message_bytes() const;
+    /// The value of --min-free in bytes; 0 if the flag is not given.
+    [[nodiscard]] std::uint64_t min_free_bytes() const;
     /// The options for recording to a path; nullopt if the path is no file on a disk but standard
     /// output, a pipe or a device.
     [[nodiscard]] std::optional<store::RecordingOptions> options(const RecordingKind& kind,

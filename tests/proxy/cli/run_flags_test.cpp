@@ -234,6 +234,21 @@ TEST_CASE("times that are out of range or invalid are rejected") {
     CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
 }
 
+TEST_CASE("--check-config names every wrong limit of a recording, once") {
+    const TemporaryFolder folder;
+    const Finished done =
+        twscope(run_with({"--check-config", "-o", folder.path() + "/", "--rotate", "1 hour",
+                          "--keep", "10G", "--min-free", "3", "--message-limit", "5min"}));
+    CHECK(done.status == 2);
+    CHECK(done.err == "twscope: --rotate 1 hour: expected a time (s, min, h, d), a size (KiB, MiB, "
+                      "GiB, TiB), or both, for example 1h,512MiB\n"
+                      "twscope: --keep 10G: did you mean 10GiB?\n"
+                      "twscope: --min-free 3: expected a size (KiB, MiB, GiB, TiB), for example "
+                      "10GiB\n"
+                      "twscope: --message-limit 5min: expected a size (KiB, MiB, GiB, TiB), for "
+                      "example 1MiB, or 'none'\n");
+}
+
 TEST_CASE("addresses and files that cannot be opened are rejected with the reason") {
     const TemporaryFolder folder;
     const Row rows[] = {
