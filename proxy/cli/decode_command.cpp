@@ -140,7 +140,6 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                                                      .memory = &memory_,
                                                      .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
-    records.check_fail_on(flags.reports.sizes);
     flags.artifacts.check_capture(config_.json.show_secrets);
     flags.reports.check(records.output);
     std::ignore = flags.bus.options(name_on_bus());

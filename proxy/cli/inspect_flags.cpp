@@ -4,7 +4,6 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
-#include "proxy/record/findings.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/store/retention.h"
 
@@ -268,15 +267,6 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
         folders.push_back(existing_folders("--map-cache", {map_cache}).front());
     }
     return folders;
-}
-
-void RecordFlags::check_fail_on(bool learns_sizes) const {
-    const auto id = record::finding_info(record::FindingId::snapshot_size_differs).name;
-    if (!learns_sizes && !config.inspect.learn_sizes &&
-        std::ranges::find(fail_on, id) != fail_on.end()) {
-        throw UsageError{
-            fmt::format("--fail-on {}: may be missed without --learn-sizes; add it", id)};
-    }
 }
 
 analyze::FindingsToFailOn RecordFlags::fail_on_findings() const {

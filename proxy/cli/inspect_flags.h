@@ -76,9 +76,6 @@ struct RecordFlags {
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const;
-    /// Errors: UsageError if --fail-on names a finding that only learned sizes show reliably.
-    /// `learns_sizes`: sizes are learned even without --learn-sizes.
-    void check_fail_on(bool learns_sizes = false) const;
 
     /// True if message records must be made, for outputs (unless --no-messages is given) or for
     /// checks. `written`: an output other than -o writes records. `asked`: something other than

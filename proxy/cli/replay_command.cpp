@@ -140,7 +140,6 @@ ReplayCommand::ReplayCommand(const ReplayFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, memory_{flags.memory_mib << 20U},
       maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
       mod_{flags.records.lookup.description()}, config_{flags.records.complete(*mod_)} {
-    flags.records.check_fail_on();
     check_outputs({flags.capture, flags.records.lookup.objects_file},
                   {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
     static_cast<void>(server_name());

@@ -77,7 +77,6 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this, &settings] { check_traffic(settings); },
         [described] { std::ignore = described(); },
         [this] { std::ignore = records.fail_on_findings(); },
-        [this] { records.check_fail_on(); },
         [this] { std::ignore = parse_time_and_size("--rotate", recording.rotate); },
         [this] { std::ignore = parse_time_and_size("--keep", recording.keep); },
         [this] { std::ignore = recording.min_free_bytes(); },
