@@ -93,6 +93,7 @@ void RecordsCheck::on_line(std::string_view line,
     } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
         add(problems_.gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
     }
+    has_worlds_ = has_worlds_ || head->type == "world";
     if (head->session != 0) {
         track_session(line, *head);
     }
@@ -126,9 +127,9 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     } else if (head.type == "summary") {
         compare_with_summary(session, line);
         if (session.closed || session.reconnects) { // a new connection's summary counts from 0
-            session = {.time = session.time,
+            session = {.time = session.closed ? std::string{} : session.time,
                        .file = session.file,
-                       .begun = session.begun && !session.closed,
+                       .begun = session.begun,
                        .has_events = true,
                        .closed = session.closed};
         }
@@ -199,10 +200,10 @@ std::string RecordsCheck::report_text() const {
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {
-        text += fmt::format("{} and {} that summaries count are missing: not recorded, or "
-                            "filtered out\n",
+        text += fmt::format("{} and {} that summaries count are {}, or filtered out\n",
                             record::count_with_noun(absent_snapshots_, "snapshot[s]"),
-                            record::count_with_noun(absent_messages_, "message[s]"));
+                            record::count_with_noun(absent_messages_, "message[s]"),
+                            has_worlds_ ? "recorded as worlds" : "missing: not recorded");
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
 }

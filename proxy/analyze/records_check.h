@@ -90,6 +90,7 @@ class RecordsCheck {
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
     std::uint64_t absent_snapshots_ = 0;
     std::uint64_t absent_messages_ = 0;
+    bool has_worlds_ = false; ///< worlds may stand for the snapshots that summaries count
     std::map<std::string, std::uint64_t> numbers_; ///< each recording's latest segment number
 };
 

@@ -2,6 +2,7 @@
 #include "proxy/store/zstd_frames.h"
 #include "tests/support/program.h"
 
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -144,6 +145,10 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a", counted_game(1, 0) + end}},
          "1 snapshot and 3 messages that summaries count are missing: not recorded, or filtered "
          "out\n"},
+        {"recorded as worlds",
+         {{"a", line(0, "world", 1) + counted_game(0, 1) + end}},
+         "2 snapshots and 2 messages that summaries count are recorded as worlds, or filtered "
+         "out\n"},
         {"as many, when asked in between", {{"a", counted_game(2, 3, "open", "map")}}, ""},
         {"what stands again is not new",
          {{"a", game + line(1, "open", 1, R"(,"again":true)")}},
@@ -184,6 +189,20 @@ TEST_CASE("sessions go on in a file that is being written, and are counted once"
     }
     CHECK(check.report_text() == "1 file, 5 records, 2 sessions, 2026-11-21T16:15:01.000000Z to "
                                  "2026-11-21T16:15:03.000000Z\ncomplete\n");
+}
+
+TEST_CASE("a session with a connection after its end counts once, and so does its summary") {
+    analyze::RecordsCheck check;
+    check.begin_file("a", false);
+    std::istringstream lines{counted_game(2, 3, "open", "map") +
+                             line(1, "session", 6, R"(,"event":"established")") +
+                             line(1, "snapshot", 6) + line(1, "close", 7) +
+                             line(1, "summary", 7, R"(,"snapshots":{"total":2})")};
+    for (std::string each; std::getline(lines, each);) {
+        check.on_line(each, filter::read_line_head(each));
+    }
+    CHECK(check.report_text().find(" records, 1 session, ") != std::string::npos);
+    CHECK(check.report_text().find("\n1 snapshot and 0 messages") != std::string::npos);
 }
 
 using tw::analyze::RecordsCsv;
