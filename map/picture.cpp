@@ -11,9 +11,6 @@
 namespace tw::map {
 namespace {
 
-/// The maximum number of pixels of a picture without its legend. They take one byte each, in total
-/// 64 MiB. The number is also the maximum number of tiles of a layer (Limits::max_tiles).
-constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26U;
 /// The maximum number of pixels at an automatic scale. Browsers can show a picture of this size.
 constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
@@ -374,7 +371,8 @@ Result<Picture> Painter::run() {
     const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
     zoom_ = static_cast<int>(std::clamp<std::int64_t>(width / kShownWidth, 1, kMaxZoom));
-    if (width > kMaxPixels || map_height > kMaxPixels || width * map_height > kMaxPixels) {
+    if (width > kMaxPicturePixels || map_height > kMaxPicturePixels ||
+        width * map_height > kMaxPicturePixels) {
         return tl::unexpected{MapError{.code = MapErrc::picture_too_large}};
     }
     out_.width = static_cast<int>(width);
@@ -400,6 +398,16 @@ Result<Picture> Painter::run() {
 
 std::span<const Swatch> swatches() {
     return kSwatches;
+}
+
+int largest_scale(const PhysicsLayers& physics) {
+    int scale = kMaxScale;
+    while (scale > 0 && std::max<std::int64_t>(std::int64_t{physics.width()} * scale, kMinWidth) *
+                                physics.height() * scale >
+                            kMaxPicturePixels) {
+        --scale;
+    }
+    return scale;
 }
 
 Result<Picture> draw(const PhysicsLayers& physics, const PictureOptions& options) {

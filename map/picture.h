@@ -61,6 +61,10 @@ struct Overlay {
 /// The maximum number of colours of an overlay. A picture has 256 colours; the map uses the others.
 inline constexpr std::size_t kMaxOverlayColors = 224;
 
+/// The maximum number of pixels of a picture without its legend. They take one byte each, in total
+/// 64 MiB. The number is also the maximum number of tiles of a layer (Limits::max_tiles).
+inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 26U;
+
 /// The set of all physics layers, for PictureOptions::layers. Bit n stands for the layer with
 /// number n in `Layer`.
 inline constexpr unsigned kAllLayers = 0x3f;
@@ -80,6 +84,9 @@ struct Picture {
     std::vector<std::uint8_t> pixels;  ///< indices into the palette, rows from the top
     std::vector<std::uint8_t> palette; ///< red, green, blue of each colour
 };
+
+/// Returns the largest PictureOptions::scale at which a map can be drawn; 0 if there is none.
+[[nodiscard]] int largest_scale(const PhysicsLayers& physics);
 
 /// Draws the physics layers as coloured squares. The game layer and the front layer fill a tile;
 /// each other layer takes a quarter of it.

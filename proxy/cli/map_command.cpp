@@ -226,6 +226,12 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
         file,
         {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
     if (!picture) {
+        if (picture.error().code == map::MapErrc::picture_too_large && flags.scale != 0) {
+            throw UsageError{fmt::format("--scale {}: the picture would have more than {} pixels; "
+                                         "the largest scale for this map is {}",
+                                         flags.scale, map::kMaxPicturePixels,
+                                         map::largest_scale(*file.physics()))};
+        }
         throw map_file_error(flags.png, picture.error());
     }
     if (const std::error_code error = write_picture(flags.png, *picture)) {

@@ -105,6 +105,11 @@ TEST_CASE("a picture that would be too large is refused") {
     PictureOptions options;
     options.scale = 64;
     CHECK(draw(*map->physics(), options).error().code == MapErrc::picture_too_large);
+    CHECK(largest_scale(*map->physics()) == 20);
+    options.scale = 20;
+    CHECK(draw(*map->physics(), options).has_value());
+    options.scale = 21;
+    CHECK_FALSE(draw(*map->physics(), options).has_value());
 }
 
 TEST_CASE("the bytes of a drawn map are a PNG") {
