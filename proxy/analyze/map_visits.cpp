@@ -215,6 +215,8 @@ void MapVisitReader::on_merged_snapshot(const json::object& record, Session& ses
     if (found != sessions_.end() && (map.empty() || map == found->second.map)) {
         session.map = found->second.map;
         session.crc = found->second.crc;
+    } else if (session.map.empty()) {
+        session.map = map;
     }
 }
 
@@ -294,8 +296,11 @@ std::int64_t ticks_from(snapshot::Tick begin, snapshot::Tick end) {
 /// whether to ignore names and addresses.
 int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = ticks_from(std::max(a.begin, b.begin), std::min(a.end, b.end));
-    // A recording that begins during a game may not know its map.
-    const bool same_map = a.map.empty() || b.map.empty() || (a.map == b.map && a.crc == b.crc);
+    // A recording that begins during a game may not know its map, or only the name.
+    const auto fits = [](const std::string& one, const std::string& other) {
+        return one.empty() || other.empty() || one == other;
+    };
+    const bool same_map = fits(a.map, b.map) && fits(a.crc, b.crc);
     const int name = !a.name.empty() && a.name == b.name ? 2 : 0;
     const int client = !a.client.empty() && a.client == b.client ? 1 : 0;
     if (common <= 0 || !same_map || (name + client == 0 && !any_name)) {

@@ -37,6 +37,9 @@ constexpr std::int64_t kOtherGame = 250;
 /// A death event and the kill messages of all sessions belong to the same death if they are at most
 /// this many ticks apart. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeath = 25;
+/// A kill message this many milliseconds after a view's latest snapshot is not about its tees. A
+/// merged snapshot is recorded at most a second late.
+constexpr std::int64_t kStaleMs = 3000;
 /// The most views (see View). Even recordings of years have fewer.
 constexpr std::size_t kMaxViews = 65536;
 constexpr std::size_t kMaxPlayers = 65536; ///< the most players
@@ -91,8 +94,9 @@ std::int64_t speed_in(const json::object& fields) {
 
 class PathReader::Collector {
   public:
-    Collector(std::string_view map_crc, PlayerNames wanted, std::size_t max_points)
-        : map_crc_{map_crc}, wanted_{std::move(wanted)}, max_points_{max_points} {}
+    Collector(std::string_view crc, std::string_view name, PlayerNames wanted,
+              std::size_t max_points)
+        : map_crc_{crc}, map_name_{name}, wanted_{std::move(wanted)}, max_points_{max_points} {}
 
     void add(const json::object& record) {
         const std::string_view type = text_of(record, "type");
@@ -138,6 +142,7 @@ class PathReader::Collector {
         all_.knows_deaths =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
+            end_stay(player_path);
             const std::size_t number = all_.players.size();
             for (auto& points : player_path.paths) {
                 if (points.size() > 1) {
@@ -174,6 +179,7 @@ class PathReader::Collector {
         bool new_game = true;   ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
         std::int64_t tick = 0;                ///< tick of the latest snapshot
+        std::int64_t ms = 0;                  ///< time of the latest snapshot
         std::int64_t team_kill = kNever;      ///< tick of the latest kill message for a whole team
         std::map<std::int64_t, Tee> tees{};   ///< the tees of the latest snapshot, by client id
         bool stopped = false;                 ///< the game is paused or over in the latest snapshot
@@ -245,7 +251,11 @@ class PathReader::Collector {
             return;
         }
         const bool died = number_in(*fields, "weapon") != kRemovedByGame;
+        const std::int64_t now = filter::unix_ms(text_of(record, "t"));
         for (View* each : views_with(view)) {
+            if (now - each->ms > kStaleMs) {
+                continue; // a filter left out the snapshots of this time
+            }
             const auto tee = each->tees.find(*victim);
             const auto dead = each->dead.find(*victim);
             if (tee != each->tees.end() && tee->second.player_path->view == each) {
@@ -315,8 +325,10 @@ class PathReader::Collector {
         }
         if (view.new_game || later < 0) {
             for (const auto& [unused, tee] : view.tees) {
-                tee.player_path->shown =
-                    tee.player_path->view == &view ? kNever : tee.player_path->shown;
+                if (tee.player_path->view == &view) {
+                    end_stay(*tee.player_path);
+                    tee.player_path->shown = kNever;
+                }
             }
         }
         if (view.new_game || later < 0 || later > kSilent) {
@@ -324,6 +336,7 @@ class PathReader::Collector {
         }
         view.new_game = false;
         view.tick = *tick;
+        view.ms = filter::unix_ms(text_of(record, "t"));
         if (view.session != 0) {
             for_each_item(*items, "player_info",
                           [&](const json::object& item, const json::object& fields) {
@@ -376,8 +389,13 @@ class PathReader::Collector {
         return view.stopped;
     }
 
+    /// If only the map's name is known, as in a world without the session's map record, compares
+    /// the names. Downloaded map files are called NAME_CHECKSUM.map.
     [[nodiscard]] bool is_on_other_map(const View& view) const {
-        return !view.map_crc.empty() && view.map_crc != map_crc_;
+        if (!view.map_crc.empty() || view.map_name.empty() || map_name_.empty()) {
+            return !view.map_crc.empty() && view.map_crc != map_crc_;
+        }
+        return view.map_name != map_name_ && !map_name_.starts_with(view.map_name + '_');
     }
 
     /// Sets the map of a server's merged snapshots (`world`). Takes the checksum from a session
@@ -455,22 +473,22 @@ class PathReader::Collector {
 
     void add_tee(const json::object& record, View& view, const json::object& item,
                  const json::object& fields) {
-        if (is_on_other_map(view)) {
-            ++all_.on_other_maps;
-            if (all_.other_maps.size() < kMaxOtherMaps) {
-                all_.other_maps.insert(view.map_name);
-            }
-            return;
-        }
-        all_.on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
         const std::int64_t id = number_in(item, "id");
         std::string name{text_of(item, "player")};
         if (name.empty()) {
             name = fmt::format("session {} id {}", view.session, id);
         }
+        if (is_on_other_map(view)) {
+            all_.on_other_maps += wanted_.empty() || wanted_.contains(name) ? 1U : 0U;
+            if (all_.other_maps.size() < kMaxOtherMaps) {
+                all_.other_maps.insert(view.map_name);
+            }
+            return;
+        }
         if (!is_wanted(name)) {
             return;
         }
+        all_.on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
         PlayerPath* const player_path = ensure_path(view, std::move(name), id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
             ++all_.left_out;
@@ -527,6 +545,9 @@ class PathReader::Collector {
             return;
         }
         const bool begins = !continues || has_jumped(player_path, point, speed);
+        if (begins) {
+            end_stay(player_path);
+        }
         player_path.last = point;
         player_path.speed = speed;
         if (begins) {
@@ -540,6 +561,17 @@ class PathReader::Collector {
         player_path.paths.back().push_back(point);
         if (++points_ >= max_points_) {
             drop_every_second_point();
+        }
+    }
+
+    /// Ends the path with a tee that stands still at the last snapshot that has it. The server does
+    /// not repeat its position.
+    void end_stay(PlayerPath& player_path) {
+        if (!player_path.paths.empty() && player_path.speed == 0 &&
+            player_path.shown > player_path.last.tick) {
+            player_path.last.tick = static_cast<std::int32_t>(player_path.shown);
+            player_path.paths.back().push_back(player_path.last);
+            ++points_;
         }
     }
 
@@ -587,6 +619,7 @@ class PathReader::Collector {
     }
 
     std::string map_crc_;
+    std::string map_name_;
     PlayerNames wanted_; ///< empty for all players
     std::map<ViewId, View> views_;
     std::map<std::pair<std::string, std::string>, PlayerPath>
@@ -614,8 +647,9 @@ bool may_be_wanted(std::string_view line) {
 
 } // namespace
 
-PathReader::PathReader(std::string_view map_crc, PlayerNames wanted, std::size_t max_points)
-    : collector_{std::make_unique<Collector>(map_crc, std::move(wanted), max_points)} {}
+PathReader::PathReader(std::string_view map_crc, std::string_view map_name, PlayerNames wanted,
+                       std::size_t max_points)
+    : collector_{std::make_unique<Collector>(map_crc, map_name, std::move(wanted), max_points)} {}
 
 PathReader::~PathReader() = default;
 

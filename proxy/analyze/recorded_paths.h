@@ -43,7 +43,7 @@ struct RecordedPaths {
     bool knows_deaths = false;         ///< false if the records that tell of deaths are missing
     std::string begin;                 ///< time of the record with the first position
     std::string end;                   ///< time of the record with the last position
-    std::uint64_t on_other_maps = 0;   ///< number of positions on other maps, which are left out
+    std::uint64_t on_other_maps = 0;   ///< number of the wanted players' positions on other maps
     std::set<std::string> other_maps;  ///< names of other maps, at most kMaxOtherMaps
     std::uint64_t on_unknown_maps = 0; ///< number of positions on unknown maps, which are included
     std::uint64_t stopped_ms = 0;      ///< how long the game was paused or over, which is left out
@@ -63,15 +63,18 @@ struct RecordedPaths {
 /// - when the tee jumped, for example through a teleporter: it moved more than two tiles farther
 ///   than its velocity explains. The higher of the velocities before and after counts.
 ///
+/// The path of a tee that stands still lasts to the last snapshot that has the tee.
+///
 /// Deaths are taken from kill messages. Tees that the game removed, for example to spectate, do not
 /// count as killed. The position of a death is that of the death event or, without such an event,
 /// the tee's last position. If there are more than `max_points` points, every second point is
 /// dropped.
 class PathReader {
   public:
+    /// `map_name`: decides where a record names the map without a checksum; empty if unknown.
     /// `wanted`: names of the players whose paths and deaths are needed; empty for all.
-    explicit PathReader(std::string_view map_crc, PlayerNames wanted = {},
-                        std::size_t max_points = kMaxPathPoints);
+    explicit PathReader(std::string_view map_crc, std::string_view map_name = {},
+                        PlayerNames wanted = {}, std::size_t max_points = kMaxPathPoints);
     ~PathReader();
     PathReader(const PathReader&) = delete;
     PathReader& operator=(const PathReader&) = delete;

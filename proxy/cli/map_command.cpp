@@ -147,23 +147,27 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         throw map_file_error(flags.file, bytes.error());
     }
     const std::string crc = map::to_hex(map::continue_crc(0, *bytes));
-    analyze::PathReader reader{crc, {flags.players.begin(), flags.players.end()}};
+    const std::string name = std::filesystem::path{flags.file}.stem().string();
+    analyze::PathReader reader{crc, name, {flags.players.begin(), flags.players.end()}};
     DrawnRecording drawn;
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
     const auto found = reader.finish();
-    if (found.players_on_map.empty() && found.on_other_maps != 0) {
-        throw UsageError{
-            fmt::format("{} {}: all its positions are on other maps: {}; this map's checksum is {}",
-                        flags.recording_flag(), file, joined_names(found.other_maps), crc)};
+    if (found.players_on_map.empty() && !found.other_maps.empty()) {
+        throw UsageError{fmt::format(
+            "{} {}: all its positions are on other maps: {}{}", flags.recording_flag(), file,
+            joined_names(found.other_maps),
+            found.other_maps.contains(name)
+                ? fmt::format("; its {} has another checksum than this file ({})", name, crc)
+                : std::string{})};
     }
     if (found.players_on_map.empty()) {
         throw UsageError{fmt::format("{} {}: contains no snapshot or world with characters; record "
                                      "with --items changed or all",
                                      flags.recording_flag(), file)};
     }
-    for (const std::string& name : flags.players) {
-        if (!found.players_on_map.contains(name)) {
-            throw UsageError{fmt::format("--player {}: not on this map; the players are {}", name,
+    for (const std::string& player : flags.players) {
+        if (!found.players_on_map.contains(player)) {
+            throw UsageError{fmt::format("--player {}: not on this map; the players are {}", player,
                                          joined_names(found.players_on_map))};
         }
     }

@@ -85,8 +85,9 @@ std::string map_named(std::string_view name, std::string_view crc) {
 }
 
 analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000,
-                            const analyze::PlayerNames& wanted = {}) {
-    analyze::PathReader paths{kMap, wanted, max_points};
+                            const analyze::PlayerNames& wanted = {},
+                            std::string_view map_name = "") {
+    analyze::PathReader paths{kMap, map_name, wanted, max_points};
     std::istringstream lines{text};
     for (std::string line; std::getline(lines, line);) {
         paths.on_line(line);
@@ -130,19 +131,19 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
                              seen(2, 4, tee(1, "bob", 6));
     const Row rows[] = {
         {"the first session closes",
-         opened(1) + opened(2) + both + closed(1) + seen(2, 6, tee(1, "bob", 7)), "5 6 7; "},
+         opened(1) + opened(2) + both + closed(1) + seen(2, 6, tee(1, "bob", 7)), "1 1; 5 6 7; "},
         {"the first session loses sight, the second does not",
          opened(1) + opened(2) + both + seen(1, 6, gone(1)) + seen(2, 8, tee(1, "bob", 7)) +
              seen(1, 8, tee(1, "bob", 8)) + seen(2, 10, tee(1, "bob", 9)),
-         "5 6 7 9; "},
+         "1 1; 5 6 7 9; "},
         {"the first session is sent no more snapshots",
          opened(1) + opened(2) + both + seen(2, 56, tee(1, "bob", 7)) +
              seen(2, 58, tee(1, "bob", 8)) + seen(1, 500, tee(1, "bob", 80)),
-         "5 6; 7 8; "},
+         "1 1; 5 6; 7 8; "},
         {"another session is late",
          opened(1) + opened(2) + both + closed(1) + seen(2, 4, tee(1, "bob", 1)) +
              seen(2, 3, tee(1, "bob", 1)) + seen(2, 6, tee(1, "bob", 7)),
-         "5 6 7; "},
+         "1 1; 5 6 7; "},
         {"worlds are recorded, too",
          opened(1) + seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 3)) +
              world(2, tee(0, "ann", 1)) + seen(1, 6, tee(0, "ann", 5)) + world(4, "") + closed(1) +
@@ -152,7 +153,7 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
         {"the player's own session tells",
          opened(1) + opened(2) + both + seen(2, 6, own(1) + "," + tee(1, "bob", 7)) +
              seen(1, 8, tee(1, "bob", 20)) + seen(2, 10, tee(1, "bob", 8)),
-         "5 6 7 8; "},
+         "1 1; 5 6 7 8; "},
         {"players of one name on two servers",
          opened(1, "a:1") + opened(2, "b:1") + seen(1, 2, tee(0, "ann", 1)) +
              seen(2, 900, tee(0, "ann", 31)) + seen(1, 4, tee(0, "ann", 2)) +
@@ -316,6 +317,64 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
     CHECK(unknown.on_other_maps == 1);
 }
 
+TEST_CASE("without a map record, worlds name their map") {
+    struct Row {
+        std::string_view file;
+        std::string_view world;
+        std::uint64_t on_other_maps = 0;
+        std::uint64_t on_unknown_maps = 0;
+    };
+
+    const Row rows[] = {
+        {"ctf5", "Gold Mine", 2, 0}, {"ctf5", "ctf5", 0, 2}, {"ctf5_d92129a0", "ctf5", 0, 2},
+        {"ctf5", "ctf", 2, 0},       {"ctf5", "", 0, 2},     {"", "ctf5", 0, 2}};
+    for (const Row& row : rows) {
+        CAPTURE(row.file);
+        CAPTURE(row.world);
+        const auto found =
+            read(world_on(row.world, 1, 2, 1) + world_on(row.world, 1, 4, 2), 1000, {}, row.file);
+        CHECK(found.on_other_maps == row.on_other_maps);
+        CHECK(found.on_unknown_maps == row.on_unknown_maps);
+        CHECK(found.other_maps.contains(std::string{row.world}) == (row.on_other_maps != 0));
+    }
+    // Only the wanted players' positions are counted.
+    const auto of_bob =
+        read(map_of(1, "00000007") + seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 1)), 1000,
+             {"bob"});
+    CHECK(of_bob.on_other_maps == 1);
+}
+
+TEST_CASE("a path lasts to the last snapshot in which its tee stood still") {
+    struct Row {
+        std::string_view name;
+        std::string text;
+        std::string_view ticks;
+    };
+
+    const auto stands = [](int tick, std::string_view more = "") {
+        return seen(1, tick, tee(0, "ann", 1, fmt::format(R"(,"tick":2{})", more)));
+    };
+    const std::string ten_ticks = stands(2) + stands(7) + stands(12);
+    const Row rows[] = {
+        {"to the end", ten_ticks, "2 12; "},
+        {"not listed while nothing changes", stands(2) + seen(1, 12, ""), "2 12; "},
+        {"killed", ten_ticks + killed(1, 0) + seen(1, 17, gone(0)), "2 12; "},
+        {"gone", ten_ticks + seen(1, 17, gone(0)) + seen(1, 22, ""), "2 12; "},
+        {"teleported", ten_ticks + seen(1, 14, tee(0, "ann", 400)), "2 12; "},
+        {"moves on", ten_ticks + seen(1, 14, tee(0, "ann", 2)), "2 14; "},
+        {"another game", ten_ticks + map_of(1, kMap) + ten_ticks, "2 12; 2 12; "},
+        {"falls, as predicted", stands(2, R"(,"vel_y":600)") + stands(12, R"(,"vel_y":600)"), ""},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.name);
+        std::string ticks;
+        for (const analyze::RecordedPath& path : read(row.text).paths) {
+            ticks += fmt::format("{} {}; ", path.points.front().tick, path.points.back().tick);
+        }
+        CHECK(ticks == row.ticks);
+    }
+}
+
 TEST_CASE("the time in which the game is paused or over is left out") {
     const auto info = [](std::string_view type, std::string_view flag) {
         return fmt::format(R"({{"type":"{}","id":0,"fields":{{"game_state_flags":1}},)"
@@ -356,6 +415,11 @@ TEST_CASE("the time in which the game is paused or over is left out") {
           "2 ");
     CHECK(show_deaths(read(begin + seen(1, 6, death(0, 7) + "," + info("game_info", "gameover")) +
                            killed(1, 0))) == "7 ");
+    // A kill message long after the last recorded snapshot is about another game.
+    std::string later = killed(1, 0);
+    CHECK(show_deaths(read(begin + later)) == "2 ");
+    later.replace(later.find("02:04"), 5, "02:05");
+    CHECK(show_deaths(read(begin + later)).empty());
     // Only the stops on this map count, each from its own beginning.
     const std::string stop =
         at("48.0000", 1, 2, info("game_info", "paused")) + at("48.5000", 1, 4, "");
@@ -416,7 +480,8 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
                 R"("tick":12,"items":[)" + tee(0, "ann", 2, R"(,"tick":11)") + "]"));
     REQUIRE(found.paths.size() == 1);
     const auto& points = found.paths[0].points;
-    REQUIRE(points.size() == 2);
+    REQUIRE(points.size() == 3);
+    CHECK(points[2].tick == 12); // the tee still stands there in the last snapshot
     CHECK(points[0].tick == 10);
     CHECK(points[0].ms == 0);
     CHECK(points[1].tick == 11);

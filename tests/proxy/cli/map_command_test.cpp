@@ -97,7 +97,11 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(read_text(png) == way);
     play_on(1);
     check_refused({"map", file, "--png", png, "--path", records},
-                  "all its positions are on other maps: dm1; this map's checksum is ");
+                  "all its positions are on other maps: dm1\n");
+    const std::string same_name = folder.file("dm1.map");
+    REQUIRE(map::test::write_file(same_name, small_map()));
+    check_refused({"map", same_name, "--png", png, "--path", records},
+                  ": dm1; its dm1 has another checksum than this file (");
 
     // Two servers with a player of the same name: each has its own path, in whatever order the
     // worlds of the servers alternate.
