@@ -298,30 +298,36 @@ test('the query for messages has each message once', () => {
         ['64 gg', '64 gg', '80 gg', '1 to one', '64 lost']);
 });
 
-test('the queries for speeds, kills and flags count what each player did', () => {
+test('the queries for speeds, players, kills and flags count what each player did', () => {
     const folder = temporaryFolder();
     const t = (tick) => new Date(1000000 + tick * 20).toISOString();
     const tee = (id, player, x, tick) => ({ type: 'character', id, player, fields: { tick, health: 10 }, names: { weapon: 'gun' },
         at: { x, y: 16, game: 'air' } });
     const kill = (tick, killer, victim, weapon) => [1, 2].map((session) => ({ t: t(tick), type: 'message', session, name: 'sv_kill_msg',
         fields: { killer, victim }, names: { weapon } }));
-    // ann moves ten tiles in a second, and carries the red flag for 60 ticks. bob stands still, and carries the blue one for 30 ticks,
+    const chat = (tick, client, message) => ({ t: t(tick), type: 'message', session: 1, name: 'sv_chat',
+        fields: { client_id: client, message } });
+    // ann moves ten tiles in a second, respawns far away, and carries the red flag for 60 ticks. bob stands still, and carries the blue one for 30 ticks,
     // of which nobody sees the last ones; he returns elsewhere, and is there while the game is paused.
     const bob = (tick) => (tick < 140 ? [tee(1, 'bob', 64, tick < 130 ? 100 : 130)]
         : tick < 152 ? [] : [tee(1, 'bob', 3200, tick < 160 ? 152 : 0)]);
-    const records = [...kill(111, 0, 1, 'gun'), ...kill(112, 1, 1, 'world'), ...kill(171, 1, 1, 'game')];
+    const records = [...kill(111, 0, 1, 'gun'), ...kill(112, 1, 1, 'world'), ...kill(171, 1, 1, 'game'),
+        chat(150, 0, 'b'), chat(150, -1, 'c'), chat(150, 0, 'a')];
+    const ann = (tick) => (tick < 150 ? [0, 100] : tick < 160 ? [320, 150] : [5320, 160]);
     for (let tick = 100; tick <= 170; tick += 2) {
         const carriers = { flag_carrier_red: tick >= 110 && tick < 170 ? 0 : -2, flag_carrier_blue: tick >= 130 && tick < 160 ? 1 : -2 };
         records.push({ t: t(tick), type: 'world', run: 1, map: 'ctf1', tick, items: [
-            tee(0, 'ann', tick < 150 ? 0 : 320, tick < 150 ? 100 : 150), ...bob(tick),
+            tee(0, 'ann', ...ann(tick)), ...bob(tick),
             { type: 'game_data', id: 0, fields: carriers },
-            { type: 'player_info', id: 0, player: 'ann', fields: { score: tick - 168 } }] });
+            { type: 'player_info', id: 0, player: 'ann', fields: { score: tick - 168, latency: 20 } }] });
     }
     writeFileSync(join(folder, 'world.jsonl'), `${records.map((record) => JSON.stringify(record)).join('\n')}\n`);
-    const rows = runQueries(folder, 'tees.sql', 'speed.sql', 'messages.sql', 'kills.sql');
+    const rows = runQueries(folder, 'tees.sql', 'speed.sql', 'messages.sql', 'players.sql', 'kills.sql');
     const answers = rows.filter((row) => /\|[\d.]+$/.test(row) && !row.startsWith('ctf1'));
-    assert.deepEqual(answers.sort(), ['1|ann|1', '1|ann|2', '1|blue|bob|0.6', '1|bob|2', '1|red|ann|1.2', 'ann|10', 'bob|0'],
+    assert.deepEqual(answers.sort(), ['1|ann|1', '1|blue|bob|0.6', '1|bob|2', '1|ctf1|ann|2|20|2', '1|red|ann|1.2', 'ann|10|10', 'bob|0|0'],
         rows.join('\n'));
+    assert.deepEqual(rows.filter((row) => /\|[abc]$/.test(row)).map((row) => row.split('|').slice(1).join(' ')),
+        ['1 b', '1 c', '1 a', 'ann b', ' c', 'ann a'], rows.join('\n'));
 });
 
 test('commands that cannot run and empty marks are errors', () => {
