@@ -122,7 +122,7 @@ TEST_CASE(
     const Finished done = proxy.finish();
     CAPTURE(done.out);
     CHECK(done.status == 0);
-    CHECK(done.out.find("  warning packet.too_short: session 1") != std::string::npos);
+    CHECK(done.out.find(" warning packet.too_short: session 1") != std::string::npos);
     CHECK(done.out.find("+4 like this") != std::string::npos);
     CHECK(done.out.find("snapshots/s") == std::string::npos);
     CHECK(done.out.find("\npacket.too_short                      5  ") != std::string::npos);
