@@ -179,9 +179,8 @@ RecordsCheck::Problems RecordsCheck::find_problems() const {
 }
 
 bool RecordsCheck::is_complete() const {
-    const Problems problems = find_problems();
-    return std::ranges::all_of(problem_table(), [&](const ProblemInfo& row) {
-        return (problems.*row.problem).count == 0;
+    return std::ranges::all_of(problem_table(), [this](const ProblemInfo& row) {
+        return row.problem == &Problems::cut_off || (problems_.*row.problem).count == 0;
     });
 }
 

@@ -366,7 +366,7 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
                 assert.equal(run('map', join(MAPS, 'ctf1.map'), '--png', join(folder, `${name}.png`), '--path', file).status, 0);
             }
             assert.deepEqual(readFileSync(join(folder, 'packed.png')), readFileSync(join(folder, 'plain.png')));
-            assert.equal(run('explain', packed).out, run('explain', one).out);
+            assert.equal(run('explain', packed).out.replaceAll(packed, one), run('explain', one).out);
         }));
 
     test('a compressed capture gives the records of the uncompressed one', () => {
