@@ -432,8 +432,8 @@ TEST_CASE("a truncated recording is read to its end, which is reported once") {
             CAPTURE(reader.front());
             const Finished done = twscope(reader);
             CHECK(done.err.starts_with(said));
-            const std::string rest = done.err.substr(std::min(said.size(), done.err.size()));
-            CHECK((rest.empty() || (reader.front() == "map" && rest.starts_with("wrote "))));
+            const std::string unsaid = done.err.substr(std::min(said.size(), done.err.size()));
+            CHECK((unsaid.empty() || (reader.front() == "map" && unsaid.starts_with("wrote "))));
             CHECK(done.status == cut.status);
         }
         CHECK(twscope({"records", file}).out == lines);
