@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <span>
 
-#include <boost/json/src.hpp> // defines Boost.JSON; may be included only once
 #include <fmt/format.h>
 #include <simdjson.h>
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <stdexcept>
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 
 namespace tw::snapshot::test {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include <boost/json/src.hpp>
+#include <boost/json.hpp>
 
 namespace tw::wire::test {
 
