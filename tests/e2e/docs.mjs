@@ -278,10 +278,10 @@ function testBlock(block, folder) {
     }
 }
 
-/** Runs the SQL of these files of a page on a recording without compression. Returns the rows. */
-function runQueries(folder, ...files) {
+/** Runs the SQL of these files of a page, and then `more`, on a recording without compression. Returns the rows. */
+function runQueries(folder, files, more = '') {
     const blocks = blocksOf('docs/analyse.md', read('docs/analyse.md'));
-    const input = files.map((name) => blocks.find(({ file }) => file === name).text).join('').replaceAll('world.jsonl.zst', 'world.jsonl');
+    const input = (files.map((name) => blocks.find(({ file }) => file === name).text).join('') + more).replaceAll('world.jsonl.zst', 'world.jsonl');
     return execFileSync(process.execPath, [DUCKDB_SHELL], { cwd: folder, input, encoding: 'utf8' }).trim().split('\n');
 }
 
@@ -293,7 +293,7 @@ test('the query for messages has each message once', () => {
     const lines = [...told(1000, 'gg', 1, 64), ...told(1500, 'gg', 1, 64), ...told(9000, 'gg', 1, 80), ...told(60000, 'to one', 3, 3),
         ...told(70000, 'lost', 1, 63), record(71900, 64, 'lost'), JSON.stringify({ t: new Date(0).toISOString(), type: 'world', items: [] })];
     writeFileSync(join(folder, 'world.jsonl'), `${lines.join('\n')}\n`);
-    const rows = runQueries(folder, 'messages.sql');
+    const rows = runQueries(folder, ['load.sql'], "SELECT t, clients, fields->>'message' FROM messages ORDER BY line;");
     assert.deepEqual(rows.slice(-5).map((row) => row.split('|').slice(1).join(' ')),
         ['64 gg', '64 gg', '80 gg', '1 to one', '64 lost']);
 });
@@ -308,26 +308,30 @@ test('the queries for speeds, players, kills and flags count what each player di
     const chat = (tick, client, message) => ({ t: t(tick), type: 'message', session: 1, name: 'sv_chat',
         fields: { client_id: client, message } });
     // ann moves ten tiles in a second, respawns far away, and carries the red flag for 60 ticks. bob stands still, and carries the blue one for 30 ticks,
-    // of which nobody sees the last ones; he returns elsewhere, and is there while the game is paused.
+    // of which nobody sees the last ones; he returns elsewhere, and is there while the game is paused. cat is frozen, dies, and
+    // respawns so near that only the death tells.
     const bob = (tick) => (tick < 140 ? [tee(1, 'bob', 64, tick < 130 ? 100 : 130)]
         : tick < 152 ? [] : [tee(1, 'bob', 3200, tick < 160 ? 152 : 0)]);
-    const records = [...kill(111, 0, 1, 'gun'), ...kill(112, 1, 1, 'world'), ...kill(171, 1, 1, 'game'),
+    const cat = (tick) => [tee(2, 'cat', ...(tick < 120 ? [0, 100] : tick < 140 ? [700, 122] : [700, 140])),
+        { type: 'ddnet_character', id: 2, player: 'cat', fields: { freeze_end: tick >= 110 && tick < 120 ? -1 : 0 } }];
+    const records = [...kill(119, 2, 2, 'world'), ...kill(111, 0, 1, 'gun'), ...kill(112, 1, 1, 'world'), ...kill(171, 1, 1, 'game'),
         chat(150, 0, 'b'), chat(150, -1, 'c'), chat(150, 0, 'a')];
     const ann = (tick) => (tick < 150 ? [0, 100] : tick < 160 ? [320, 150] : [5320, 160]);
     for (let tick = 100; tick <= 170; tick += 2) {
         const carriers = { flag_carrier_red: tick >= 110 && tick < 170 ? 0 : -2, flag_carrier_blue: tick >= 130 && tick < 160 ? 1 : -2 };
         records.push({ t: t(tick), type: 'world', run: 1, map: 'ctf1', tick, items: [
-            tee(0, 'ann', ...ann(tick)), ...bob(tick),
+            tee(0, 'ann', ...ann(tick)), ...bob(tick), ...cat(tick),
             { type: 'game_data', id: 0, fields: carriers },
             { type: 'player_info', id: 0, player: 'ann', fields: { score: tick - 168, latency: 20 } }] });
     }
     writeFileSync(join(folder, 'world.jsonl'), `${records.map((record) => JSON.stringify(record)).join('\n')}\n`);
-    const rows = runQueries(folder, 'tees.sql', 'speed.sql', 'messages.sql', 'players.sql', 'kills.sql');
-    const answers = rows.filter((row) => /\|[\d.]+$/.test(row) && !row.startsWith('ctf1'));
-    assert.deepEqual(answers.sort(), ['1|ann|1', '1|blue|bob|0.6', '1|bob|2', '1|ctf1|ann|2|20|2', '1|red|ann|1.2', 'ann|10|10', 'bob|0|0'],
+    const rows = runQueries(folder, ['load.sql', 'speed.sql', 'players.sql', 'kills.sql']);
+    const answers = rows.filter((row) => /\|[\d.]+$/.test(row) && !row.startsWith('ctf1')).map((row) => row.replace(/^\d{4}-[^|]*\|[^|]*\|/, ''));
+    assert.deepEqual(answers.sort(), ['1|ann|1', '1|blue|bob|0.6', '1|bob|2', '1|cat|0.2', '1|cat|1', '1|ctf1|ann|1.44|20|2', '1|red|ann|1.2',
+        'ann|10|10', 'bob|0|0', 'cat|0|0'],
         rows.join('\n'));
-    assert.deepEqual(rows.filter((row) => /\|[abc]$/.test(row)).map((row) => row.split('|').slice(1).join(' ')),
-        ['1 b', '1 c', '1 a', 'ann b', ' c', 'ann a'], rows.join('\n'));
+    assert.deepEqual(rows.filter((row) => /\|[abc]$/.test(row)).map((row) => row.split('|').slice(2).join(' ')),
+        ['ann b', ' c', 'ann a'], rows.join('\n'));
 });
 
 test('commands that cannot run and empty marks are errors', () => {
