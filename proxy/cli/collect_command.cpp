@@ -17,7 +17,6 @@
 #include "proxy/sink/output.h"
 #include "proxy/wire/message.h"
 
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -88,10 +87,9 @@ process::ServerPageUrls CollectPageFlags::pages() const {
         const std::string name = each.substr(0, equals);
         const std::string url = equals == std::string::npos ? "" : each.substr(equals + 1);
         if (!bus::is_subject_token(name) || !is_address(url)) {
-            throw UsageError{
-                fmt::format("--http-server-page {0}: expected a URL like "
-                            "http://{{server}}.example.org:{1}/, or NAME=http://example.org:{1}/",
-                            each, kSuggestedHttpPort)};
+            throw usage_error("--http-server-page {0}: expected a URL like "
+                              "http://{{server}}.example.org:{1}/, or NAME=http://example.org:{1}/",
+                              each, kSuggestedHttpPort);
         }
         pages.own[name] = url;
     }
@@ -162,7 +160,7 @@ struct CollectFlags {
 
 void CollectFlags::add_to(Command& command) {
     access.add_to(command, "Bus to collect records from");
-    command.add("--nats-consumer", &consumer, "NAME", "As --bus-consumer");
+    command.add("--nats-consumer", &consumer, "NAME", {}).replacement = "--bus-consumer";
     command.add("--bus-consumer", &consumer, "NAME",
                 "Name under which the bus remembers the position; a new name starts at the "
                 "oldest record");
@@ -187,11 +185,7 @@ void CollectFlags::check() const {
         throw UsageError{
             "collect needs the bus: --bus URL, for example --bus nats://127.0.0.1:4222"};
     }
-    if (!bus::is_subject_token(consumer)) {
-        throw UsageError{
-            fmt::format("--bus-consumer {}: expected letters, digits, - and _, at most {} in all",
-                        consumer, bus::kMaxToken)};
-    }
+    check_bus_name("--bus-consumer", consumer);
     if (records.output.empty() && records.expect.empty() && records.fail_on.empty() &&
         !page.is_enabled()) {
         throw UsageError{
@@ -218,12 +212,7 @@ int run_collect(const CollectFlags& flags) {
                          {{"--output", records.output}, {"--summary", records.summary}});
     const auto summary = open_output_file("--summary", records.summary);
     ShownRecordOutput output{records.output, std::move(filter), checks};
-    try {
-        output.page = flags.page.open(stream, *mod);
-    } catch (const relay::RetryableStartError& error) {
-        sink::print_error("{}", error.what());
-        return kExitNotYet;
-    }
+    output.page = flags.page.open(stream, *mod);
     bus::Collector collector{{.access = access,
                               .stream = stream,
                               .consumer = flags.consumer,
@@ -266,13 +255,10 @@ int run_collect(const CollectFlags& flags) {
 
 } // namespace
 
-Action add_collect_command(Command& program) {
-    Command command = program.add_command(
-        "collect", "Collect and check the records of many servers from NATS JetStream", kAbout);
-    auto flags = std::make_shared<CollectFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    flags->add_to(command);
-    return complete_and_run(settings, [flags] { return run_collect(*flags); });
+void add_collect_command(Command& command) {
+    command.about = "Collect and check the records of many servers from NATS JetStream";
+    command.footer = kAbout;
+    add_settings(command, run_collect).add_to(command);
 }
 
 } // namespace tw::cli

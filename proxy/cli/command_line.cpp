@@ -6,176 +6,33 @@
 #include "proxy/filter/keys.h"
 #include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/relay/listen_socket.h"
+#include "proxy/sink/console.h"
 #include "proxy/sink/output.h"
 #include "proxy/web/page.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <functional>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace tw::cli {
 
 namespace {
-
-std::vector<std::string> names_of(const CLI::Option& option) {
-    std::vector<std::string> names;
-    for (const std::string& name : option.get_snames()) {
-        names.push_back('-' + name);
-    }
-    for (const std::string& name : option.get_lnames()) {
-        names.push_back("--" + name);
-    }
-    return names;
-}
-
-bool is_current_flag(const CLI::Option* option) {
-    return replacement_of_flag(*option).empty();
-}
-
-/// Returns the completion of a flag's value: words, files, folders, or nothing.
-std::string value_completion(const CLI::Option& option) {
-    if (const auto words = value_words(option); !words.empty()) {
-        return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\"))", fmt::join(words, " "));
-    }
-    const std::string type = option.get_type_name();
-    if (type == "DIR") {
-        return "COMPREPLY=($(compgen -d -- \"$current\"))";
-    }
-    return type == "FILE" ? "COMPREPLY=($(compgen -f -- \"$current\"))" : "COMPREPLY=()";
-}
-
-} // namespace
-
-std::string bash_completion(const CLI::App& app) {
-    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-    std::vector<std::string> names;
-    std::string cases;
-    std::string flags;
-    for (const CLI::App* command : commands) {
-        names.push_back(command->get_name());
-        std::vector<std::string> all;
-        for (const CLI::Option* option : command->get_options(is_current_flag)) {
-            const auto own = names_of(*option);
-            all.insert(all.end(), own.begin(), own.end());
-            if (!own.empty() && !is_switch(*option)) {
-                cases += fmt::format("        {}\\ {}) {}; return ;;\n", command->get_name(),
-                                     fmt::join(own, fmt::format(" | {}\\ ", command->get_name())),
-                                     value_completion(*option));
-            }
-        }
-        flags += fmt::format("            {}) words='{}' ;;\n", command->get_name(),
-                             fmt::join(all, " "));
-    }
-    return fmt::format(R"(# bash completion for twscope, made of its own help
-_twscope() {{
-    local current=$2 before=$3 command=${{COMP_WORDS[1]}} words=''
-    if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W '{} --help --version' -- "$current"))
-        return
-    fi
-    case "$command $before" in
-{}    esac
-    if [[ $current == -* ]]; then
-        case $command in
-{}        esac
-        COMPREPLY=($(compgen -W "$words" -- "$current"))
-    else
-        COMPREPLY=($(compgen -f -- "$current"))
-    fi
-}}
-complete -o filenames -F _twscope twscope
-)",
-                       fmt::join(names, " "), cases, flags);
-}
-
-namespace {
-
-/// Returns what fish has to know about a flag's value: its words, files, folders, or that any value
-/// is possible.
-std::string fish_value_options(const CLI::Option& option) {
-    if (is_switch(option)) {
-        return {};
-    }
-    if (const auto words = value_words(option); !words.empty()) {
-        return fmt::format(" -x -a '{}'", fmt::join(words, " "));
-    }
-    const std::string type = option.get_type_name();
-    if (type == "DIR") {
-        return " -x -a '(__fish_complete_directories)'";
-    }
-    return type == "FILE" ? " -r -F" : " -x";
-}
-
-} // namespace
-
-std::string zsh_completion(const CLI::App& app) {
-    return "#compdef twscope\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(app);
-}
-
-std::string fish_completion(const CLI::App& app) {
-    std::string text = "# fish completion for twscope, made of its own help\n";
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-        text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
-                            command->get_name(), shell_word(command->get_description()));
-        for (const CLI::Option* option : command->get_options(is_current_flag)) {
-            std::string names;
-            for (const std::string& name : option->get_snames()) {
-                names += " -s " + name;
-            }
-            for (const std::string& name : option->get_lnames()) {
-                names += " -l " + name;
-            }
-            if (!names.empty()) {
-                text += fmt::format(
-                    "complete -c twscope -n '__fish_seen_subcommand_from {}'{}{} -d {}\n",
-                    command->get_name(), names, fish_value_options(*option),
-                    shell_word(option->get_description()));
-            }
-        }
-    }
-    return text;
-}
-
-namespace {
-
-struct Shell {
-    const char* name;
-    std::string (*completion)(const CLI::App& app);
-};
-
-constexpr std::array<Shell, 3> kShells{
-    {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
-
-Action add_completion_command(Command& program) {
-    Command command =
-        program.add_command("completion", "Print what lets a shell complete commands and flags");
-    auto name = std::make_shared<std::string>();
-    command.add("SHELL", name.get(), "SHELL", "For bash: eval \"$(twscope completion bash)\"")
-        .required()
-        .one_of({"bash", "zsh", "fish"});
-    return [&app = program.app(), name] {
-        const auto* const shell = std::ranges::find(kShells, *name, &Shell::name);
-        fmt::print("{}", shell->completion(app));
-        return 0;
-    };
-}
 
 constexpr const char* kAboutTwscope =
     "twscope is a UDP proxy between Teeworlds or DDNet clients and a server. It forwards every "
@@ -213,16 +70,34 @@ constexpr const char* kSettings = "Every flag of a command can also be set by an
 
 constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
-/// A subcommand, with the meanings of the exit codes that only some commands have. Null: the
-/// subcommand never exits with that code.
-struct Subcommand {
-    const char* name;
-    std::function<Action(Command&)> add;
+/// A command, with the meanings of the exit codes that only some commands have. Null: the command
+/// never exits with that code.
+struct CommandInfo {
+    std::string_view name;
+    void (*add)(Command& command); ///< adds the flags and the action
     const char* finding = nullptr; ///< meaning of kExitFinding
     const char* not_yet = nullptr; ///< meaning of kExitNotYet
 };
 
-std::string exit_codes_text(const Subcommand& command) {
+constexpr CommandInfo kCommands[]{
+    {"proxy", add_proxy_command, kUnmetCheck,
+     "could not start yet (a name, address or port is unavailable, or there is no twscope to take "
+     "over from)"},
+    {"tap", add_tap_command, kUnmetCheck,
+     "could not start yet (the interface or a port is unavailable)"},
+    {"decode", add_decode_command, kUnmetCheck},
+    {"records", add_records_command},
+    {"collect", add_collect_command, kUnmetCheck,
+     "could not start yet (the bus, the stream or a port is unavailable)"},
+    {"compare", add_compare_command, "the games differ"},
+    {"replay", add_replay_command, kUnmetCheck, "the server did not answer"},
+    {"map", add_map_command},
+    {"explain", add_explain_command},
+    {"health", add_health_command, "no answer"},
+    {"extcap", add_extcap_command},
+    {"completion", add_completion_command}};
+
+std::string exit_codes_text(const CommandInfo& command) {
     std::string text = "Exit codes: 0 success";
     if (command.finding != nullptr) {
         text += fmt::format(", {} {}", kExitFinding, command.finding);
@@ -236,69 +111,109 @@ std::string exit_codes_text(const Subcommand& command) {
     return text + ".";
 }
 
+std::unique_ptr<Command> make_command(const CommandInfo& info) {
+    auto command = std::make_unique<Command>(std::string{info.name});
+    info.add(*command);
+    if (!command->footer.empty()) {
+        command->footer += '\n';
+    }
+    command->footer +=
+        (command->find("--config") == nullptr ? "" : kSettings) + exit_codes_text(info);
+    if (command->find("--color") == nullptr) {
+        add_color_flag(*command);
+    }
+    add_help_flags(*command);
+    return command;
+}
+
 } // namespace
 
-CommandLine::CommandLine(const Invocation& invocation, std::string_view only)
-    : program{kAboutTwscope, "twscope"} {
-    CLI::App& app = program.app();
-    app.formatter(help_format()); // before adding the commands, which inherit it
-    app.set_version_flag(
-        "-V,--version",
-        [] {
-            return fmt::format("twscope {}\nobserver confinement: {}{}", TWSCOPE_VERSION,
-                               process::describe(process::supported_confinement()),
-                               web::is_page_built() ? "" : "\nwithout the live page");
-        },
-        "Print the version, the observer's confinement and what was left out, and exit");
-    app.add_flag_callback(
-           "--licenses",
-           [] {
-               throw CLI::CallForVersion{std::string{kLicenses}, 0};
-           },
-           "Print the licences of everything that is compiled in, and exit")
-        ->configurable(false);
-    app.require_subcommand(1);
-    const Subcommand commands[] = {
-        {"proxy", [&](Command& to) { return add_proxy_command(to, invocation); }, kUnmetCheck,
-         "could not start yet (a name, address or port is unavailable, or there is no twscope to "
-         "take over from)"},
-        {"tap", [&](Command& to) { return add_tap_command(to, invocation); }, kUnmetCheck,
-         "could not start yet (the interface or a port is unavailable)"},
-        {"decode", add_decode_command, kUnmetCheck},
-        {"records", add_records_command},
-        {"collect", add_collect_command, kUnmetCheck,
-         "could not start yet (the bus, the stream or a port is unavailable)"},
-        {"compare", add_compare_command, "the games differ"},
-        {"replay", add_replay_command, kUnmetCheck, "the server did not answer"},
-        {"map", add_map_command},
-        {"explain", add_explain_command},
-        {"health", add_health_command, "no answer"},
-        {"extcap", add_extcap_command},
-        {"completion", add_completion_command}};
-    const bool has_only =
-        only == "-V" || only == "--version" ||
-        std::ranges::find(commands, only, &Subcommand::name) != std::end(commands);
-    for (const Subcommand& each : commands) {
-        if (has_only && each.name != only) {
-            continue;
-        }
-        Action action = each.add(program);
-        Command added{app.get_subcommand_ptr(app.get_subcommands({}).back())};
-        CLI::App& command = added.app();
-        const bool has_settings = command.get_option_no_throw("--config") != nullptr;
-        const std::string own = command.get_footer();
-        command.footer(own + (own.empty() ? "" : "\n") + (has_settings ? kSettings : "") +
-                       exit_codes_text(each));
-        if (command.get_option_no_throw("--color") == nullptr) {
-            add_color_flag(added, color);
-        }
-        hide_old_flags(command);
-        add_brief_help(command);
-        actions.emplace_back(added, std::move(action));
+CommandList make_commands() {
+    CommandList commands;
+    std::ranges::transform(kCommands, std::back_inserter(commands), make_command);
+    return commands;
+}
+
+namespace {
+
+std::string program_help() {
+    constexpr const char* kCommandHelp =
+        "Exit codes: 0 success; each command's --help says what the others mean.\n";
+    std::string text =
+        fmt::format("{}\nUsage: twscope [OPTIONS] SUBCOMMAND\n\nOptions:\n", kAboutTwscope);
+    text += help_line("-h, --help", "Print this help message and exit");
+    text +=
+        help_line("-V, --version",
+                  "Print the version, the observer's confinement and what was left out, and exit");
+    text +=
+        help_line("--licenses", "Print the licences of everything that is compiled in, and exit");
+    text += "\nSubcommands:\n";
+    for (const auto& command : make_commands()) {
+        text += command->ignored_prefix.empty() ? help_line(command->name, command->about)
+                                                : ""; // only Wireshark starts extcap
     }
-    // Set last, so that the commands do not inherit it.
-    app.footer(std::string{kSettings} +
-               "Exit codes: 0 success; each command's --help says what the others mean.");
+    return wrap_lines(fmt::format("{}\n{}{}", text, kSettings, kCommandHelp),
+                      sink::terminal_columns(STDOUT_FILENO));
+}
+
+/// Returns what a flag before any command prints; empty for an unknown flag.
+std::string program_text(std::string_view flag) {
+    if (flag == "-h" || flag == "--help") {
+        return program_help();
+    }
+    if (flag == "-V" || flag == "--version") {
+        return fmt::format("twscope {}\nobserver confinement: {}{}\n", TWSCOPE_VERSION,
+                           process::describe(process::supported_confinement()),
+                           web::is_page_built() ? "" : "\nwithout the live page");
+    }
+    return flag == "--licenses" ? fmt::format("{}\n", kLicenses) : std::string{};
+}
+
+struct OldCommand {
+    std::string_view name;
+    std::string_view command; ///< the command that replaces the old one
+    std::string_view flag;    ///< a flag that the new command needs; empty if it needs none
+    std::string_view output;  ///< the flag that replaces the old command's -o; empty without -o
+};
+
+constexpr std::array<OldCommand, 3> kOldCommands{
+    {{.name = "stats", .command = "decode", .flag = "--stats", .output = {}},
+     {.name = "sizes", .command = "decode", .flag = "--sizes", .output = "--write-objects"},
+     {.name = "findings", .command = "explain", .flag = {}, .output = {}}}};
+
+/// Renames -o and --output, with or without their value in the same argument.
+void rename_output(std::string& argument, std::string_view new_name) {
+    constexpr std::string_view kShort = "-o";
+    constexpr std::string_view kLong = "--output";
+    if (argument == kLong || argument.starts_with("--output=")) {
+        argument.replace(0, kLong.size(), new_name);
+    } else if (argument.starts_with(kShort)) {
+        const std::string value = argument.substr(kShort.size());
+        argument = std::string{new_name} + (value.empty() ? "" : "=") + value;
+    }
+}
+
+} // namespace
+
+std::string replace_old_command(std::vector<std::string>& arguments) {
+    constexpr std::size_t kCommand = 1;
+    if (arguments.size() <= kCommand) {
+        return {};
+    }
+    const auto* const old = std::ranges::find(kOldCommands, arguments[kCommand], &OldCommand::name);
+    if (old == kOldCommands.end()) {
+        return {};
+    }
+    arguments[kCommand] = old->command;
+    if (!old->output.empty()) {
+        std::for_each(arguments.begin() + kCommand + 1, arguments.end(),
+                      [old](std::string& argument) { rename_output(argument, old->output); });
+    }
+    if (!old->flag.empty()) {
+        arguments.insert(arguments.begin() + kCommand + 1, std::string{old->flag});
+    }
+    return fmt::format("'{}' is now '{}{}{}'", old->name, old->command,
+                       old->flag.empty() ? "" : " ", old->flag);
 }
 
 namespace {
@@ -335,122 +250,60 @@ Invocation invocation_of(int argc, char** argv) {
     return invocation;
 }
 
-/// True for -x, also if a value or more flags follow in the text; false for a negative number.
-bool is_short_flag(std::string_view text) {
-    return text.size() > 1 && text[0] == '-' &&
-           std::isalpha(static_cast<unsigned char>(text[1])) != 0;
-}
-
-/// Returns a suggestion of the long flags that begin with this letter; empty if no flag does, or
-/// too many do.
-std::string flags_with_letter(const CLI::App& command, char letter) {
-    constexpr std::size_t kMost = 3;
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command.get_options()) {
-        if (!option->get_lnames().empty() && option->get_lnames().front().front() == letter &&
-            !option->get_group().empty()) {
-            flags.push_back("--" + option->get_lnames().front());
-        }
-    }
-    return flags.empty() || flags.size() > kMost
-               ? std::string{}
-               : fmt::format("; did you mean {}?", fmt::join(flags, " or "));
-}
-
-/// Returns an error for the first flag that the command does not have, such as "tap has no
-/// --resync; proxy has it" or "proxy has no --kep; did you mean --keep?"; empty if it has them all.
-std::string unknown_flag_error(const CLI::App& app, const CLI::App& chosen,
-                               const std::vector<std::string>& given) {
-    std::string short_flag; // error that is returned last, because -x may be the value of a flag
-    for (const std::string& each : given) {
-        const std::string flag = each.substr(0, each.find('='));
-        if (flag == "--") {
-            break;
-        }
-        if (is_short_flag(flag) && short_flag.empty() &&
-            chosen.get_option_no_throw(flag.substr(0, 2)) == nullptr) {
-            const bool is_long = chosen.get_option_no_throw('-' + flag) != nullptr;
-            short_flag =
-                is_long ? fmt::format("{0} has no {1}; did you mean -{1}?", chosen.get_name(), flag)
-                        : fmt::format("{} has no {}{}", chosen.get_name(), flag.substr(0, 2),
-                                      flags_with_letter(chosen, flag[1]));
-        }
-        if (!flag.starts_with("--") || chosen.get_option_no_throw(flag) != nullptr) {
+/// Returns an error for the first variable that looks like one of twscope's but is no flag of any
+/// command; empty if there is none. A misspelt TWSCOPE_PSEUDONYM must not record addresses in
+/// clear.
+std::string unknown_variable_error() {
+    std::set<std::string, std::less<>> known;
+    for (char** each = environ; *each != nullptr; ++each) {
+        const std::string_view line{*each};
+        const std::string_view name = line.substr(0, line.find('='));
+        // Kubernetes and Docker set the others for a service that has this program's name.
+        if (!name.starts_with(kVariables) || name.starts_with("TWSCOPE_SERVICE_") ||
+            name == "TWSCOPE_PORT" || name.starts_with("TWSCOPE_PORT_")) {
             continue;
         }
-        for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
-            if (other->get_option_no_throw(flag) != nullptr) {
-                return fmt::format("{} has no {}; {} has it", chosen.get_name(), flag,
-                                   other->get_name());
+        if (known.empty()) {
+            for (const auto& command : make_commands()) {
+                for (const Flag& flag : command->flags) {
+                    known.insert(is_setting(flag) ? variable_name(flag) : "");
+                }
             }
         }
-        return fmt::format("{} has no {}{}", chosen.get_name(), flag,
-                           suggest_flag(chosen, std::string_view{flag}.substr(2), "--"));
-    }
-    return short_flag;
-}
-
-/// Returns an error for the command's first missing argument, such as "map needs file: Map file";
-/// empty if no argument is missing.
-std::string missing_argument_error(const CLI::App& chosen) {
-    const auto missing = chosen.get_options(
-        [](const CLI::Option* option) { return option->get_required() && option->count() == 0; });
-    return missing.empty()
-               ? std::string{}
-               : fmt::format("{} needs {}: {}", chosen.get_name(), missing.front()->get_name(true),
-                             missing.front()->get_description());
-}
-
-/// Returns the error message for arguments that the parser refused. `app`: has all commands.
-/// `chosen`: the command that was parsed, or none.
-std::string describe_error(const CLI::App& app, const std::vector<CLI::App*>& chosen,
-                           const CLI::ParseError& error, const std::vector<std::string>& given) {
-    if (chosen.empty() && given.size() > 1 && !given[1].starts_with('-')) {
-        std::vector<std::string_view> names;
-        for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-            names.push_back(command->get_name());
-        }
-        const std::string_view like = filter::most_similar_word(given[1], names);
-        return fmt::format("unknown command '{}'{}", record::terminal_text(given[1]),
-                           like.empty() ? "" : fmt::format("; did you mean {}?", like));
-    }
-    if (!chosen.empty()) {
-        std::string text = unknown_flag_error(app, *chosen.front(), given);
-        if (text.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-            text = missing_argument_error(*chosen.front());
-        }
-        if (!text.empty()) {
-            return text;
-        }
-    }
-    return describe_parser_error(error);
-}
-
-/// Checks that the value of each flag is not empty, and is no flag of the command. For a missing
-/// value, the parser would take the next argument, even if that is a flag such as --check-config.
-/// Errors: UsageError.
-void check_values(const CLI::App& app, const std::vector<std::string>& given) {
-    const auto chosen = app.get_subcommands(
-        [&given](const CLI::App* each) { return each->get_name() == given[1]; });
-    for (std::size_t i = 2; i < given.size() && !chosen.empty() && given[i] != "--"; ++i) {
-        const CLI::App& command = *chosen.front();
-        const auto equals = given[i].find('=');
-        const CLI::Option* const flag = command.get_option_no_throw(given[i].substr(0, equals));
-        const bool is_alone = equals == std::string::npos;
-        if (flag == nullptr || !given[i].starts_with('-') || is_switch(*flag) ||
-            (is_alone && i + 1 == given.size())) {
+        if (known.contains(name)) {
             continue;
         }
-        const std::string value = is_alone ? given[++i] : given[i].substr(equals + 1);
-        const std::string name = value.substr(0, value.find('='));
-        if (value.empty()) {
-            throw UsageError{
-                fmt::format("{}: is empty; leave it out, or give it a value", flag->get_name())};
+        std::vector<std::string_view> words;
+        for (const std::string_view variable : known) {
+            words.push_back(variable.substr(std::min(kVariables.size(), variable.size())));
         }
-        if (is_alone && name.starts_with("--") && command.get_option_no_throw(name) != nullptr) {
-            throw UsageError{fmt::format("{}: needs a value before {}", flag->get_name(), name)};
+        const std::string_view like =
+            filter::most_similar_word(name.substr(kVariables.size()), words);
+        return fmt::format("{}: no flag has this variable; {}", name,
+                           like.empty() ? "unset it"
+                                        : fmt::format("did you mean {}{}?", kVariables, like));
+    }
+    return {};
+}
+
+/// Returns a message for a flag that the command does not have, which names another command that
+/// has it.
+std::string describe_unknown_flag(const Command& command, const UnknownFlagError& error) {
+    for (const auto& other : make_commands()) {
+        if (error.flag.starts_with("--") && other->find(error.flag) != nullptr) {
+            return fmt::format("{} has no {}; {} has it", command.name, error.flag, other->name);
         }
     }
+    return error.what();
+}
+
+/// Returns the error for a first argument that is neither a command nor a flag.
+std::string describe_unknown_command(const std::string& given) {
+    std::vector<std::string_view> names;
+    std::ranges::transform(kCommands, std::back_inserter(names), &CommandInfo::name);
+    const std::string_view like = filter::most_similar_word(given, names);
+    return fmt::format("unknown command '{}'{}", record::terminal_text(given),
+                       like.empty() ? "" : fmt::format("; did you mean {}?", like));
 }
 
 int parse_and_run(Invocation invocation) {
@@ -462,30 +315,34 @@ int parse_and_run(Invocation invocation) {
         sink::print_text(stderr, kFirstSteps);
         return kExitUsage;
     }
-    const bool needs_all = has_variables() || given[1] == "completion";
-    CommandLine line{invocation, needs_all ? std::string_view{} : given[1]};
-    CLI::App& app = line.program.app();
-    check_values(app, given);
+    if (const std::string text = program_text(given[1]); !text.empty()) {
+        fmt::print("{}", text);
+        return 0;
+    }
+    const auto* const info = std::ranges::find(kCommands, given[1], &CommandInfo::name);
+    if (info == std::end(kCommands)) {
+        throw usage_error("{} (see 'twscope --help')", describe_unknown_command(given[1]));
+    }
+    const auto command = make_command(*info);
+    const auto refuse = [&](const std::string& error) {
+        return usage_error("{} (see 'twscope {} --help')", error, command->name);
+    };
     try {
-        // The parser takes the arguments from the back.
-        app.parse(std::vector<std::string>{given.rbegin(), given.rend() - 1});
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        const auto chosen = app.get_subcommands();
-        const std::string where = chosen.empty() ? "" : chosen.front()->get_name() + ' ';
-        const CommandLine all{invocation};
-        sink::print_error("{} (see 'twscope {}--help')",
-                          describe_error(all.program.app(), chosen, error, given), where);
-        return kExitUsage;
+        command->parse({given.begin() + 2, given.end()});
+    } catch (const UnknownFlagError& error) {
+        throw refuse(describe_unknown_flag(*command, error));
+    } catch (const UsageError& error) {
+        throw refuse(error.what());
     }
-    for (const auto& [command, action] : line.actions) {
-        if (command.app().parsed()) {
-            open_log("warn"); // on standard error: records may go to standard output
-            return action();
-        }
+    if (command->wanted_help != Command::Help::none) {
+        fmt::print("{}", command_help(*command, command->wanted_help == Command::Help::brief));
+        return 0;
     }
-    return kExitUsage;
+    if (std::string error = unknown_variable_error(); !error.empty()) {
+        command->problems.push_back(std::move(error));
+    }
+    open_log("warn"); // on standard error: records may go to standard output
+    return command->action(invocation);
 }
 
 /// Returns the exit code of a command that returned `code`, after writing to standard output ended
@@ -514,6 +371,9 @@ int run_program(int argc, char** argv) {
             return exit_code_after_output(0, error.code().value());
         }
         sink::print_error("{}", error.what());
+    } catch (const relay::RetryableStartError& error) {
+        sink::print_error("{}", error.what());
+        return kExitNotYet;
     } catch (const std::exception& error) {
         sink::print_error("{}", error.what());
     }

@@ -5,32 +5,28 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tw::cli {
 
+using CommandList = std::vector<std::unique_ptr<Command>>;
+
+/// Returns all commands with their flags and actions.
+[[nodiscard]] CommandList make_commands();
+
 /// Returns a script with which bash completes commands, flags and flag values.
-[[nodiscard]] std::string bash_completion(const CLI::App& app);
+[[nodiscard]] std::string bash_completion(const CommandList& commands);
 
 /// Returns a script with which zsh completes commands, flags and flag values, by way of zsh's
 /// support for bash.
-[[nodiscard]] std::string zsh_completion(const CLI::App& app);
+[[nodiscard]] std::string zsh_completion(const CommandList& commands);
 
 /// Returns a script with which fish completes commands, flags and flag values, and shows the help
 /// of each.
-[[nodiscard]] std::string fish_completion(const CLI::App& app);
+[[nodiscard]] std::string fish_completion(const CommandList& commands);
 
-/// The program's command line: all commands and their flags, with the action of each command.
-struct CommandLine {
-    /// `only`: the name of the only command to add, or --version to add none, which is faster. With
-    /// any other text, all are added.
-    explicit CommandLine(const Invocation& invocation = {}, std::string_view only = {});
-
-    Command program;
-    std::string color{"auto"}; ///< value of --color for commands without coloured output
-    std::vector<std::pair<Command, Action>> actions;
-};
+/// Replaces a command of earlier versions: the arguments "twscope stats FILE" become "twscope
+/// decode --stats FILE". Returns a text that says so for the user; empty if the command is not old.
+[[nodiscard]] std::string replace_old_command(std::vector<std::string>& arguments);
 
 } // namespace tw::cli

@@ -3,17 +3,12 @@
 #include "proxy/analyze/outcome.h"
 #include "proxy/store/file_output.h"
 
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace tw::cli {
 
-class Command;
-
-/// Runs a subcommand after its flags were parsed. Returns the program's exit code.
-using Action = std::function<int()>;
+struct Command;
 
 /// Exit codes of the program (README). 0 is success.
 inline constexpr int kExitFinding = 1; ///< a finding of --fail-on occurred
@@ -34,18 +29,19 @@ struct Invocation {
 /// Runs the whole program: parses the command line and runs the command. Returns the exit code.
 [[nodiscard]] int run_program(int argc, char** argv);
 
-/// Each function adds a subcommand and returns its action.
-[[nodiscard]] Action add_proxy_command(Command& program, Invocation invocation);
-[[nodiscard]] Action add_tap_command(Command& program, Invocation invocation);
-[[nodiscard]] Action add_decode_command(Command& program);
-[[nodiscard]] Action add_records_command(Command& program);
-[[nodiscard]] Action add_collect_command(Command& program);
-[[nodiscard]] Action add_compare_command(Command& program);
-[[nodiscard]] Action add_replay_command(Command& program);
-[[nodiscard]] Action add_extcap_command(Command& program);
-[[nodiscard]] Action add_map_command(Command& program);
-[[nodiscard]] Action add_explain_command(Command& program);
-[[nodiscard]] Action add_health_command(Command& program);
+/// Each function adds the flags of a command, and its action.
+void add_proxy_command(Command& command);
+void add_tap_command(Command& command);
+void add_decode_command(Command& command);
+void add_records_command(Command& command);
+void add_collect_command(Command& command);
+void add_compare_command(Command& command);
+void add_replay_command(Command& command);
+void add_extcap_command(Command& command);
+void add_map_command(Command& command);
+void add_explain_command(Command& command);
+void add_health_command(Command& command);
+void add_completion_command(Command& command);
 
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as
 /// JUnit if its name ends with .xml). Returns the exit code.

@@ -29,7 +29,6 @@
 #include <system_error>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -72,15 +71,14 @@ void ReportFlags::check(const std::string& records) const {
         throw UsageError{"-o - and --write-objects - both write to standard output; name a file"};
     }
     if (json && (objects == "-" || records == "-")) {
-        throw UsageError{fmt::format("--json and {} - both write to standard output; name a file",
-                                     objects == "-" ? "--write-objects" : "-o")};
+        throw usage_error("--json and {} - both write to standard output; name a file",
+                          objects == "-" ? "--write-objects" : "-o");
     }
 }
 
 struct DecodeFlags {
     CaptureFlags captures;
     RecordFlags records;
-    DemoAndCaptureFlags artifacts;
     BusFlags bus;
     ReportFlags reports;
 };
@@ -133,23 +131,23 @@ class DecodeCommand {
 
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.fail_on_findings()},
-      mod_{flags.records.lookup.description()}, config_{flags.artifacts.complete(
-                                                    flags.records, *mod_, flags.bus.is_enabled())},
+      mod_{flags.records.lookup.description()}, config_{flags.records.complete(
+                                                    *mod_, flags.bus.is_enabled())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
                                                      .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
-    flags.artifacts.check_capture(config_.json.show_secrets);
+    records.check_capture();
     flags.reports.check(records.output);
     std::ignore = flags.bus.options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
                           {"--summary", records.summary},
                           {"--write-objects", flags.reports.objects},
-                          {"--write", flags.artifacts.capture}});
+                          {"--write", records.capture}});
     check_replaceable("--write-objects", flags.reports.objects, FileType::objects);
-    check_replaceable("--write", flags.artifacts.capture, FileType::capture);
+    check_replaceable("--write", records.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.servers());
     // Opening files empties them, so everything was checked before.
     summary_ = open_output_file("--summary", records.summary);
@@ -157,8 +155,8 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     config_.inspect.learn_sizes |= flags.reports.sizes;
     config_.stats = flags.reports.stats;
     pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
-    if (!flags.artifacts.capture.empty()) {
-        capture_ = open_recording(capture_recording_kind(), flags.artifacts.capture);
+    if (!records.capture.empty()) {
+        capture_ = open_recording({capture_recording_kind(), records.capture});
         outputs.capture = capture_.get();
     }
     if (config_.demos) {
@@ -199,7 +197,7 @@ sink::Output* DecodeCommand::open_lines() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
         check_replaceable("--output", output);
-        file_ = open_recording(lines_recording_kind(), output);
+        file_ = open_recording({lines_recording_kind(), output});
     }
     bus_ = flags_->bus.open(name_on_bus(), bus::kFileTimeouts);
     if (file_ != nullptr && bus_ != nullptr) {
@@ -390,20 +388,21 @@ int DecodeCommand::run() {
     return worst == 0 && !whole ? kExitFailed : worst;
 }
 
+int run_decode(const DecodeFlags& flags) {
+    return DecodeCommand{flags}.run();
+}
+
 } // namespace
 
-Action add_decode_command(Command& program) {
-    Command command =
-        program.add_command("decode", "Decode captures (pcap or pcapng) and demos as if their "
-                                      "traffic had passed through the proxy");
-    auto flags = std::make_shared<DecodeFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    flags->captures.add_to(command);
-    flags->records.add_to(command);
-    flags->artifacts.add_to(command);
-    flags->bus.add_to(command);
-    flags->reports.add_to(command);
-    return complete_and_run(settings, [flags] { return DecodeCommand{*flags}.run(); });
+void add_decode_command(Command& command) {
+    command.about = "Decode captures (pcap or pcapng) and demos as if their traffic had passed "
+                    "through the proxy";
+    DecodeFlags& flags = add_settings(command, run_decode);
+    flags.captures.add_to(command);
+    flags.records.add_to(command);
+    flags.records.add_demo_and_capture_flags(command);
+    flags.bus.add_to(command);
+    flags.reports.add_to(command);
 }
 
 } // namespace tw::cli

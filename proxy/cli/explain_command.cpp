@@ -29,7 +29,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -74,7 +73,7 @@ struct ExplainFlags {
     CaptureFlags captures; ///< captures or recordings
     MapAndObjectFlags lookup;
     std::optional<std::int64_t> session;
-    std::int64_t tick = -1;
+    std::optional<std::int64_t> tick;
     bool learn_sizes = false;
     bool json = false;
 };
@@ -139,8 +138,8 @@ void check_misspelt(const std::string& path) {
     const std::string_view near = snapshot_finding ? record::finding_info(*snapshot_finding).name
                                                    : filter::most_similar_word(path, names);
     if (!near.empty()) {
-        throw UsageError{fmt::format("{}: neither a file nor a finding; did you mean \"{}\"?",
-                                     record::terminal_text(path), near)};
+        throw usage_error("{}: neither a file nor a finding; did you mean \"{}\"?",
+                          record::terminal_text(path), near);
     }
 }
 
@@ -166,7 +165,7 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
             named.push_back(&info);
         }
     }
-    if (!named.empty() && (flags.session || flags.tick >= 0)) {
+    if (!named.empty() && (flags.session || flags.tick)) {
         throw UsageError{"--session and --tick select a finding in files; name one"};
     }
     return named;
@@ -246,9 +245,7 @@ int run_explain(const ExplainFlags& flags) {
     if (const auto named = named_findings(flags); !named.empty()) {
         return print_findings(named, flags.json);
     }
-    analyze::ExplanationReader reader{
-        {.session = flags.session,
-         .tick = flags.tick >= 0 ? std::optional{flags.tick} : std::nullopt}};
+    analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
     const store::FileStartReader begin = read_file_begin(first);
@@ -263,10 +260,9 @@ int run_explain(const ExplainFlags& flags) {
     }
     const analyze::Explanation& story = reader.explanation();
     if (reader.lacks_session()) {
-        throw UsageError{
-            fmt::format("--session {0}: there is no session {0}; there {1}", *flags.session,
-                        record::choose_plural(story.num_sessions, "[is|are] ") +
-                            record::count_with_noun(story.num_sessions, "session[s]"))};
+        throw usage_error("--session {0}: there is no session {0}; there {1}", *flags.session,
+                          record::choose_plural(story.num_sessions, "[is|are] ") +
+                              record::count_with_noun(story.num_sessions, "session[s]"));
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
@@ -296,26 +292,21 @@ int run_explain(const ExplainFlags& flags) {
 
 } // namespace
 
-Action add_explain_command(Command& program) {
-    Command command = program.add_command(
-        "explain", "Explain one finding about snapshots, from captures or records; or what "
-                   "findings mean: those named, or all");
-    auto flags = std::make_shared<ExplainFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    command.add("captures", &flags->captures.paths, "FILE|ID...",
+void add_explain_command(Command& command) {
+    command.about = "Explain one finding about snapshots, from captures or records; or what "
+                    "findings mean: those named, or all";
+    ExplainFlags& flags = add_settings(command, run_explain);
+    command.add("captures", &flags.captures.paths, "FILE|ID...",
                 "Captures, demos, recordings or folders of segments; or names of findings, "
                 "such as snapshot.crc_mismatch; nothing lists all findings");
-    flags->captures.add_source_flags(command);
-    command
-        .add("--session", &flags->session, "NUMBER",
-             "Session of the finding (by default, that of the first error, preferring one "
-             "that names the cause of others, or of the first warning)")
-        .check(find_problem_of_session);
-    command.add_number("--tick", &flags->tick, 0, kLastTick, "Tick of the snapshot", "TICK");
-    flags->lookup.add_to(command, ", to name the tiles");
-    add_learn_sizes_flag(command, flags->learn_sizes);
-    command.add_switch("--json", flags->json, kJsonHelp);
-    return complete_and_run(settings, [flags] { return run_explain(*flags); });
+    flags.captures.add_source_flags(command);
+    command.add_number("--session", &flags.session, 1, kLastSession,
+                       "Session of the finding (by default, that of the first error, preferring "
+                       "one that names the cause of others, or of the first warning)");
+    command.add_number("--tick", &flags.tick, 0, kLastTick, "Tick of the snapshot", "TICK");
+    flags.lookup.add_to(command, ", to name the tiles");
+    add_learn_sizes_flag(command, flags.learn_sizes);
+    command.add_switch("--json", flags.json, kJsonHelp);
 }
 
 namespace {
@@ -361,8 +352,8 @@ class ComparedInput {
         }
         if (session &&
             std::ranges::find(visits, *session, &analyze::MapVisit::session) == visits.end()) {
-            throw UsageError{fmt::format("{} {}: {} has no snapshots of this session", flag,
-                                         *session, origin_.path)};
+            throw usage_error("{} {}: {} has no snapshots of this session", flag, *session,
+                              origin_.path);
         }
         is_complete_ = report_invalid_lines(origin_.path, visits_.broken_lines()) && is_complete_;
         return true;
@@ -473,27 +464,20 @@ int run_compare(const CompareFlags& flags) {
 
 } // namespace
 
-Action add_compare_command(Command& program) {
-    Command command = program.add_command(
-        "compare", "Compare two captures, demos or recordings of the same game");
-    auto flags = std::make_shared<CompareFlags>();
-    auto settings = std::make_shared<Settings>(command);
+void add_compare_command(Command& command) {
+    command.about = "Compare two captures, demos or recordings of the same game";
+    CompareFlags& flags = add_settings(command, run_compare);
     constexpr const char* kInput = "Capture, demo, recording, or folder of segments";
-    command.add("a", &flags->files[0], "FILE", kInput).required();
-    command.add("b", &flags->files[1], "FILE", kInput).required();
-    command
-        .add("--session", &flags->sessions[0], "NUMBER",
-             "Only this session of A, or 0 for its worlds (by default all, paired by "
-             "player name and client address)")
-        .check(find_problem_of_session_or_zero);
-    command
-        .add("--other-session", &flags->sessions[1], "NUMBER",
-             "Only this session of B, or 0 for its worlds")
-        .check(find_problem_of_session_or_zero);
-    flags->captures.add_source_flags(command, "In captures, inspect");
-    add_objects_flag(command, flags->objects_file);
-    command.add_switch("--json", flags->json, kJsonHelp);
-    return complete_and_run(settings, [flags] { return run_compare(*flags); });
+    command.add("a", &flags.files[0], "FILE", kInput).is_required = true;
+    command.add("b", &flags.files[1], "FILE", kInput).is_required = true;
+    command.add_number("--session", &flags.sessions[0], 0, kLastSession,
+                       "Only this session of A, or 0 for its worlds (by default all, paired by "
+                       "player name and client address)");
+    command.add_number("--other-session", &flags.sessions[1], 0, kLastSession,
+                       "Only this session of B, or 0 for its worlds");
+    flags.captures.add_source_flags(command, "In captures, inspect");
+    add_objects_flag(command, flags.objects_file);
+    command.add_switch("--json", flags.json, kJsonHelp);
 }
 
 } // namespace tw::cli

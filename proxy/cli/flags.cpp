@@ -1,11 +1,16 @@
 #include "proxy/cli/flags.h"
 
-#include <cmath>
-#include <cstdlib>
-#include <map>
+#include "proxy/base/numbers.h"
+#include "proxy/filter/keys.h"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <array>
+#include <type_traits>
+
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/split.hpp>
+#include <boost/algorithm/string/trim.hpp>
+#include <fmt/ranges.h>
 
 namespace tw::cli {
 
@@ -15,173 +20,326 @@ namespace {
 constexpr std::int64_t kUnlimited = 1'000'000'000;
 constexpr double kDay = 86400;
 
-/// Makes a flag repeatable, with one value each time. The argument after the value does not belong
-/// to the flag.
-void make_repeatable(CLI::Option& option) {
-    option.expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->allow_extra_args(false);
+/// Parses a time in seconds, or with a unit.
+std::optional<double> parse_seconds(std::string_view text) {
+    using Unit = std::pair<std::string_view, double>;
+    constexpr std::array<Unit, 4> kUnits{{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}}};
+    const auto* const unit = std::ranges::find_if(
+        kUnits, [&](const Unit& each) { return boost::algorithm::iends_with(text, each.first); });
+    if (unit == kUnits.end()) {
+        return base::parse_number<double>(text);
+    }
+    text.remove_suffix(unit->first.size());
+    const std::string number = boost::algorithm::trim_right_copy(std::string{text});
+    const auto count = base::parse_number<double>(number);
+    return count ? std::optional{*count * unit->second} : std::nullopt;
 }
 
-/// Turns the text of a time into seconds. Returns an error, or an empty text.
-std::string convert_to_seconds(std::string& text) {
-    const CLI::AsNumberWithUnit read{
-        std::map<std::string, double>{{"ms", 0.001}, {"s", 1}, {"min", 60}, {"h", 3600}}};
-    const std::string given = text;
-    const std::string error = read(text);
-    // A NaN such as nan(1) would pass both limits.
-    return error.empty() && !std::isfinite(std::strtod(text.c_str(), nullptr))
-               ? given + " is not a time; give a number, for example 30s"
-               : error;
-}
-
-/// Returns a validator for numbers within limits, and shows a note about them in help.
-template <typename Number>
-CLI::Validator number_range(Number least, Number most, const std::string& note) {
-    CLI::Validator limits = CLI::Range(least, most);
-    return limits.description(note.empty() ? note : kNoteMark + note);
+/// Parses the value of a switch.
+bool parse_switch(const std::string& title, const std::string& text) {
+    const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+        return std::ranges::any_of(
+            words, [&](std::string_view word) { return boost::algorithm::iequals(text, word); });
+    };
+    if (is_one_of({"true", "on", "yes", "enable", "1"})) {
+        return true;
+    }
+    if (!is_one_of({"false", "off", "no", "disable", "0"})) {
+        throw usage_error("{}: expected true or false, not '{}'", title, text);
+    }
+    return false;
 }
 
 } // namespace
 
-Flag Flag::required() {
-    option_->required();
-    return *this;
+std::string Flag::title() const {
+    return is_argument ? name : name.empty() ? '-' + letter : "--" + name;
 }
 
-Flag Flag::excludes(Flag other) {
-    option_->excludes(other.option_);
-    return *this;
-}
-
-Flag Flag::one_of(const Texts& words) {
-    option_->check(CLI::IsMember(words));
-    return *this;
-}
-
-Flag Flag::check(std::function<std::string(const std::string& value)> find_problem) {
-    option_->check(CLI::Validator{std::move(find_problem), ""});
-    return *this;
-}
-
-Flag Flag::show_default(const std::string& text) {
-    option_->default_str(text);
-    return *this;
-}
-
-Flag Flag::take_one_or_two_values() {
-    option_->multi_option_policy(CLI::MultiOptionPolicy::Throw)->allow_extra_args()->expected(1, 2);
-    return *this;
-}
-
-Flag Flag::read_environment_variable(const std::string& name) {
-    option_->envname(name);
-    return *this;
-}
-
-Command::Command(const std::string& about, const std::string& name)
-    : app_{std::make_shared<CLI::App>(about, name)} {}
-
-Command Command::add_command(const std::string& name, const std::string& about,
-                             const std::string& footer) {
-    return Command{app_->get_subcommand_ptr(app_->add_subcommand(name, about)->footer(footer))};
-}
-
-Flag Command::add(const std::string& names, Variable variable, const std::string& value,
-                  const std::string& help) {
-    const auto add_to = [&]<typename Value>(Value* target) {
-        CLI::Option* const option = app_->add_option(names, *target, help)->type_name(value);
-        if (*target != Value{}) {
-            option->capture_default_str();
+bool Flag::set(const Texts& values) {
+    Texts all;
+    for (const std::string& value : values) {
+        Texts parts{value};
+        if (has_commas) {
+            boost::algorithm::split(parts, value, boost::algorithm::is_any_of(","));
+            std::erase(parts, std::string{});
         }
-        return option;
-    };
-    CLI::Option* const option = std::visit(add_to, variable);
-    if (option->get_expected_max() > 1 && option->nonpositional()) {
-        make_repeatable(*option);
+        all.insert(all.end(), parts.begin(), parts.end());
     }
-    return Flag{*option};
-}
-
-Flag Command::add_number(const std::string& names, NumberVariable variable, std::int64_t least,
-                         std::int64_t most, const std::string& help, const std::string& value) {
-    const auto add_to = [&]<typename Number>(Number* target) {
-        const auto from = static_cast<Number>(least);
-        const auto to = static_cast<Number>(most);
-        CLI::Option* const option = app_->add_option(names, *target, help);
-        if (from <= *target && *target <= to) {
-            option->capture_default_str();
+    if (all.empty() || std::ranges::find(all, std::string{}) != all.end()) {
+        return false;
+    }
+    if (all.size() > std::max<std::size_t>(most_values, 1)) {
+        throw usage_error("{}: {}", title(),
+                          most_values > 1 ? "has too many values" : "may be given once");
+    }
+    for (const std::string& value : all) {
+        if (!words.empty() && std::ranges::find(words, value) == words.end()) {
+            throw usage_error("{} {}: expected one of {}", title(), value, fmt::join(words, ", "));
         }
-        const bool is_limited = most < kUnlimited;
-        return option->type_name(value)->check(
-            number_range(from, to, is_limited ? fmt::format("{} to {}", from, to) : ""));
-    };
-    return Flag{*std::visit(add_to, variable)};
-}
-
-Flag Command::add_time(const std::string& names, double& seconds, double least, double most,
-                       const std::string& help) {
-    CLI::Option* const option = app_->add_option(names, seconds, help);
-    if (least <= seconds) {
-        option->capture_default_str();
     }
-    const std::string limits = most <= kDay ? fmt::format("{} to {}; ", least, most) : "";
-    return Flag{*option->type_name("TIME")
-                     ->transform(CLI::Validator{convert_to_seconds, ""})
-                     ->check(number_range(least, most, limits + "or with a unit: ms, s, min, h"))};
+    take(all);
+    given = values;
+    return true;
 }
 
-Flag Command::add_switch(const std::string& names, bool& variable, const std::string& help,
-                         bool value) {
-    const auto set = [&variable, value] { variable = value; };
-    return Flag{*app_->add_flag_callback(names, set, help)};
+Flag& Command::add_flag(const std::string& names, const std::string& value,
+                        const std::string& help) {
+    const bool has_letter = names.starts_with('-') && !names.starts_with("--");
+    std::string_view long_name{names};
+    long_name.remove_prefix(has_letter ? std::min(names.size(), std::string_view{"-o,"}.size())
+                                       : 0);
+    long_name.remove_prefix(long_name.starts_with("--") ? 2 : 0);
+    return flags.emplace_back(Flag{.name = std::string{long_name},
+                                   .letter = has_letter ? names.substr(1, 1) : std::string{},
+                                   .is_argument = !names.starts_with('-'),
+                                   .value_name = value,
+                                   .help = help});
 }
 
-Flag Command::add_callback_flag(const std::string& names, std::function<void(const Texts&)> take,
-                                const std::string& value, const std::string& help) {
-    const auto take_all = [take = std::move(take)](const Texts& values) {
-        try {
-            take(values);
-        } catch (const UsageError& error) {
-            throw CLI::ValidationError{error.what()};
+Flag& Command::add(const std::string& names, std::string* variable, const std::string& value,
+                   const std::string& help) {
+    Flag& flag = add_flag(names, value, help);
+    flag.default_text = *variable;
+    flag.take = [variable](const Texts& values) { *variable = values.front(); };
+    return flag;
+}
+
+Flag& Command::add(const std::string& names, Texts* variable, const std::string& value,
+                   const std::string& help) {
+    Flag& flag = add_flag(names, value, help);
+    flag.default_text = fmt::format("{}", fmt::join(*variable, ","));
+    flag.most_values = Flag::kMany;
+    flag.take = [variable](const Texts& values) { *variable = values; };
+    return flag;
+}
+
+Flag& Command::add_number(const std::string& names, NumberVariable variable, std::int64_t least,
+                          std::int64_t most, const std::string& help, const std::string& value) {
+    Flag& flag = add_flag(names, value, help);
+    const std::string limits =
+        most < kUnlimited ? fmt::format("{} to {}", least, most) : fmt::to_string(least);
+    const auto parse_value = [least, most, limits, title = flag.title()](const std::string& text) {
+        const auto number = base::parse_number<std::int64_t>(text);
+        if (!number || *number < least || *number > most) {
+            throw usage_error("{} {}: expected a number from {}", title, text, limits);
+        }
+        return *number;
+    };
+    const auto add_variable = [&]<typename Value>(Value* target) {
+        if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+            flag.most_values = Flag::kMany;
+            flag.take = [target, parse_value](const Texts& values) {
+                target->clear();
+                std::ranges::transform(values, std::back_inserter(*target), parse_value);
+            };
+        } else {
+            flag.take = [target, parse_value](const Texts& values) {
+                *target = static_cast<Value>(parse_value(values.front()));
+            };
+        }
+        if constexpr (std::is_integral_v<Value>) {
+            flag.note = most < kUnlimited ? limits : "";
+            if (std::cmp_less_equal(least, *target) && std::cmp_less_equal(*target, most)) {
+                flag.default_text = fmt::to_string(*target);
+            }
         }
     };
-    CLI::Option* const option = app_->add_option_function<Texts>(names, take_all, help);
-    return Flag{*option->type_name(value)->expected(1)->allow_extra_args(false)};
+    std::visit(add_variable, variable);
+    return flag;
 }
 
-Flag Command::add_list(const std::string& names, std::function<void(const Texts&)> take,
-                       const std::string& value, const std::string& help) {
-    CLI::Option& option = add_callback_flag(names, std::move(take), value, help).option();
-    make_repeatable(option);
-    return Flag{*option.delimiter(',')};
+Flag& Command::add_parsed(const std::string& names, double& variable, double least, double most,
+                          const std::string& help, const std::string& value,
+                          std::optional<double> (*parse_value)(std::string_view)) {
+    Flag& flag = add_flag(names, value, help);
+    flag.note = most <= kDay ? fmt::format("{} to {}", least, most) : "";
+    flag.default_text = least <= variable ? fmt::to_string(variable) : "";
+    flag.take = [&variable, least, most, parse_value, title = flag.title()](const Texts& values) {
+        const auto number = parse_value(values.front());
+        if (!number || !(least <= *number && *number <= most)) { // NaN is not in any range
+            throw usage_error("{} {}: expected {} from {} to {}", title, values.front(),
+                              parse_value == parse_seconds
+                                  ? "a time in seconds, or like 30s or 2min,"
+                                  : "a number",
+                              least, most);
+        }
+        variable = *number;
+    };
+    return flag;
 }
 
-Flag Command::add_list(const std::string& names, Texts& variable, const std::string& value,
-                       const std::string& help) {
-    const auto take = [&variable](const Texts& values) { variable = values; };
-    return add_list(names, take, value, help);
+Flag& Command::add_decimal(const std::string& names, double& variable, double least, double most,
+                           const std::string& help) {
+    return add_parsed(names, variable, least, most, help, "NUMBER", base::parse_number<double>);
 }
 
-void Command::remove(const std::string& name) {
-    app_->remove_option(app_->get_option(name));
+Flag& Command::add_time(const std::string& names, double& seconds, double least, double most,
+                        const std::string& help) {
+    Flag& flag = add_parsed(names, seconds, least, most, help, "TIME", parse_seconds);
+    flag.note += (flag.note.empty() ? "" : "; ") + std::string{"or with a unit: ms, s, min, h"};
+    return flag;
 }
 
-void Command::hide_from_help() {
-    app_->group("")->allow_extras();
+Flag& Command::add_switch(const std::string& names, bool& variable, const std::string& help,
+                          bool value) {
+    Flag& flag = add_flag(names, {}, help);
+    flag.most_values = 0;
+    flag.take = [&variable, value, title = flag.title()](const Texts& values) {
+        variable = parse_switch(title, values.back()) ? value : variable;
+    };
+    return flag;
 }
 
-Texts Command::unknown_arguments() const {
-    return app_->remaining();
+Flag& Command::add_list(const std::string& names, std::function<void(const Texts&)> take,
+                        const std::string& value, const std::string& help) {
+    Flag& flag = add_flag(names, value, help);
+    flag.most_values = Flag::kMany;
+    flag.has_commas = true;
+    flag.take = std::move(take);
+    return flag;
 }
 
-void Command::parse(Texts arguments) {
-    std::ranges::reverse(arguments); // the parser takes them from the back
-    try {
-        app_->parse(std::move(arguments));
-    } catch (const CLI::ParseError& error) {
-        throw UsageError{error.what()};
+Flag& Command::add_list(const std::string& names, Texts& variable, const std::string& value,
+                        const std::string& help) {
+    return add_list(
+        names, [&variable](const Texts& values) { variable = values; }, value, help);
+}
+
+void Command::remove(std::string_view flag) {
+    std::erase_if(flags, [&](const Flag& each) { return each.title() == flag; });
+}
+
+Flag* Command::find(std::string_view flag) {
+    const bool is_long = flag.size() > 2 && flag.starts_with("--");
+    const bool is_short = flag.size() == 2 && flag.starts_with('-');
+    const auto found = std::ranges::find_if(flags, [&](const Flag& each) {
+        return !each.is_argument && ((is_long && each.name == flag.substr(2)) ||
+                                     (is_short && each.letter == flag.substr(1)));
+    });
+    return found == flags.end() ? nullptr : &*found;
+}
+
+std::string Command::suggest_flag(std::string_view like, std::string_view dashes) const {
+    std::vector<std::string_view> names;
+    for (const Flag& flag : flags) {
+        if (is_setting(flag)) {
+            names.emplace_back(flag.name);
+        }
     }
+    const std::string_view similar = filter::most_similar_word(like, names);
+    return similar.empty() ? std::string{} : fmt::format("; did you mean {}{}?", dashes, similar);
+}
+
+UnknownFlagError Command::unknown_flag(const std::string& argument) {
+    constexpr std::size_t kMostSuggestions = 3;
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (flag.starts_with("--")) {
+        return {flag, fmt::format("{} has no {}{}", name, flag,
+                                  suggest_flag(std::string_view{flag}.substr(2), "--"))};
+    }
+    if (find('-' + flag) != nullptr) {
+        return {flag, fmt::format("{0} has no {1}; did you mean -{1}?", name, flag)};
+    }
+    Texts suggestions;
+    for (const Flag& each : flags) {
+        if (is_setting(each) && each.name[0] == flag[1] && each.replacement.empty()) {
+            suggestions.push_back(each.title());
+        }
+    }
+    const bool is_clear = !suggestions.empty() && suggestions.size() <= kMostSuggestions;
+    return {flag.substr(0, 2),
+            fmt::format("{} has no {}{}", name, flag.substr(0, 2),
+                        is_clear ? fmt::format("; did you mean {}?", fmt::join(suggestions, " or "))
+                                 : "")};
+}
+
+/// Parses the flag at `at`, and its value, which may be the next argument.
+void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
+    const bool is_long = at->starts_with("--");
+    const auto equals = is_long ? at->find('=') : std::string::npos;
+    for (std::string text = *at;;) {
+        const std::string flag_name = text.substr(0, is_long ? equals : 2);
+        Flag* const flag = find(flag_name);
+        if (flag == nullptr) {
+            throw unknown_flag(text);
+        }
+        std::string value = text.substr(flag_name.size());
+        if (flag->is_switch() && !is_long && !value.empty()) { // letters of further flags
+            flag->given = {"true"};
+            text = '-' + value;
+            continue;
+        }
+        if (flag->name == "help" || flag->letter == "h") {
+            wanted_help = flag->name.empty() ? Help::brief : Help::full;
+        } else if (flag->is_switch()) {
+            flag->given = {value.empty() ? "true" : value.substr(1)};
+        } else if (!value.empty()) {
+            flag->given.push_back(value.starts_with('=') ? value.substr(1) : value);
+        } else {
+            const auto next = std::next(at);
+            const bool is_flag = next != end && next->starts_with("--") &&
+                                 find(next->substr(0, next->find('='))) != nullptr;
+            if (next == end || is_flag) {
+                throw usage_error("{}: needs a value{}", flag->title(),
+                                  is_flag ? " before " + next->substr(0, next->find('=')) : "");
+            }
+            flag->given.push_back(*++at);
+            if (flag->most_values == 2 && std::next(at) != end &&
+                !std::next(at)->starts_with('-')) {
+                flag->given.push_back(*++at);
+            }
+        }
+        return;
+    }
+}
+
+void Command::parse(const Texts& arguments) {
+    Texts others;
+    bool are_flags_over = false;
+    for (auto at = arguments.begin(); at != arguments.end(); ++at) {
+        const bool is_flag = !are_flags_over && at->size() > 1 && at->front() == '-';
+        if (!is_flag) {
+            others.push_back(*at);
+        } else if (*at == "--") {
+            are_flags_over = true;
+        } else if (!ignored_prefix.empty() && at->starts_with(ignored_prefix) &&
+                   find(at->substr(0, at->find('='))) == nullptr) {
+            const bool has_value = at->find('=') == std::string::npos &&
+                                   std::next(at) != arguments.end() &&
+                                   !std::next(at)->starts_with('-');
+            at += has_value ? 1 : 0;
+        } else {
+            parse_flag(at, arguments.end());
+        }
+        if (wanted_help != Help::none) {
+            return;
+        }
+    }
+    for (Flag& flag : flags) {
+        if (flag.is_argument) {
+            const auto end = others.begin() +
+                             static_cast<std::ptrdiff_t>(std::min(flag.most_values, others.size()));
+            flag.given.assign(others.begin(), end);
+            others.erase(others.begin(), end);
+        }
+        if (flag.is_required && flag.given.empty()) {
+            throw usage_error("{} needs {}: {}", name, flag.name, flag.help);
+        }
+    }
+    if (!others.empty()) {
+        throw usage_error("{} does not take '{}'", name, others.front());
+    }
+    for (Flag& flag : flags) {
+        if (!flag.given.empty() && !flag.set(flag.given)) {
+            throw usage_error("{}: is empty; leave it out, or give it a value", flag.title());
+        }
+    }
+}
+
+bool is_setting(const Flag& flag) {
+    return !flag.is_argument && !flag.name.empty() && flag.name != "help" &&
+           flag.name != "check-config";
 }
 
 } // namespace tw::cli

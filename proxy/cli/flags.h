@@ -1,24 +1,25 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <iterator>
-#include <memory>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-// CLI11, the parser. Few sources include it, because it takes seconds to compile.
-namespace CLI {
-class App;
-class Option;
-} // namespace CLI
+#include <fmt/format.h>
 
 namespace tw::cli {
+
+struct Invocation;
 
 /// A usage error. The message is one line that says what is wrong and what to do.
 class UsageError : public std::runtime_error {
@@ -26,109 +27,149 @@ class UsageError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A check's description that starts with this mark is shown in help as a note about the flag.
-inline constexpr char kNoteMark = '#';
+/// Returns a UsageError with a formatted message.
+template <typename... Args>
+[[nodiscard]] UsageError usage_error(fmt::format_string<Args...> text, Args&&... args) {
+    return UsageError{fmt::format(text, std::forward<Args>(args)...)};
+}
 
 using Texts = std::vector<std::string>;
 
-/// The variable of a flag. A vector makes the flag repeatable.
-using Variable = std::variant<std::string*, double*, std::optional<std::int64_t>*, Texts*,
-                              std::vector<std::int64_t>*>;
-using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*>;
+/// A flag of a command, or an argument without dashes.
+struct Flag {
+    /// The value of `most_values` for a flag that is repeatable without limit.
+    static constexpr std::size_t kMany = std::numeric_limits<std::size_t>::max();
 
-/// A flag that was added to a command. The functions declare further properties of the flag.
-class Flag {
-  public:
-    explicit Flag(CLI::Option& option) : option_{&option} {}
+    std::string name;         ///< long name without dashes; empty if there is only a letter
+    std::string letter{};     ///< of -o; empty if there is none
+    bool is_argument = false; ///< has no dashes
+    std::string value_name{}; ///< such as FILE or DIR, which shells complete
+    std::string help{};
+    std::string note{};          ///< limits of the value, for help
+    std::string default_text{};  ///< default for help; empty if there is none
+    Texts words{};               ///< all values that the flag accepts; empty if it accepts any
+    std::string replacement{};   ///< what replaces a flag of earlier versions; empty for others
+    std::size_t most_values = 1; ///< 0 for a switch
+    bool has_commas = false;     ///< commas separate values
+    bool is_required = false;
+    /// Sets the variable of the flag. Errors: UsageError.
+    std::function<void(const Texts& values)> take{};
+    Texts given{};        ///< the values from the command line, a variable or a file
+    std::string source{}; ///< where `given` is from, also if it is not valid; empty if not given
 
-    [[nodiscard]] CLI::Option& option() const { return *option_; }
+    [[nodiscard]] bool is_switch() const { return most_values == 0; }
 
-    Flag required();
-    Flag excludes(Flag other);
-    Flag one_of(const Texts& words);
-    /// Accepts only values for which `find_problem` returns an empty text.
-    Flag check(std::function<std::string(const std::string& value)> find_problem);
-    /// Shows this default in help, instead of the variable's value.
-    Flag show_default(const std::string& text);
-    /// Takes one or two values, and is not repeatable.
-    Flag take_one_or_two_values();
-    /// Takes the value from this environment variable if the flag is not given. Only for commands
-    /// without Settings, which read the variables of all flags.
-    Flag read_environment_variable(const std::string& name);
-
-  private:
-    CLI::Option* option_;
+    /// Returns the name with dashes, as errors show it.
+    [[nodiscard]] std::string title() const;
+    /// Sets the variable and `given`. Returns false if there is no value, or an empty one.
+    /// Errors: UsageError.
+    [[nodiscard]] bool set(const Texts& values);
 };
 
-/// A command of the program, and the one place that knows how a flag is added to a command. A flag
-/// has names ("-o,--output"; "file" for an argument without dashes), a variable, a word for its
-/// value ("FILE" or "DIR", which shells complete, "TIME,SIZE" ...), and help. Help shows the
-/// variable's value as the default, unless the value is empty or outside of the limits. A copy of
-/// the object stands for the same command.
-class Command {
-  public:
-    /// Creates the command that stands for the program. All other commands are added to it.
-    explicit Command(const std::string& about = {}, const std::string& name = {});
+/// An argument that looks like a flag, but is none of the command's flags.
+struct UnknownFlagError : UsageError {
+    UnknownFlagError(std::string unknown, const std::string& message)
+        : UsageError{message}, flag{std::move(unknown)} {}
 
-    explicit Command(std::shared_ptr<CLI::App> app) : app_{std::move(app)} {}
+    std::string flag; ///< with dashes, without value
+};
 
-    /// `footer`: the end of the command's help.
-    [[nodiscard]] Command add_command(const std::string& name, const std::string& about,
-                                      const std::string& footer = {});
+/// Runs a command after its flags were parsed. Returns the program's exit code.
+using Action = std::function<int(const Invocation& invocation)>;
 
-    Flag add(const std::string& names, Variable variable, const std::string& value,
-             const std::string& help);
-    /// Adds a flag with a number from `least` to `most`.
-    Flag add_number(const std::string& names, NumberVariable variable, std::int64_t least,
-                    std::int64_t most, const std::string& help,
-                    const std::string& value = "NUMBER");
+/// A command of the program. The functions add flags. Each flag has names ("-o,--output"; "file"
+/// for an argument without dashes), a variable, a word for its value, and help. Help shows the
+/// variable's value as the default, unless the value is empty or outside of the limits.
+struct Command {
+    using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*,
+                                        std::optional<std::int64_t>*, std::vector<std::int64_t>*>;
+    enum class Help : std::uint8_t { none, brief, full };
+
+    explicit Command(std::string of_name) : name{std::move(of_name)} {}
+
+    Command(const Command&) = delete;
+    Command& operator=(const Command&) = delete;
+
+    std::string name;
+    std::string about{};
+    std::string footer{}; ///< the end of help
+    /// The heading of the flags about the source of traffic. Empty for a command whose help has no
+    /// headings.
+    std::string traffic_heading{};
+    /// Unknown flags with this prefix are ignored; empty for none.
+    std::string ignored_prefix{};
+    std::deque<Flag> flags{};
+    Action action{};
+    std::string color{"auto"}; ///< the value of --color
+    Help wanted_help = Help::none;
+    Texts problems{}; ///< errors of variables and of the configuration file
+
+    /// Adds a flag with a text.
+    Flag& add(const std::string& names, std::string* variable, const std::string& value,
+              const std::string& help);
+    /// Adds a repeatable flag, or an argument that takes several values.
+    Flag& add(const std::string& names, Texts* variable, const std::string& value,
+              const std::string& help);
+    /// Adds a flag with an integer from `least` to `most`. A vector makes the flag repeatable.
+    Flag& add_number(const std::string& names, NumberVariable variable, std::int64_t least,
+                     std::int64_t most, const std::string& help,
+                     const std::string& value = "NUMBER");
+    /// Adds a flag with a decimal number from `least` to `most`.
+    Flag& add_decimal(const std::string& names, double& variable, double least, double most,
+                      const std::string& help);
     /// Adds a flag with a time from `least` to `most` seconds. It is given in seconds, or with a
     /// unit such as 500ms, 30s or 2min.
-    Flag add_time(const std::string& names, double& seconds, double least, double most,
-                  const std::string& help);
+    Flag& add_time(const std::string& names, double& seconds, double least, double most,
+                   const std::string& help);
     /// Adds a flag without a value. It sets the variable to `value`.
-    Flag add_switch(const std::string& names, bool& variable, const std::string& help,
-                    bool value = true);
+    Flag& add_switch(const std::string& names, bool& variable, const std::string& help,
+                     bool value = true);
     /// Adds a repeatable flag with several values, separated by commas. `take` gets all of them,
     /// and may throw a UsageError.
-    Flag add_list(const std::string& names, std::function<void(const Texts&)> take,
-                  const std::string& value, const std::string& help);
-    Flag add_list(const std::string& names, Texts& variable, const std::string& value,
-                  const std::string& help);
+    Flag& add_list(const std::string& names, std::function<void(const Texts&)> take,
+                   const std::string& value, const std::string& help);
+    Flag& add_list(const std::string& names, Texts& variable, const std::string& value,
+                   const std::string& help);
 
     /// Adds a flag with one of a few words, each of which stands for a value of the variable.
     template <typename Value>
-    Flag add_choice(const std::string& names, Value& variable, const std::string& value,
-                    const std::vector<std::pair<std::string, Value>>& words,
+    void add_choice(const std::string& names, Value& variable, const std::string& value,
+                    const std::vector<std::pair<std::string, Value>>& choices,
                     const std::string& help) {
-        using Word = std::pair<std::string, Value>;
-        Texts texts;
-        std::ranges::transform(words, std::back_inserter(texts), &Word::first);
-        const auto take = [&variable, words](const Texts& given) {
-            variable = std::ranges::find(words, given.front(), &Word::first)->second;
+        using Choice = std::pair<std::string, Value>;
+        Flag& flag = add_flag(names, value, help);
+        std::ranges::transform(choices, std::back_inserter(flag.words), &Choice::first);
+        flag.default_text = std::ranges::find(choices, variable, &Choice::second)->first;
+        flag.take = [&variable, choices](const Texts& given) {
+            variable = std::ranges::find(choices, given.front(), &Choice::first)->second;
         };
-        return add_callback_flag(names, take, value, help)
-            .one_of(texts)
-            .show_default(std::ranges::find(words, variable, &Word::second)->first);
     }
 
-    /// Removes a flag that does not apply to this command.
-    void remove(const std::string& name);
-    /// Leaves the command out of help, and keeps arguments that are unknown.
-    void hide_from_help();
-    [[nodiscard]] Texts unknown_arguments() const;
+    /// Removes a flag that does not apply to this command. `flag`: with dashes.
+    void remove(std::string_view flag);
 
-    /// Parses arguments.
+    /// Returns the flag with this name or letter, with dashes; null if the command has no such
+    /// flag.
+    [[nodiscard]] Flag* find(std::string_view flag);
+
+    /// Parses the arguments after the command's name, until one requests help.
     /// Errors: UsageError.
-    void parse(Texts arguments);
+    void parse(const Texts& arguments);
 
-    [[nodiscard]] CLI::App& app() const { return *app_; }
+    /// Returns "; did you mean --keep?" with the flag whose name is most similar to `like`, with
+    /// `dashes` before it; empty if none is similar.
+    [[nodiscard]] std::string suggest_flag(std::string_view like, std::string_view dashes) const;
 
   private:
-    Flag add_callback_flag(const std::string& names, std::function<void(const Texts&)> take,
-                           const std::string& value, const std::string& help);
-
-    std::shared_ptr<CLI::App> app_;
+    Flag& add_flag(const std::string& names, const std::string& value, const std::string& help);
+    Flag& add_parsed(const std::string& names, double& variable, double least, double most,
+                     const std::string& help, const std::string& value,
+                     std::optional<double> (*parse_value)(std::string_view));
+    void parse_flag(Texts::const_iterator& at, Texts::const_iterator end);
+    [[nodiscard]] UnknownFlagError unknown_flag(const std::string& argument);
 };
+
+/// True for a flag that a variable and a configuration file can set, too.
+[[nodiscard]] bool is_setting(const Flag& flag);
 
 } // namespace tw::cli

@@ -7,13 +7,11 @@
 #include "proxy/sink/split_lines.h"
 #include "proxy/store/retention.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 
-#include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,10 +28,9 @@ void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json
     std::set<std::string> choices{words.begin(), words.end()};
     const bool is_raw = choices.erase(kRaw) != 0;
     if (choices.size() > 1 || (is_raw && choices.contains("none"))) {
-        throw UsageError{
-            fmt::format("--items {}: expected none, changed or all, and after the last two also "
-                        "raw: all,raw",
-                        fmt::join(words, ","))};
+        throw usage_error("--items {}: expected none, changed or all, and after the last two also "
+                          "raw: all,raw",
+                          fmt::join(words, ","));
     }
     json.items = choices.contains("none")  ? Items::none
                  : choices.contains("all") ? Items::all
@@ -50,21 +47,20 @@ void add_record_flags(Command& command, RecordFlags& flags) {
                 "Folder to keep maps in that clients download from the server; also searched");
     command.add("-o,--output", &flags.output, "FILE",
                 "Write records as JSON lines; - means standard output");
-    command
-        .add_list(
-            "--items", [&flags](const Texts& words) { choose_items(words, flags.config.json); },
-            "WHICH",
-            "Items of each snapshot or world to write; raw adds their raw ints, to those that "
-            "changed or as in all,raw")
-        .one_of({"none", "changed", "all", kRaw})
-        .show_default("changed");
+    Flag& items = command.add_list(
+        "--items", [&flags](const Texts& words) { choose_items(words, flags.config.json); },
+        "WHICH",
+        "Items of each snapshot or world to write; raw adds their raw ints, to those that changed "
+        "or as in all,raw");
+    items.words = {"none", "changed", "all", kRaw};
+    items.default_text = "changed";
     using Views = pipeline::ViewChoice;
     command.add_choice<Views>(
         "--view", flags.config.views, "WHICH",
         {{"sessions", Views::sessions}, {"world", Views::world}, {"both", Views::both}},
         "Game to show: each session's own view, one world merged from all sessions of a server, or "
         "both");
-    command.add_switch("--raw", flags.config.json.raw, "As --items raw");
+    command.add_switch("--raw", flags.config.json.raw, {}).replacement = "--items raw";
     command.add_number("--max-line", &flags.config.json.max_line_bytes, sink::kMinLineLimit,
                        sink::kMaxLineBytes,
                        "Split snapshots and worlds whose line of JSON would be longer than this "
@@ -91,12 +87,9 @@ void add_inspection_flags(Command& command, RecordFlags& flags) {
                 "(proxy/filter/FILTERS.md)");
     command.add("--console-filter", &flags.console_filter, "EXPRESSION",
                 "Show only matching records on the console, for example 'session == 3'");
-    command
-        .add("--pseudonyms", &flags.config.pseudonym_key, "SECRET",
-             "Replace client addresses by pseudonyms derived from this secret; the same "
-             "secret gives the same names")
-        .check(
-            [](const std::string& secret) { return secret.empty() ? "the secret is empty" : ""; });
+    command.add("--pseudonyms", &flags.config.pseudonym_key, "SECRET",
+                "Replace client addresses by pseudonyms derived from this secret; the same secret "
+                "gives the same names");
     add_learn_sizes_flag(command, flags.config.inspect.learn_sizes);
 }
 
@@ -113,7 +106,7 @@ void CaptureFlags::add_to(Command& command) {
         .add("captures", &paths, "CAPTURE...",
              "Capture files, demos (.demo), or folders of segments; - means a capture on "
              "standard input")
-        .required();
+        .is_required = true;
     add_source_flags(command);
 }
 
@@ -130,7 +123,7 @@ std::vector<std::string> CaptureFlags::files() const {
         std::error_code ignored;
         if (!std::filesystem::is_directory(path, ignored)) {
             if (const std::string hint = file_type_hint(path, FileType::capture); !hint.empty()) {
-                throw UsageError{fmt::format("{}: contains no traffic{}", path, hint)};
+                throw usage_error("{}: contains no traffic{}", path, hint);
             }
             all.push_back(path);
             continue;
@@ -142,7 +135,7 @@ std::vector<std::string> CaptureFlags::files() const {
             }
         }
         if (all.size() == before) {
-            throw UsageError{fmt::format("{}: contains no capture segments", path)};
+            throw usage_error("{}: contains no capture segments", path);
         }
     }
     return all;
@@ -166,18 +159,9 @@ capture::ServerDetector CaptureFlags::servers() const {
 }
 
 void add_server(capture::ServerDetector& guess, const std::string& server) {
-    const HostPort where = parse_host_port(server, "--server");
-    std::optional<boost::asio::ip::address> address;
-    if (!where.host.empty()) {
-        boost::system::error_code error;
-        address = boost::asio::ip::make_address(where.host, error);
-        if (error) {
-            throw UsageError{fmt::format(
-                "--server {}: captures contain addresses, not names; give ADDRESS:PORT or :PORT",
-                server)};
-        }
-    }
-    guess.add_server(where.port, address);
+    const auto where = parse_endpoint(server, "--server", "0.0.0.0");
+    guess.add_server(where.port(),
+                     server.starts_with(':') ? std::nullopt : std::optional{where.address()});
 }
 
 void MapAndObjectFlags::add_to(Command& command, const std::string& maps_help) {
@@ -222,7 +206,7 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
     auto parsed = filter::Filter::parse(text, {.show_secrets = config.json.show_secrets,
                                                .described = filter::described_types(mod)});
     if (!parsed) {
-        throw UsageError{fmt::format("{} '{}': {}", flag, text, parsed.error().message)};
+        throw usage_error("{} '{}': {}", flag, text, parsed.error().message);
     }
     return *std::move(parsed);
 }
@@ -230,9 +214,9 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
 std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescription& mod) const {
     auto parsed = parse_filter("--filter", filter, mod);
     if (parsed && !config.json.messages && filter::matches_only_messages(parsed->program())) {
-        throw UsageError{fmt::format(
+        throw usage_error(
             "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
-            filter)};
+            filter);
     }
     return parsed;
 }
@@ -244,20 +228,24 @@ std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescri
             filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
                                               .described = filter::described_types(mod)});
         if (!expectation) {
-            throw UsageError{fmt::format("--expect '{}': {}", text, expectation.error().message)};
+            throw usage_error("--expect '{}': {}", text, expectation.error().message);
         }
         expectations.push_back(*std::move(expectation));
     }
     return expectations;
 }
 
-pipeline::Config RecordFlags::complete(const wire::ModDescription& mod) const {
+pipeline::Config RecordFlags::complete(const wire::ModDescription& mod, bool publishes) const {
     pipeline::Config completed = config;
     completed.mod = &mod;
     completed.json.objects = &mod.objects;
     completed.filter = output_filter(mod);
     completed.console_filter = parse_filter("--console-filter", console_filter, mod);
     completed.expectations = expectations(mod);
+    completed.demos = demos();
+    completed.capture_filter = parse_filter("--write-filter", capture_filter, mod);
+    completed.inspect.messages = ((!output.empty() || publishes) && config.json.messages) ||
+                                 !expect.empty() || completed.demos || completed.capture_filter;
     return completed;
 }
 
@@ -269,17 +257,16 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     return folders;
 }
 
-analyze::FindingsToFailOn RecordFlags::fail_on_findings() const {
-    auto parsed = analyze::FindingsToFailOn::parse(fail_on);
+analyze::FindingsToFailOn parse_findings(const char* flag, const std::vector<std::string>& words) {
+    auto parsed = analyze::FindingsToFailOn::parse(words);
     if (!parsed) {
-        throw UsageError{fmt::format(
-            "--fail-on {}: neither a finding nor a severity ('twscope explain' lists them)",
-            parsed.error())};
+        throw usage_error("{} {}: neither a finding nor a severity ('twscope explain' lists them)",
+                          flag, parsed.error());
     }
     return *std::move(parsed);
 }
 
-void DemoAndCaptureFlags::add_to(Command& command) {
+void RecordFlags::add_demo_and_capture_flags(Command& command) {
     command.add("--demo", &demo, "DIR",
                 "Write what each client saw to this folder as demos for the game, one per "
                 "session and map; with --view world, one per map with all players");
@@ -294,39 +281,22 @@ void DemoAndCaptureFlags::add_to(Command& command) {
                 "== 3' (proxy/filter/FILTERS.md)");
 }
 
-std::optional<demo::DemoOptions> DemoAndCaptureFlags::demos(const RecordFlags& records) const {
-    if (!wants_demos()) {
+std::optional<demo::DemoOptions> RecordFlags::demos() const {
+    if (demo.empty()) {
         return std::nullopt;
     }
     return demo::DemoOptions{.folder = writable_folder("--demo", demo),
                              .version = demo_version,
-                             .messages = records.config.json.messages,
-                             .show_secrets = records.config.json.show_secrets};
+                             .messages = config.json.messages,
+                             .show_secrets = config.json.show_secrets};
 }
 
-pipeline::Config DemoAndCaptureFlags::complete(const RecordFlags& records,
-                                               const wire::ModDescription& mod,
-                                               bool publishes) const {
-    pipeline::Config config = records.complete(mod);
-    config.demos = demos(records);
-    config.capture_filter = records.parse_filter("--write-filter", capture_filter, mod);
-    config.inspect.messages =
-        records.wants_messages(publishes, config.demos || config.capture_filter);
-    return config;
-}
-
-void DemoAndCaptureFlags::check_capture(bool show_secrets) const {
-    if (!capture.empty() && !show_secrets) {
-        throw UsageError{
-            fmt::format("--write {}: a capture contains every byte, passwords and whispers "
-                        "included, and cannot be redacted; add --show-secrets to allow it",
-                        capture)};
+void RecordFlags::check_capture() const {
+    if (!capture.empty() && !config.json.show_secrets) {
+        throw usage_error("--write {}: a capture contains every byte, passwords and whispers "
+                          "included, and cannot be redacted; add --show-secrets to allow it",
+                          capture);
     }
-}
-
-std::vector<std::filesystem::path> DemoAndCaptureFlags::folders() const {
-    return wants_demos() ? std::vector<std::filesystem::path>{demo}
-                         : std::vector<std::filesystem::path>{};
 }
 
 } // namespace tw::cli

@@ -14,12 +14,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace tw::cli {
 
-class Command;
+struct Command;
 
 // The functions of this header throw UsageError for a flag whose value is not valid.
 
@@ -46,6 +45,10 @@ void add_server(capture::ServerDetector& guess, const std::string& server);
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 
+/// Parses ids of findings and severities.
+[[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,
+                                                       const std::vector<std::string>& words);
+
 struct MapAndObjectFlags {
     std::vector<std::string> maps;
     std::string objects_file;
@@ -58,7 +61,8 @@ struct MapAndObjectFlags {
     [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
 };
 
-/// The flags that `proxy` and `decode` share: maps, records, and conditions for failure.
+/// The flags that `proxy` and `decode` share: maps, records, conditions for failure, demos and
+/// captures.
 struct RecordFlags {
     pipeline::Config config; ///< members that flags set directly; complete() adds the others
     MapAndObjectFlags lookup;
@@ -69,19 +73,21 @@ struct RecordFlags {
     std::string console_filter;
     std::vector<std::string> expect;
     std::string summary; ///< file for the results of the checks; empty if there is none
+    std::string demo;    ///< folder; empty if there are no demos
+    int demo_version = 6;
+    std::string capture;        ///< file or folder; empty if there is no capture
+    std::string capture_filter; ///< empty if all datagrams are written
 
+    /// Adds the flags about records and conditions for failure.
     void add_to(Command& command);
     void add_result_flags(Command& command);
+    void add_demo_and_capture_flags(Command& command);
     /// The folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const;
 
-    /// True if message records must be made, for outputs (unless --no-messages is given) or for
-    /// checks. `written`: an output other than -o writes records. `asked`: something other than
-    /// --expect needs message records.
-    [[nodiscard]] bool wants_messages(bool written, bool asked) const {
-        return ((!output.empty() || written) && config.json.messages) || !expect.empty() || asked;
+    [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const {
+        return parse_findings("--fail-on", fail_on);
     }
 
     /// The filter of a flag; nullopt if the flag was not given.
@@ -95,32 +101,15 @@ struct RecordFlags {
     [[nodiscard]] std::vector<filter::Expectation>
     expectations(const wire::ModDescription& mod) const;
 
-    /// Returns the complete configuration of these flags. `mod` must outlive it.
-    [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod) const;
-};
-
-/// The flags that `proxy` and `decode` share: demos and captures.
-struct DemoAndCaptureFlags {
-    std::string demo; ///< folder; empty if there are no demos
-    int demo_version = 6;
-    std::string capture;        ///< file or folder; empty if there is no capture
-    std::string capture_filter; ///< empty if all datagrams are written
-
-    void add_to(Command& command);
-
-    [[nodiscard]] bool wants_demos() const { return !demo.empty(); }
-
     /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
     /// cannot be written to.
-    [[nodiscard]] std::optional<demo::DemoOptions> demos(const RecordFlags& records) const;
-    /// Returns the complete configuration of these flags and `records`. `mod` must outlive it.
-    /// `publishes`: whether an output other than -o writes messages.
-    [[nodiscard]] pipeline::Config complete(const RecordFlags& records,
-                                            const wire::ModDescription& mod, bool publishes) const;
+    [[nodiscard]] std::optional<demo::DemoOptions> demos() const;
     /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
     /// that must not be shown.
-    void check_capture(bool show_secrets) const;
-    [[nodiscard]] std::vector<std::filesystem::path> folders() const;
+    void check_capture() const;
+    /// Returns the complete configuration of these flags. `mod` must outlive it. `publishes`:
+    /// whether an output other than -o writes messages.
+    [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod, bool publishes) const;
 };
 
 } // namespace tw::cli

@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -51,7 +50,7 @@ struct MapFlags {
     std::string path;
     std::string heat;
     std::vector<std::string> players; ///< empty for all
-    std::string color_by;             ///< empty: each player has a colour
+    analyze::PathColor color_by = analyze::PathColor::player;
 
     /// The recording whose players are drawn; empty for none.
     [[nodiscard]] const std::string& recording() const { return path.empty() ? heat : path; }
@@ -72,9 +71,9 @@ analyze::MapPoint parse_point(const std::string& text) {
             return point;
         }
     }
-    throw UsageError{fmt::format("--at {}: expected X,Y in world units (32 to a tile), for example "
-                                 "--at 1616,1040",
-                                 text)};
+    throw usage_error("--at {}: expected X,Y in world units (32 to a tile), for example "
+                      "--at 1616,1040",
+                      text);
 }
 
 unsigned parse_layers(const std::vector<std::string>& names) {
@@ -92,12 +91,6 @@ unsigned parse_layers(const std::vector<std::string>& names) {
     return layers;
 }
 
-analyze::PathColor parse_color(std::string_view meaning) {
-    return meaning == "time"      ? analyze::PathColor::time
-           : meaning == "session" ? analyze::PathColor::session
-                                  : analyze::PathColor::player;
-}
-
 /// Returns why a map file cannot be read.
 std::string reason_unreadable(const std::string& file) {
     std::error_code error;
@@ -113,7 +106,7 @@ std::string reason_unreadable(const std::string& file) {
 
 UsageError map_file_error(const std::string& file, const map::MapError& error) {
     if (error.code == map::MapErrc::file_unreadable) {
-        return UsageError{fmt::format("{}: {}", file, reason_unreadable(file))};
+        return usage_error("{}: {}", file, reason_unreadable(file));
     }
     std::string where;
     if (error.block != map::MapError::kNowhere) {
@@ -123,8 +116,8 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
     } else if (error.offset > 0) {
         where += fmt::format(" (offset {})", error.offset);
     }
-    return UsageError{fmt::format("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
-                                  file_type_hint(file, FileType::map))};
+    return usage_error("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
+                       file_type_hint(file, FileType::map));
 }
 
 std::string joined_names(const std::set<std::string>& names) {
@@ -153,22 +146,22 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
     const auto found = reader.finish();
     if (found.players_on_map.empty() && !found.other_maps.empty()) {
-        throw UsageError{fmt::format(
+        throw usage_error(
             "{} {}: all its positions are on other maps: {}{}", flags.recording_flag(), file,
             joined_names(found.other_maps),
             found.other_maps.contains(name)
                 ? fmt::format("; its {} has another checksum than this file ({})", name, crc)
-                : std::string{})};
+                : std::string{});
     }
     if (found.players_on_map.empty()) {
-        throw UsageError{fmt::format("{} {}: contains no snapshot or world with characters; record "
-                                     "with --items changed or all",
-                                     flags.recording_flag(), file)};
+        throw usage_error("{} {}: contains no snapshot or world with characters; record "
+                          "with --items changed or all",
+                          flags.recording_flag(), file);
     }
     for (const std::string& player : flags.players) {
         if (!found.players_on_map.contains(player)) {
-            throw UsageError{fmt::format("--player {}: not on this map; the players are {}", player,
-                                         joined_names(found.players_on_map))};
+            throw usage_error("--player {}: not on this map; the players are {}", player,
+                              joined_names(found.players_on_map));
         }
     }
     if (found.on_other_maps != 0) {
@@ -199,7 +192,7 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                   "session records";
     }
     const auto physics = map.physics();
-    drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, parse_color(flags.color_by))
+    drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, flags.color_by)
                     : physics ? analyze::heat_map(found, physics->width(), physics->height())
                               : map::Overlay{};
     return drawn;
@@ -231,10 +224,10 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
         {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
     if (!picture) {
         if (picture.error().code == map::MapErrc::picture_too_large && flags.scale != 0) {
-            throw UsageError{fmt::format("--scale {}: the picture would have more than {} pixels; "
-                                         "the largest scale for this map is {}",
-                                         flags.scale, map::kMaxPicturePixels,
-                                         map::largest_scale(*file.physics()))};
+            throw usage_error("--scale {}: the picture would have more than {} pixels; "
+                              "the largest scale for this map is {}",
+                              flags.scale, map::kMaxPicturePixels,
+                              map::largest_scale(*file.physics()));
         }
         throw map_file_error(flags.png, picture.error());
     }
@@ -250,19 +243,21 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
 
 /// Checks the flags of the picture. Errors: UsageError.
 void check_picture(const MapFlags& flags) {
+    if (!flags.path.empty() && !flags.heat.empty()) {
+        throw UsageError{"--heat and --path draw different pictures; give one of them"};
+    }
     if (flags.png.empty() && !flags.recording().empty()) {
-        throw UsageError{
-            fmt::format("{} needs a picture to draw on; add --png FILE", flags.recording_flag())};
+        throw usage_error("{} needs a picture to draw on; add --png FILE", flags.recording_flag());
     }
     if (flags.recording().empty() && !flags.players.empty()) {
         throw UsageError{"--player selects from a recording; add --heat FILE or --path FILE"};
     }
-    if (flags.path.empty() && !flags.color_by.empty()) {
+    if (flags.path.empty() && flags.color_by != analyze::PathColor::player) {
         throw UsageError{"--color-by applies only to paths; add --path FILE"};
     }
     if (flags.png.empty() && (flags.scale != 0 || !flags.layers.empty())) {
-        throw UsageError{fmt::format("{} applies only to a picture; add --png FILE",
-                                     flags.layers.empty() ? "--scale" : "--layer")};
+        throw usage_error("{} applies only to a picture; add --png FILE",
+                          flags.layers.empty() ? "--scale" : "--layer");
     }
     if (flags.png == "-" && (flags.json || !flags.at.empty())) {
         throw UsageError{"--png -: --json and --at also write to standard output; name a file"};
@@ -271,8 +266,8 @@ void check_picture(const MapFlags& flags) {
                                                                 ".jpg", ".svg", ".webp"};
     std::filesystem::path name{flags.png};
     if (std::ranges::find(kOtherPictures, name.extension().string()) != kOtherPictures.end()) {
-        throw UsageError{fmt::format("--png {}: pictures are PNG files; name it {}", flags.png,
-                                     name.replace_extension(".png").string())};
+        throw usage_error("--png {}: pictures are PNG files; name it {}", flags.png,
+                          name.replace_extension(".png").string());
     }
     check_outputs({flags.file, flags.recording()}, {{"--png", flags.png}});
 }
@@ -321,35 +316,33 @@ int run_map(const MapFlags& flags) {
 
 } // namespace
 
-Action add_map_command(Command& program) {
-    Command command = program.add_command("map", "Show what a map contains and what is where");
-    auto flags = std::make_shared<MapFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    command.add("file", &flags->file, "FILE", "Map file").required();
-    command.add("--at", &flags->at, "X,Y",
+void add_map_command(Command& command) {
+    command.about = "Show what a map contains and what is where";
+    MapFlags& flags = add_settings(command, run_map);
+    command.add("file", &flags.file, "FILE", "Map file").is_required = true;
+    command.add("--at", &flags.at, "X,Y",
                 "Show what is at this position, in world units, 32 per tile (repeatable)");
-    command.add_switch("--json", flags->json, "Print one JSON object (map/FORMAT.md, section 8)");
-    command.add("--png", &flags->png, "FILE",
+    command.add_switch("--json", flags.json, "Print one JSON object (map/FORMAT.md, section 8)");
+    command.add("--png", &flags.png, "FILE",
                 "Draw the physics layers to this PNG file; - means standard output");
-    command.add("--layer", &flags->layers, "LAYER", "Layers to draw (repeatable)")
-        .one_of({"all", "game", "front", "tele", "speedup", "switch", "tune"})
-        .show_default("all");
-    command.add_number("--scale", &flags->scale, 1, 64,
+    Flag& layer = command.add("--layer", &flags.layers, "LAYER", "Layers to draw (repeatable)");
+    layer.words = {"all", "game", "front", "tele", "speedup", "switch", "tune"};
+    layer.default_text = "all";
+    command.add_number("--scale", &flags.scale, 1, 64,
                        "Pixels per tile (by default, depends on the map's size)");
-    const Flag path = command.add("--path", &flags->path, "FILE",
-                                  "Draw the tees' paths from these records on top (twscope "
-                                  "proxy -o): a file, or a folder of segments");
-    command
-        .add("--heat", &flags->heat, "FILE",
-             "Draw how long tees were in each tile, and where they died, from these "
-             "records: a file, or a folder of segments")
-        .excludes(path);
-    command.add("--player", &flags->players, "NAME",
+    command.add("--path", &flags.path, "FILE",
+                "Draw the tees' paths from these records on top (twscope proxy -o): a file, or a "
+                "folder of segments");
+    command.add("--heat", &flags.heat, "FILE",
+                "Draw how long tees were in each tile, and where they died, from these records: a "
+                "file, or a folder of segments");
+    command.add("--player", &flags.players, "NAME",
                 "Draw only this player, with --heat or --path (repeatable)");
-    command.add("--color-by", &flags->color_by, "WHAT", "What the colour of a path means")
-        .one_of({"player", "session", "time"})
-        .show_default("player");
-    return complete_and_run(settings, [flags] { return run_map(*flags); });
+    using analyze::PathColor;
+    command.add_choice<PathColor>(
+        "--color-by", flags.color_by, "WHAT",
+        {{"player", PathColor::player}, {"session", PathColor::session}, {"time", PathColor::time}},
+        "What the colour of a path means");
 }
 
 } // namespace tw::cli

@@ -1,36 +1,325 @@
 #include "proxy/cli/objects_file.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/numbers.h"
 #include "proxy/cli/settings.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <boost/json.hpp>
+#include <boost/uuid/name_generator_md5.hpp>
+#include <boost/uuid/string_generator.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tw::cli {
 
 namespace {
 
 namespace json = boost::json;
+using snapshot::Dialect;
 using snapshot::FieldKind;
 using snapshot::FieldMerge;
 using snapshot::FieldSpec;
 using snapshot::ObjectSet;
 using snapshot::ObjectSpec;
 using snapshot::SpecStorage;
+using snapshot::Uuid;
+using wire::FieldType;
+using wire::MessageField;
+using wire::MessageSet;
+using wire::MessageSpec;
 
 /// The most ints of an item. Snapshots could contain larger items, but no game does.
 constexpr std::int64_t kMaxInts = 255;
 
 /// The largest file. A thousand objects with all their fields take a few hundred KiB.
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
+
+/// The most bytes of a name from which a UUID is made.
+constexpr std::size_t kMaxUuidName = 255;
+
+/// The most fields of a message; more than twice as many as any message of the game has.
+constexpr std::size_t kMaxFields = 255;
+
+/// The error for a wrong member of `names`.
+constexpr const char* kNamesAreWrong = R"('names' maps numbers to strings: {"0": "red"})";
+
+/// The namespace of UUIDs that are made from names (see uuid_of_name).
+constexpr boost::uuids::uuid kNamespace{{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb, 0xb6, 0x42,
+                                         0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29}};
+
+/// True if a value's name can be written to records without escapes.
+bool needs_no_escape(std::string_view text) {
+    return std::none_of(text.begin(), text.end(), [](char c) {
+        return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    });
+}
+
+Uuid to_uuid(const boost::uuids::uuid& made) {
+    Uuid uuid{};
+    std::copy(made.begin(), made.end(), uuid.begin());
+    return uuid;
+}
+
+/// Reads the members of an object in a JSON file. Every error is a UsageError that names the flag,
+/// the file, the wrong entry, and what is expected.
+class JsonReader {
+  public:
+    /// `where`: the prefix of errors, such as "--objects mod.json, object 3".
+    JsonReader(std::string where, const json::object& object)
+        : where_{std::move(where)}, object_{&object} {}
+
+    template <typename... Args>
+    [[noreturn]] void fail(fmt::format_string<Args...> what, Args&&... args) const {
+        throw usage_error("{}: {}", where_, fmt::format(what, std::forward<Args>(args)...));
+    }
+
+    /// Fails if the object has a key that is not in `keys`.
+    void require_known_keys(std::initializer_list<std::string_view> keys) const {
+        for (const auto& member : *object_) {
+            const std::string_view key{member.key()};
+            if (std::ranges::find(keys, key) == keys.end()) {
+                fail("unknown key '{}'; known keys are {}", key, fmt::join(keys, ", "));
+            }
+        }
+    }
+
+    [[nodiscard]] bool has(std::string_view key) const { return object_->contains(key); }
+
+    /// The value of a key; null if it is missing.
+    [[nodiscard]] const json::value* value(std::string_view key) const {
+        return object_->if_contains(key);
+    }
+
+    /// Returns a text that must not be empty.
+    [[nodiscard]] std::string text(std::string_view key) const {
+        const json::value* const found = value(key);
+        if (found == nullptr || !found->is_string() || found->get_string().empty()) {
+            fail("'{}' must be a string", key);
+        }
+        return std::string{found->get_string().c_str()};
+    }
+
+    /// Returns a text that records and filters can use as a key: letters, digits and '_'.
+    [[nodiscard]] std::string name(std::string_view key) const {
+        std::string name = text(key);
+        const bool is_key =
+            std::ranges::all_of(std::string_view{value(key)->get_string()}, [](char c) {
+                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_';
+            });
+        if (!is_key) {
+            fail("'{}' may hold only letters, digits and '_'", key);
+        }
+        return name;
+    }
+
+    /// Returns the value of one of `words`; that of the first one if the key is missing.
+    template <typename Value>
+    [[nodiscard]] Value
+    choice(std::string_view key,
+           std::initializer_list<std::pair<std::string_view, Value>> words) const {
+        using Word = std::pair<std::string_view, Value>;
+        const auto* const word =
+            has(key) ? std::ranges::find(words, text(key), &Word::first) : words.begin();
+        if (word == words.end()) {
+            std::vector<std::string_view> known;
+            std::ranges::transform(words, std::back_inserter(known), &Word::first);
+            fail("'{}' must be one of {}", key, fmt::join(known, ", "));
+        }
+        return word->second;
+    }
+
+    [[nodiscard]] std::int64_t number(std::string_view key, std::int64_t min, std::int64_t max,
+                                      std::int64_t fallback) const {
+        const json::value* const found = value(key);
+        if (found == nullptr) {
+            return fallback;
+        }
+        if (!found->is_int64() || found->get_int64() < min || found->get_int64() > max) {
+            fail("'{}' must be a number from {} to {}", key, min, max);
+        }
+        return found->get_int64();
+    }
+
+    /// Returns a true or false value; false if the key is missing.
+    [[nodiscard]] bool flag(std::string_view key) const {
+        const json::value* const found = value(key);
+        if (found != nullptr && !found->is_bool()) {
+            fail("'{}' must be true or false", key);
+        }
+        return found != nullptr && found->get_bool();
+    }
+
+    [[nodiscard]] const json::object* object(std::string_view key) const {
+        const json::value* const found = value(key);
+        if (found != nullptr && !found->is_object()) {
+            fail("'{}' must be an object", key);
+        }
+        return found == nullptr ? nullptr : &found->get_object();
+    }
+
+    /// Returns readers for a list of objects; none if the key is missing. In errors, an object is
+    /// named by `what` and its index.
+    [[nodiscard]] std::vector<JsonReader> elements(std::string_view key,
+                                                   std::string_view what) const {
+        std::vector<JsonReader> elements;
+        const json::value* const found = value(key);
+        if (found == nullptr) {
+            return elements;
+        }
+        if (!found->is_array() ||
+            !std::ranges::all_of(found->get_array(), &json::value::is_object)) {
+            fail("'{}' must be a list of objects", key);
+        }
+        for (const json::value& each : found->get_array()) {
+            elements.emplace_back(fmt::format("{}, {} {}", where_, what, elements.size()),
+                                  each.get_object());
+        }
+        return elements;
+    }
+
+    [[nodiscard]] const std::string& where() const { return where_; }
+
+  private:
+    std::string where_;
+    const json::object* object_;
+};
+
+/// How a file identifies an object or a message: by a number of a protocol, or by a UUID.
+struct TypeIdentifier {
+    std::uint16_t number = 0; ///< 0 if there is a UUID
+    Dialect dialect = Dialect::six;
+    Uuid uuid{};
+    std::string uuid_name{}; ///< the name that the UUID was made from; empty if there is none
+};
+
+/// Reads a UUID, or a name from which a UUID is made.
+TypeIdentifier parse_uuid(const JsonReader& in) {
+    const std::string text = in.text("uuid");
+    if (text.find('@') != std::string::npos) {
+        if (text.size() > kMaxUuidName || !needs_no_escape(text)) {
+            in.fail("'uuid' is not the name of a UUID: at most {} bytes, without quotes, "
+                    "backslashes and control characters",
+                    kMaxUuidName);
+        }
+        return {.uuid = uuid_of_name(text), .uuid_name = text};
+    }
+    try {
+        return {.uuid = to_uuid(boost::uuids::string_generator{}(text))};
+    } catch (const std::runtime_error&) {
+        in.fail("'{}' is not a UUID (32 hexadecimal digits), nor the name of one, like "
+                "object@infclass",
+                text);
+    }
+}
+
+/// Reads an identifier: the key that `number` names and the key `protocol`, or the key `uuid`,
+/// which contains a UUID or a name from which a UUID is made.
+TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number, std::uint16_t max) {
+    if (in.has(number) == in.has("uuid")) {
+        in.fail("give either '{}' or 'uuid' (a UUID, or the name it is made of)", number);
+    }
+    if (!in.has("uuid")) {
+        return {.number = static_cast<std::uint16_t>(in.number(number, 1, max, 0)),
+                .dialect = in.choice<Dialect>("protocol",
+                                              {{"0.6", Dialect::six}, {"0.7", Dialect::seven}})};
+    }
+    if (in.has("protocol")) {
+        in.fail("'protocol' is only for numbers: what has a UUID is the same in 0.6 and 0.7");
+    }
+    return parse_uuid(in);
+}
+
+std::int64_t parse_value(const JsonReader& in, std::string_view text) {
+    const auto value = base::parse_number<std::int64_t>(text);
+    if (!value) {
+        in.fail("{}", kNamesAreWrong);
+    }
+    if (*value < INT32_MIN || *value > UINT32_MAX) {
+        in.fail("'names': {} is not a number of 32 bits", *value);
+    }
+    return *value;
+}
+
+/// Reads the keys `names` and `flags` of a field. Returns true if there are names, and then sets
+/// `names`.
+bool parse_names(const JsonReader& in, std::string_view field, bool is_int,
+                 const snapshot::NameTable*& names, SpecStorage& storage) {
+    const bool flags = in.flag("flags");
+    const json::object* const members = in.object("names");
+    if (members == nullptr) {
+        if (flags && names == nullptr) {
+            in.fail("'flags' needs 'names': the names of the bits");
+        }
+        return false;
+    }
+    if (!is_int) {
+        in.fail("only a single int can have 'names'");
+    }
+    std::vector<snapshot::NamedValue> values;
+    for (const auto& member : *members) {
+        const std::int64_t value = parse_value(in, member.key());
+        if (!member.value().is_string()) {
+            in.fail("{}", kNamesAreWrong);
+        }
+        const std::string_view name{member.value().get_string()};
+        if (!needs_no_escape(name)) {
+            in.fail("'names' may not hold quotes, backslashes or control characters");
+        }
+        values.push_back({value, storage.keep(std::string{name})});
+    }
+    if (values.empty()) {
+        return false;
+    }
+    names = &storage.keep_names(field, flags, std::move(values));
+    return true;
+}
+
+bool has_same_identifier(const ObjectSpec& a, const ObjectSpec& b) {
+    return a.type == b.type && a.uuid == b.uuid && (a.type == 0 || a.dialect == b.dialect);
+}
+
+bool has_same_identifier(const MessageSpec& a, const MessageSpec& b) {
+    return a.number == b.number && a.uuid == b.uuid &&
+           (a.number == 0 || (a.system == b.system && a.dialect == b.dialect));
+}
+
+/// Checks that nothing else has the identifier or the name of `spec`: neither the specs that the
+/// file added, nor, for the name, the known ones. Each protocol may have one spec of a name.
+/// `number`: the member with the number of a protocol, which is 0 for a spec with a UUID.
+template <typename Spec, typename Set>
+void check_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
+                  std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {
+    const std::span<const Spec> custom = added.custom();
+    const auto twin = std::ranges::find_if(
+        custom, [&](const Spec& other) { return has_same_identifier(other, spec); });
+    if (twin != custom.end()) {
+        in.fail("is the same as {} {}, which is described already", what, twin - custom.begin());
+    }
+    for (const auto& list : {known, custom}) {
+        for (const Spec& other : list) {
+            const bool shares_protocol =
+                spec.*number == 0 || other.*number == 0 || spec.dialect == other.dialect;
+            if (other.name == spec.name && shares_protocol && !has_same_identifier(other, spec)) {
+                in.fail("the name '{}' is that of another {}; give each its own", spec.name, what);
+            }
+        }
+    }
+    if (custom.size() == Set::kMaxCustom) {
+        in.fail("a file may describe at most {} {}s", Set::kMaxCustom, what);
+    }
+}
 
 /// Returns the known object's field with this name; null without such a field or object.
 const FieldSpec* find_field_named(const ObjectSpec* known, std::string_view name) {
@@ -47,53 +336,42 @@ struct CustomObject : ObjectSpec {
     bool agreed = false; ///< deltas leave out the size
 };
 
-FieldKind find_field_kind(std::string_view word, std::int64_t count) {
-    return word == "string" ? FieldKind::int_string
-           : word == "tick" ? FieldKind::tick
-           : word == "bool" ? FieldKind::boolean
-           : count > 1      ? FieldKind::integers
-                            : FieldKind::integer;
-}
-
 /// Reads a field of an object. Keys that the file leaves out have the values of the known object's
 /// field with the same name, if there is one.
-FieldSpec parse_field(const JsonReader& in, std::int64_t offset, const ObjectSpec* known_object,
-                      SpecStorage& storage) {
+FieldSpec parse_object_field(const JsonReader& in, std::int64_t offset,
+                             const ObjectSpec* known_object, SpecStorage& storage) {
     in.require_known_keys({"name", "kind", "count", "names", "flags"});
     const std::string& name = storage.keep(in.name("name"));
     const FieldSpec* const known = find_field_named(known_object, name);
     FieldSpec field = known == nullptr ? FieldSpec{.name = name} : *known;
     if (offset >= kMaxInts) {
-        in.fail(fmt::format(
-            "an object may have at most {} ints, which the fields before this one use up",
-            kMaxInts));
+        in.fail("an object may have at most {} ints, which the fields before this one use up",
+                kMaxInts);
     }
     const std::int64_t count = in.number("count", 1, kMaxInts - offset, field.count);
     field.offset = static_cast<std::uint8_t>(offset);
     if (count > kMaxInts - offset) {
-        in.fail(fmt::format("'count' is {} for this field of a known object, but only {} of the {} "
-                            "ints of an object are left",
-                            count, kMaxInts - offset, kMaxInts));
+        in.fail("'count' is {} for this field of a known object, but only {} of the {} ints of an "
+                "object are left",
+                count, kMaxInts - offset, kMaxInts);
     }
     const bool is_list = field.kind == FieldKind::int_string || field.kind == FieldKind::integers;
     if (in.has("kind") || (count != field.count && !is_list)) {
-        field.kind = find_field_kind(in.word("kind", {"int", "bool", "string", "tick"}), count);
+        field.kind = in.choice<FieldKind>("kind", {{"int", FieldKind::integer},
+                                                   {"bool", FieldKind::boolean},
+                                                   {"string", FieldKind::int_string},
+                                                   {"tick", FieldKind::tick}});
+        if (field.kind == FieldKind::integer && count > 1) {
+            field.kind = FieldKind::integers;
+        }
         field.names = nullptr;
     }
     field.count = static_cast<std::uint8_t>(count);
-    if (in.has("names")) {
-        if (field.count != 1 ||
-            (field.kind != FieldKind::integer && field.kind != FieldKind::named)) {
-            in.fail("only a single int can have 'names'");
-        }
-        const bool flags = in.flag("flags");
-        if (auto values = parse_value_names(in, storage); !values.empty()) {
-            field.kind = FieldKind::named;
-            field.names = &storage.keep_names(name, flags, std::move(values));
-            field.names_when = 0;
-        }
-    } else if (in.flag("flags") && field.names == nullptr) {
-        in.fail("'flags' needs 'names': the names of the bits");
+    const bool is_int =
+        field.count == 1 && (field.kind == FieldKind::integer || field.kind == FieldKind::named);
+    if (parse_names(in, name, is_int, field.names, storage)) {
+        field.kind = FieldKind::named;
+        field.names_when = 0;
     }
     return field;
 }
@@ -114,10 +392,10 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
     }
     std::int64_t size = is_inherited ? known->size : 0;
     for (const JsonReader& field_in : in.elements("fields", "field")) {
-        FieldSpec field = parse_field(field_in, size, known, storage);
+        FieldSpec field = parse_object_field(field_in, size, known, storage);
         if (std::ranges::find(object.read_fields, field.name, &FieldSpec::name) !=
             object.read_fields.end()) {
-            field_in.fail(fmt::format("the object already has a field '{}'", field.name));
+            field_in.fail("the object already has a field '{}'", field.name);
         }
         if (field.names_when != 0 &&
             (object.read_fields.empty() ||
@@ -140,10 +418,10 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
                      std::string_view name) {
     const auto found = std::ranges::find(object.read_fields, name, &FieldSpec::name);
     if (found == object.read_fields.end()) {
-        in.fail(fmt::format("{}: there is no field '{}'", role, name));
+        in.fail("{}: there is no field '{}'", role, name);
     }
     if (found->count != 1 || found->kind == FieldKind::int_string) {
-        in.fail(fmt::format("{}: the field '{}' must be a single int", role, name));
+        in.fail("{}: the field '{}' must be a single int", role, name);
     }
     return *found;
 }
@@ -230,8 +508,7 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
 /// there is none.
 const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& object,
                                           SpecStorage& storage) {
-    const TypeIdentifier id =
-        parse_identifier(in, "type", snapshot::kFirstUuidType - 1, "an object");
+    const TypeIdentifier id = parse_identifier(in, "type", snapshot::kFirstUuidType - 1);
     object.type = id.number;
     object.dialect = id.dialect;
     object.uuid = id.uuid;
@@ -276,52 +553,100 @@ CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
     return object;
 }
 
-/// Checks that no other object has this name. Each protocol may have one object of a name.
-void check_name(const JsonReader& in, const CustomObject& object, const ObjectSet& objects) {
-    const auto same_protocol = [&](const ObjectSpec& other) {
-        return object.type == 0 || other.type == 0 || other.dialect == object.dialect;
-    };
-    const auto custom = objects.custom();
-    const auto twin = std::ranges::find_if(custom, [&](const ObjectSpec& other) {
-        return other.name == object.name && same_protocol(other);
-    });
-    if (twin != custom.end()) {
-        in.fail(fmt::format("the name '{}' is that of object {} already; give each its own",
-                            object.name, twin - custom.begin()));
-    }
-    const auto table = snapshot::object_table();
-    const auto known = std::ranges::find_if(table, [&](const ObjectSpec& other) {
-        const bool redefines = other.type == object.type && other.uuid == object.uuid;
-        return other.name == object.name && same_protocol(other) && !redefines;
-    });
-    if (known != table.end()) {
-        in.fail(fmt::format("the name '{}' is that of a known object; give this one another",
-                            object.name));
-    }
-}
-
 void add_object(const JsonReader& in, wire::ModDescription& mod) {
     const CustomObject object = parse_object(in, mod.storage);
-    const auto custom = mod.objects.custom();
-    const auto twin = std::ranges::find_if(custom, [&](const ObjectSpec& other) {
-        return other.type == object.type && other.uuid == object.uuid &&
-               (object.type == 0 || other.dialect == object.dialect);
-    });
-    if (twin != custom.end()) {
-        in.fail(fmt::format("already exists: object {} has the same {}", twin - custom.begin(),
-                            object.type == 0 ? "UUID" : "type"));
-    }
-    check_name(in, object, mod.objects);
-    if (custom.size() == ObjectSet::kMaxCustom) {
-        in.fail(fmt::format("a file may describe at most {} objects", ObjectSet::kMaxCustom));
-    }
+    check_is_new<ObjectSpec>(in, "object", object, &ObjectSpec::type, mod.objects,
+                             snapshot::object_table());
     if (!mod.objects.add(object, object.agreed)) {
         in.fail("cannot be added: numbers are 1 to 16383, and only those below 64 can have an "
                 "agreed size");
     }
 }
 
+bool takes_the_rest(FieldType type) {
+    return type == FieldType::integers_until_end || type == FieldType::strings_until_end ||
+           type == FieldType::raw_until_end;
+}
+
+MessageField parse_message_field(const JsonReader& in, const std::vector<MessageField>& fields,
+                                 SpecStorage& storage) {
+    in.require_known_keys({"name", "kind", "optional", "secret", "names", "flags"});
+    MessageField field{.name = storage.keep(in.name("name")),
+                       .type =
+                           in.choice<FieldType>("kind", {{"int", FieldType::integer},
+                                                         {"bool", FieldType::boolean},
+                                                         {"tick", FieldType::tick},
+                                                         {"string", FieldType::string},
+                                                         {"uuid", FieldType::uuid},
+                                                         {"bytes", FieldType::raw},
+                                                         {"ints", FieldType::integers_until_end},
+                                                         {"strings", FieldType::strings_until_end},
+                                                         {"rest", FieldType::raw_until_end}}),
+                       .optional = in.flag("optional"),
+                       .secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open};
+    if (field.type == FieldType::boolean) { // other values are invalid, as in game programs
+        field.min = 0;
+        field.max = 1;
+    }
+    const MessageField* const before = fields.empty() ? nullptr : &fields.back();
+    if (std::ranges::find(fields, field.name, &MessageField::name) != fields.end()) {
+        in.fail("the message already has a field '{}'", field.name);
+    }
+    if (before != nullptr && takes_the_rest(before->type)) {
+        in.fail("nothing can follow '{}', which takes all that is left", before->name);
+    }
+    if (before != nullptr && before->optional && !field.optional) {
+        in.fail("follows the optional '{}', so it must be optional, too", before->name);
+    }
+    if (field.type == FieldType::raw && (before == nullptr || before->type != FieldType::integer)) {
+        in.fail("bytes need an int directly before them, which says how many they are");
+    }
+    static_cast<void>(
+        parse_names(in, field.name, field.type == FieldType::integer, field.names, storage));
+    return field;
+}
+
+MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
+    using wire::MessageDirection;
+    in.require_known_keys(
+        {"name", "number", "uuid", "protocol", "system", "from", "secret", "fields"});
+    MessageSpec message{.name = storage.keep(in.name("name"))};
+    const TypeIdentifier id = parse_identifier(in, "number", UINT16_MAX);
+    message.number = id.number;
+    message.dialect = id.dialect;
+    message.uuid = id.uuid;
+    message.uuid_name = storage.keep(id.uuid_name);
+    message.system = in.flag("system");
+    message.secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open;
+    message.direction = in.choice<MessageDirection>("from", {{"both", MessageDirection::both},
+                                                             {"server", MessageDirection::s2c},
+                                                             {"client", MessageDirection::c2s}});
+    const std::vector<JsonReader> fields = in.elements("fields", "field");
+    if (fields.size() > kMaxFields) {
+        in.fail("a message may have at most {} fields", kMaxFields);
+    }
+    std::vector<MessageField> specs;
+    for (const JsonReader& field : fields) {
+        specs.push_back(parse_message_field(field, specs, storage));
+    }
+    message.fields = storage.keep(std::move(specs));
+    return message;
+}
+
+void add_message(const JsonReader& in, wire::ModDescription& mod) {
+    const MessageSpec message = parse_message(in, mod.storage);
+    check_is_new(in, "message", message, &MessageSpec::number, mod.messages, wire::message_table());
+    if (!mod.messages.add(message)) {
+        in.fail("twscope itself reads the message of this number or UUID, so it cannot be "
+                "described anew");
+    }
+}
+
 } // namespace
+
+Uuid uuid_of_name(std::string_view name) {
+    return to_uuid(boost::uuids::name_generator_md5{kNamespace}(name.data(), name.size()));
+}
 
 void add_objects_flag(Command& command, std::string& file, const std::string& use) {
     command.add("--objects", &file, "FILE",
@@ -335,14 +660,14 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
     }
     const auto text = base::read_small_file(path, kMaxBytes);
     if (!text) {
-        throw UsageError{fmt::format("--objects {}: {}; name a file with {{\"objects\": [...]}}",
-                                     path, text.error().message())};
+        throw usage_error("--objects {}: {}; name a file with {{\"objects\": [...]}}", path,
+                          text.error().message());
     }
     boost::system::error_code error;
     const json::value root = json::parse(*text, error);
     if (error || !root.is_object()) {
-        throw UsageError{fmt::format("--objects {}: {}; expected {{\"objects\": [...]}}", path,
-                                     error ? error.message() : "is not a JSON object")};
+        throw usage_error("--objects {}: {}; expected {{\"objects\": [...]}}", path,
+                          error ? error.message() : "is not a JSON object");
     }
     const JsonReader top{"--objects " + path, root.get_object()};
     top.require_known_keys({"objects", "messages"});

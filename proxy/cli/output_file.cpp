@@ -16,8 +16,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <ios>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -33,8 +31,8 @@ bool is_compressed(const std::string& flag, std::string_view path) {
     for (const std::string_view other : {".gz", ".bz2", ".xz", ".lz4", ".zip"}) {
         if (path.ends_with(other)) {
             path.remove_suffix(other.size());
-            throw UsageError{fmt::format("{} {}{}: twscope compresses with zstd only; name it {}{}",
-                                         flag, path, other, path, kCompressed)};
+            throw usage_error("{} {}{}: twscope compresses with zstd only; name it {}{}", flag,
+                              path, other, path, kCompressed);
         }
     }
     return path.ends_with(kCompressed);
@@ -43,10 +41,10 @@ bool is_compressed(const std::string& flag, std::string_view path) {
 UsageError open_error(const std::string& flag, const std::string& path,
                       const std::system_error& error) {
     if (error.code() == std::errc::timed_out) {
-        return UsageError{fmt::format("{} {}: the pipe has no reader; start it first", flag, path)};
+        return usage_error("{} {}: the pipe has no reader; start it first", flag, path);
     }
-    return UsageError{fmt::format("{} {}: {}; name a file in an existing, writable folder", flag,
-                                  path, error.code().message())};
+    return usage_error("{} {}: {}; name a file in an existing, writable folder", flag, path,
+                       error.code().message());
 }
 
 std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
@@ -75,17 +73,13 @@ namespace {
 
 constexpr std::size_t kLongestMark = 8;
 
-/// The first bytes of a regular file; empty for anything else, and for a file that cannot be read.
+/// Returns the first bytes of a regular file, decompressed if necessary; empty for anything else.
 std::string beginning_of(const std::string& path) {
     std::error_code ignored;
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // reading a pipe would consume its data
     }
-    std::string begin(kLongestMark, '\0');
-    std::ifstream file{path, std::ios::binary};
-    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-    begin.resize(static_cast<std::size_t>(file.gcount()));
-    return begin;
+    return std::string{store::FileStartReader{path, kLongestMark}.bytes()};
 }
 
 struct FileKind {
@@ -94,7 +88,6 @@ struct FileKind {
     std::string_view hint;
 };
 
-constexpr std::string_view kZstdMark = "\x28\xB5\x2F\xFD";
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
 constexpr std::array<FileKind, 10> kFileKinds{{
@@ -124,22 +117,15 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
                                                         "objects' sizes"};
     const std::string begin = beginning_of(path);
     const FileKind* const kind = find_file_kind(begin);
-    const bool expected = is_compressed(flag, path) ? begin.starts_with(kZstdMark)
-                                                    : kind != nullptr && kind->type == type;
-    if (!begin.empty() && !expected) {
-        throw UsageError{fmt::format("{} {}: contains something other than {}; name another "
-                                     "file, or move this one away",
-                                     flag, path, kContents[static_cast<std::size_t>(type)])};
+    if (!begin.empty() && (kind == nullptr || kind->type != type)) {
+        throw usage_error("{} {}: contains something other than {}; name another "
+                          "file, or move this one away",
+                          flag, path, kContents[static_cast<std::size_t>(type)]);
     }
 }
 
 std::string file_type_hint(const std::string& path, FileType wanted) {
-    std::error_code ignored;
-    if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
-        return {}; // a pipe's data may be gone by now
-    }
-    const store::FileStartReader begin{path, kLongestMark};
-    const FileKind* const kind = find_file_kind(begin.bytes());
+    const FileKind* const kind = find_file_kind(beginning_of(path));
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
@@ -205,14 +191,14 @@ void check_distinct_files(const std::vector<std::string>& read,
     for (auto each = written.begin(); each != written.end(); ++each) {
         for (const std::string& path : read) {
             if (is_same_file(each->path, path)) {
-                throw UsageError{fmt::format("{} {}: is also an input; name another file",
-                                             each->flag, each->path)};
+                throw usage_error("{} {}: is also an input; name another file", each->flag,
+                                  each->path);
             }
         }
         for (auto other = written.begin(); other != each; ++other) {
             if (is_same_file(each->path, other->path)) {
-                throw UsageError{fmt::format("{} {}: {} also writes to it; name another file",
-                                             each->flag, each->path, other->flag)};
+                throw usage_error("{} {}: {} also writes to it; name another file", each->flag,
+                                  each->path, other->flag);
             }
         }
     }
@@ -322,9 +308,9 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
             path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."});
     } catch (const std::system_error& error) {
         if (error.code().value() == EBUSY) {
-            throw UsageError{fmt::format(
+            throw usage_error(
                 "--output {}: another collector is writing to this folder; give each its own",
-                output)};
+                output);
         }
         throw open_error("--output", output, error);
     }

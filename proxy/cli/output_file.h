@@ -10,7 +10,6 @@
 #include "proxy/store/file_output.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,9 +34,8 @@ open_output_file(const std::string& flag, const std::string& path,
 
 enum class FileType : std::uint8_t { capture, map, records, objects };
 
-/// Checks that an existing file may be replaced: it must begin like a file of this type, or like
-/// zstd data if its name ends in .zst. Compressed data is not decompressed, so any zstd file may be
-/// replaced. Errors: UsageError that names the flag.
+/// Checks that an existing file may be replaced: it must be empty, or begin like a file of this
+/// type, compressed or not. Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path,
                        FileType type = FileType::records);
 

@@ -13,11 +13,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include <boost/asio/ip/udp.hpp>
 #include <fmt/format.h>
@@ -38,14 +36,14 @@ constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 
 } // namespace
 
-RelayFlags::RelayFlags() {
-    options.client_address = ClientAddressMode::automatic;
-    options.insecure_shared = false;
+ProxyFlags::ProxyFlags() {
+    forwarding.client_address = ClientAddressMode::automatic;
+    forwarding.insecure_shared = false;
 }
 
-void RelayFlags::add_to(Command& command) {
+void ProxyFlags::add_relay_flags(Command& command) {
     command.add_choice<ClientAddressMode>(
-        "--client-address", options.client_address, "MODE",
+        "--client-address", forwarding.client_address, "MODE",
         {{"auto", ClientAddressMode::automatic},
          {"shared", ClientAddressMode::shared},
          {"loopback", ClientAddressMode::loopback},
@@ -55,7 +53,7 @@ void RelayFlags::add_to(Command& command) {
         "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
         "see --insecure-shared). auto: loopback, where possible");
     command.add_switch(
-        "--insecure-shared", options.insecure_shared,
+        "--insecure-shared", forwarding.insecure_shared,
         "Let a server on another host see all clients with the proxy's address: they share bans, "
         "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
     add_state_flag(command, state,
@@ -63,7 +61,7 @@ void RelayFlags::add_to(Command& command) {
     command.add_switch("--print-routes", print_routes,
                        "Print the routing commands that --client-address transparent needs for "
                        "this server, and exit");
-    command.add_number("--max-per-address", &options.new_clients.max_per_address, 0, 60000,
+    command.add_number("--max-per-address", &forwarding.new_clients.max_per_address, 0, 60000,
                        "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
                        "loopback; 0 means unlimited");
     command.add_switch("--no-admission", no_admission,
@@ -79,61 +77,23 @@ void RelayFlags::add_to(Command& command) {
         "cannot be verified because the start of the session was not seen: the client's inputs "
         "acknowledge -1 until the server sends one, and that one until the client has received it. "
         "No other datagram is changed; each request is recorded (session.resync)");
-    command.add("--impair", &impair, "[c2s:|s2c:]NAME=VALUE,...",
+    command.add("--impair", &impair, "NAME=VALUE,...",
                 "Impair the network, separately for each client (repeatable), for example "
                 "'s2c:delay=40ms,loss=2%': delay=40ms, jitter=10ms, loss=2%, burst=3, dup=1%, "
                 "reorder=1%, rate=1mbit; c2s: applies to traffic from clients to the server, s2c: "
                 "to the way back, neither to both");
     command.add_number(
-        "--impair-seed", &options.impairment.seed, 0, kMaxSeed,
+        "--impair-seed", &forwarding.impairment.seed, 0, kMaxSeed,
         "Seed of the impairment; the same seed and traffic give the same impairment");
 }
 
-relay::Options RelayFlags::complete() const {
-    std::string text;
-    for (const std::string& each : impair) {
-        text += (text.empty() ? "" : ";") + each;
-    }
-    const auto parsed =
-        relay::parse_impairment(text.empty() ? "none" : text, options.impairment.seed);
+relay::Impairment ProxyFlags::impairment() const {
+    const std::string text = impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";"));
+    const auto parsed = relay::parse_impairment(text, forwarding.impairment.seed);
     if (!parsed) {
-        throw UsageError{fmt::format("--impair {}: {}", text, parsed.error())};
+        throw usage_error("--impair {}: {}", text, parsed.error());
     }
-    relay::Options completed = options;
-    completed.impairment = *parsed;
-    return completed;
-}
-
-std::filesystem::path RelayFlags::state_folder() const {
-    return tw::cli::state_folder(state);
-}
-
-std::filesystem::path state_folder(const std::string& given_folder) {
-    if (!given_folder.empty()) {
-        return given_folder;
-    }
-    const auto variable = [](const char* name) {
-        const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): one thread
-        return std::string{value == nullptr ? "" : value};
-    };
-    if (const std::string given = variable("STATE_DIRECTORY"); !given.empty()) {
-        return given.substr(0, given.find(':')); // the first one: systemd may list several folders
-    }
-    if (const std::string home = variable("XDG_STATE_HOME"); !home.empty()) {
-        return std::filesystem::path{home} / "twscope";
-    }
-    const std::string home = variable("HOME");
-    if (home.empty()) { // the current folder is not safe: other users may write to it
-        throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
-    }
-    return std::filesystem::path{home} / ".local" / "state" / "twscope";
-}
-
-void add_state_flag(Command& command, std::string& state, const std::string& content) {
-    command.add("--state", &state, "DIR",
-                fmt::format("Folder for {} [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
-                            "~/.local/state/twscope]",
-                            content));
+    return *parsed;
 }
 
 std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddressMode chosen) {
@@ -158,10 +118,9 @@ std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, boo
     const bool same_port = std::any_of(
         listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
     if (server_is_local && same_port) {
-        throw UsageError{
-            fmt::format("--print-routes: the server is on this host and also uses port {0}, so "
-                        "routes cannot tell its answers from the proxy's; listen on another port",
-                        server.port())};
+        throw usage_error("--print-routes: the server is on this host and also uses port {0}, so "
+                          "routes cannot tell its answers from the proxy's; listen on another port",
+                          server.port());
     }
     const bool v6 = server.address().is_v6();
     const std::string ip = v6 ? "ip -6" : "ip";
@@ -196,22 +155,11 @@ namespace {
 namespace asio = boost::asio;
 
 asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
-    const HostPort where = parse_host_port(text, "--listen");
-    boost::system::error_code error;
-    const auto address = asio::ip::make_address(where.host.empty() ? "0.0.0.0" : where.host, error);
-    if (error) {
-        throw UsageError{fmt::format(
-            "--listen {}: expected an address like 127.0.0.1:8303 or [::]:8303, not a name", text)};
-    }
-    return {address, where.port};
+    return parse_endpoint(text, "--listen", "0.0.0.0");
 }
 
 relay::ServerOptions server_options(const std::string& text) {
-    const HostPort where = parse_host_port(text, "--server");
-    if (where.host.empty() || where.port == 0) {
-        throw UsageError{
-            fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8304", text)};
-    }
+    const HostPort where = parse_server(text);
     return {.host = where.host, .port = where.port};
 }
 
@@ -221,10 +169,10 @@ process::ConfiguredServer named_server(const std::string& text) {
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
     static_assert(bus::kMaxToken <= channel::ServerFacts::kMaxName);
     if (!bus::is_subject_token(name)) {
-        throw UsageError{
-            fmt::format("--server {}: several servers need names, of letters, digits, - and _, at "
-                        "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
-                        text, bus::kMaxToken)};
+        throw usage_error(
+            "--server {}: several servers need names, of letters, digits, - and _, at "
+            "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
+            text, bus::kMaxToken);
     }
     return {.name = name, .where = server_options(text.substr(equals + 1))};
 }
@@ -258,9 +206,8 @@ void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) 
             return addresses_overlap(before, *each, false);
         });
         if (other != each) {
-            throw UsageError{
-                fmt::format("--listen {} and {}: the addresses overlap; leave one of them out",
-                            base::to_string(*other), base::to_string(*each))};
+            throw usage_error("--listen {} and {}: the addresses overlap; leave one of them out",
+                              base::to_string(*other), base::to_string(*each));
         }
     }
 }
@@ -272,20 +219,18 @@ void check_last_server(std::span<const process::ConfiguredServer> servers) {
         const auto& own = last.where.listen.front();
         const auto& other = each.where.listen.front();
         if (each.name == last.name) {
-            throw UsageError{fmt::format("--server {0}: two servers have this name; give each its "
-                                         "own",
-                                         each.name)};
+            throw usage_error("--server {0}: two servers have this name; give each its "
+                              "own",
+                              each.name);
         }
         if (addresses_overlap(other, own, true)) {
-            throw UsageError{fmt::format("--listen {} for {} and {} for {}: the addresses overlap; "
-                                         "give each server its own port",
-                                         base::to_string(other), each.name, base::to_string(own),
-                                         last.name)};
+            throw usage_error("--listen {} for {} and {} for {}: the addresses overlap; "
+                              "give each server its own port",
+                              base::to_string(other), each.name, base::to_string(own), last.name);
         }
         if (each.where.host == last.where.host && each.where.port == last.where.port) {
-            throw UsageError{
-                fmt::format("--server: {} and {} are both {}:{}; give each server one name",
-                            each.name, last.name, each.where.host, each.where.port)};
+            throw usage_error("--server: {} and {} are both {}:{}; give each server one name",
+                              each.name, last.name, each.where.host, each.where.port);
         }
     }
 }
@@ -299,10 +244,10 @@ void ProxyFlags::add_to(Command& command) {
                 "Address for clients to connect to (repeatable); port 0 lets the system "
                 "choose. With named servers, one for each, in the same order");
     add_output_flags(command);
-    relay.add_to(command);
+    add_relay_flags(command);
     http.add_to(command);
     add_limit_flags(command);
-    command.add_number("--threads", &relay.options.threads, 1, 64,
+    command.add_number("--threads", &forwarding.threads, 1, 64,
                        "Number of relay threads, each with its own inspection thread");
     command.add_time("--start-timeout", start_timeout, 0, 86400,
                      "Keep trying for this many seconds while the server's name does not resolve "
@@ -312,7 +257,7 @@ void ProxyFlags::add_to(Command& command) {
         "Take over from the running twscope with the same --listen, --server and --state: players "
         "stay connected, and the old process exits. Named servers are matched by name. If this "
         "fails, the old process carries on; exit code 4 if none is running");
-    command.add_switch("--busy-poll", relay.options.busy_poll,
+    command.add_switch("--busy-poll", forwarding.busy_poll,
                        "Spin instead of sleeping: lowest latency, at the cost of a whole core");
     command.add_switch("--no-inspect", no_inspect, "Forward without inspecting");
     add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
@@ -332,7 +277,7 @@ void check_no_loop(const relay::ServerOptions& server,
     try {
         relay::check_no_forwarding_loop({address, server.port}, listen);
     } catch (const relay::StartError& error) {
-        throw UsageError{fmt::format("--listen {}", error.what())};
+        throw usage_error("--listen {}", error.what());
     }
 }
 
@@ -365,7 +310,7 @@ void ProxyFlags::check_traffic(const Settings& settings) const {
                 check_no_loop(each.where, other.where.listen);
             }
         }
-        if (!relay.print_routes) {
+        if (!print_routes) {
             std::ignore = state_folder();
         }
     } else if (!settings.has_flag("server")) { // otherwise an empty value was reported before
@@ -383,9 +328,9 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
             server[named.empty() ? 0 : i]));
     }
     // One client address gets at most half of all sessions.
-    const std::size_t per_address = relay.no_admission
+    const std::size_t per_address = no_admission
                                         ? 0
-                                        : std::min(relay.options.new_clients.max_per_address,
+                                        : std::min(forwarding.new_clients.max_per_address,
                                                    std::max<std::size_t>(max_sessions / 2, 1));
     lines.push_back(fmt::format(
         "at most {} {}",
@@ -417,9 +362,9 @@ std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
     std::vector<process::ConfiguredServer> servers;
     std::ranges::transform(server, std::back_inserter(servers), named_server);
     if (server.size() != listen.size()) {
-        throw UsageError{fmt::format("--server: {} named servers, but {} --listen; give each "
-                                     "server its own, in the same order",
-                                     server.size(), listen.size())};
+        throw usage_error("--server: {} named servers, but {} --listen; give each "
+                          "server its own, in the same order",
+                          server.size(), listen.size());
     }
     for (std::size_t i = 0; i < servers.size(); ++i) {
         servers[i].where.listen.push_back(listen_endpoint(listen[i]));
@@ -434,15 +379,15 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
     constexpr std::size_t kOtherDescriptors = 64;
     const std::size_t addresses = servers().empty() ? listen.size() : count;
     const std::size_t needed =
-        count * max_sessions + addresses * relay.options.threads + kOtherDescriptors;
+        count * max_sessions + addresses * forwarding.threads + kOtherDescriptors;
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < needed) {
-        throw UsageError{fmt::format(
+        throw usage_error(
             "--max-sessions {}{} needs {} file descriptors, but this process may have only {}; "
             "raise the limit (ulimit -Hn, LimitNOFILE=) or allow fewer sessions",
             max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
-            limit.rlim_max)};
+            limit.rlim_max);
     }
     // A process that takes over gets as many descriptors as the other one has.
     limit.rlim_cur = takeover ? limit.rlim_max : std::max<rlim_t>(limit.rlim_cur, needed);
@@ -450,7 +395,8 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
 }
 
 relay::Options ProxyFlags::relay_options() const {
-    relay::Options options = relay.complete();
+    relay::Options options = forwarding;
+    options.impairment = impairment();
     for (const std::string& where : listen) {
         options.listen.push_back(listen_endpoint(where));
     }
@@ -497,10 +443,6 @@ void TapFlags::check_traffic(const Settings& settings) const {
 
 std::vector<std::string> TapFlags::describe_traffic() const {
     return {"observing " + traffic_text()};
-}
-
-std::filesystem::path TapFlags::state_folder() const {
-    return tw::cli::state_folder(state);
 }
 
 capture::ServerDetector TapFlags::server_detector() const {

@@ -7,35 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tw::cli {
-
-/// The flags of `proxy` about forwarding and impairment.
-struct RelayFlags {
-    relay::Options options; ///< options that flags set directly
-    bool print_routes = false;
-    std::vector<std::string> impair;
-    bool no_admission = false;
-    bool no_info_cache = false;
-    bool resync = false;
-    std::string state; ///< empty for the default of state_folder()
-
-    RelayFlags();
-
-    void add_to(Command& command);
-    /// Returns `options` and the impairment of --impair.
-    [[nodiscard]] relay::Options complete() const;
-    [[nodiscard]] std::filesystem::path state_folder() const;
-};
-
-/// The folder for data that is kept between runs: `given_folder` from --state, else
-/// $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
-[[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
-
-/// Adds --state. `content`: what the folder is for.
-void add_state_flag(Command& command, std::string& state, const std::string& content);
 
 /// Returns a log line that says which client addresses the server sees, and why.
 [[nodiscard]] std::string describe_client_address_mode(relay::ClientAddressMode wanted,
@@ -53,10 +29,21 @@ transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_
 struct ProxyFlags final : RunFlags {
     std::vector<std::string> server; ///< one server, or several with names
     std::vector<std::string> listen{"127.0.0.1:8303"};
-    RelayFlags relay;
+    relay::Options forwarding; ///< options that flags set directly; relay_options() adds the others
+    bool print_routes = false;
+    std::vector<std::string> impair;
+    bool no_admission = false;
+    bool no_info_cache = false;
+    bool resync = false;
     /// Seconds for which the start is retried while an address or name is not available yet.
     double start_timeout = 0;
     bool takeover = false;
+
+    ProxyFlags();
+
+    [[nodiscard]] std::unique_ptr<RunFlags> make_default() const override {
+        return std::make_unique<ProxyFlags>();
+    }
 
     void add_to(Command& command) override;
     void check_traffic(const Settings& settings) const override;
@@ -70,31 +57,30 @@ struct ProxyFlags final : RunFlags {
 
     void prepare_servers(std::size_t count) const override;
 
-    [[nodiscard]] std::filesystem::path state_folder() const override {
-        return relay.state_folder();
-    }
+    [[nodiscard]] relay::Impairment impairment() const override;
 
-    [[nodiscard]] relay::Impairment impairment() const override {
-        return relay_options().impairment;
-    }
-
-    [[nodiscard]] bool requests_resync() const override { return relay.resync; }
+    [[nodiscard]] bool requests_resync() const override { return resync; }
 
     [[nodiscard]] relay::Options relay_options() const;
+
+  private:
+    void add_relay_flags(Command& command);
 };
 
 struct TapFlags final : RunFlags {
     std::string interface;
     std::vector<std::string> servers; ///< empty if servers are to be recognised
     std::size_t buffer_mib = 16;
-    std::string state;
 
     TapFlags() { records.config.inspect.sees_all = false; }
+
+    [[nodiscard]] std::unique_ptr<RunFlags> make_default() const override {
+        return std::make_unique<TapFlags>();
+    }
 
     void add_to(Command& command) override;
     void check_traffic(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
-    [[nodiscard]] std::filesystem::path state_folder() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }
 

@@ -21,7 +21,6 @@
 #include <tuple>
 #include <utility>
 
-#include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -59,17 +58,17 @@ BusUrl parse_bus_url(const std::string& url) {
         from = comma + 1;
     }
     if (!good) {
-        throw UsageError{fmt::format("--bus {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
-                                     "example nats://127.0.0.1:4222",
-                                     bus::url_without_password(url))};
+        throw usage_error("--bus {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
+                          "example nats://127.0.0.1:4222",
+                          bus::url_without_password(url));
     }
     return parsed;
 }
 
 void check_readable(const char* flag, const std::string& path) {
     if (!path.empty() && ::access(path.c_str(), R_OK) != 0) {
-        throw UsageError{fmt::format("{} {}: {}; name a readable file", flag, path,
-                                     std::generic_category().message(errno))};
+        throw usage_error("{} {}: {}; name a readable file", flag, path,
+                          std::generic_category().message(errno));
     }
 }
 
@@ -109,22 +108,28 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
     command.add("--bus-file", &file, "FILE",
                 "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
                 "client's with its key, and those of CAs to verify the bus against");
-    command.add_list("--nats", urls, "URL,...", about);
-    command.add("--nats-stream", &old_stream, "NAME", "Stream on the bus");
-    command.add("--nats-creds", &credentials, "FILE", "Credentials file");
-    command.add_switch("--nats-tls", tls, "Encrypt the connection");
-    command.add("--nats-tls-ca", &authorities, "FILE", "CA certificates");
-    command.add("--nats-tls-cert", &certificate, "FILE", "Client certificate");
-    command.add("--nats-tls-key", &key, "FILE", "Private key of --nats-tls-cert");
+    const auto add_old = [&](const char* name, std::string& variable, const char* replacement) {
+        command.add(name, &variable, "VALUE", {}).replacement = replacement;
+    };
+    command.add_list("--nats", urls, "URL,...", {}).replacement = "--bus";
+    command.add_switch("--nats-tls", tls, {}).replacement = "the scheme of --bus: tls://HOST:PORT";
+    add_old("--nats-stream", old_stream, "the path of --bus: nats://HOST:PORT/STREAM");
+    add_old("--nats-creds", credentials, "--bus-file");
+    add_old("--nats-tls-ca", authorities, "--bus-file");
+    add_old("--nats-tls-cert", certificate, "--bus-file");
+    add_old("--nats-tls-key", key, "--bus-file");
+}
+
+void check_bus_name(std::string_view flag, const std::string& name) {
+    if (!name.empty() && !bus::is_subject_token(name)) {
+        throw usage_error("{} {}: expected letters, digits, - and _, at most {} in all", flag, name,
+                          bus::kMaxToken);
+    }
 }
 
 std::string BusAccessFlags::stream() const {
     std::string name = url.empty() ? old_stream : parse_bus_url(url).stream;
-    if (!name.empty() && !bus::is_subject_token(name)) {
-        throw UsageError{fmt::format(
-            "--bus: the stream {}: expected letters, digits, - and _, at most {} in all", name,
-            bus::kMaxToken)};
-    }
+    check_bus_name("--bus: the stream", name);
     return name.empty() ? bus::kStream : name;
 }
 
@@ -143,7 +148,7 @@ bus::BusAccess BusAccessFlags::access() const {
     }
     if (!file.empty()) {
         if (const auto secrets = bus::read_secrets(file); !secrets) {
-            throw UsageError{fmt::format("--bus-file {}: {}", file, secrets.error())};
+            throw usage_error("--bus-file {}: {}", file, secrets.error());
         }
         if (given_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
             throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
@@ -189,9 +194,9 @@ void BusFlags::add_to(Command& command) {
                 "dropped first");
     command.add_number("--bus-replicas", &replicas, 1, 5,
                        "Replicas of a stream that twscope creates");
-    command.add("--nats-name", &name, "NAME", "As --bus-name");
-    command.add("--nats-limits", &limits, "TIME,SIZE", "As --bus-limits");
-    command.add_number("--nats-replicas", &replicas, 1, 5, "As --bus-replicas");
+    command.add("--nats-name", &name, "NAME", {}).replacement = "--bus-name";
+    command.add("--nats-limits", &limits, "TIME,SIZE", {}).replacement = "--bus-limits";
+    command.add_number("--nats-replicas", &replicas, 1, 5, {}).replacement = "--bus-replicas";
     command.add("--spool", &spool, "DIR,SIZE",
                 "Spool records in this folder until the bus acknowledges them, up to this size "
                 "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
@@ -212,19 +217,15 @@ std::uint64_t BusFlags::check_spool() const {
                                  ? TimeAndSize{.bytes = kUsualSpool}
                                  : parse_time_and_size("--spool", spool.substr(comma + 1));
     if (size.bytes < bus::SpoolFolder::kLeastBytes || size.time.count() != 0 || comma == 0) {
-        throw UsageError{fmt::format("--spool {}: expected a folder and a size of at least 1 MiB, "
-                                     "for example spool,1GiB",
-                                     spool)};
+        throw usage_error("--spool {}: expected a folder and a size of at least 1 MiB, "
+                          "for example spool,1GiB",
+                          spool);
     }
     return size.bytes;
 }
 
 bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
-    if (!name.empty() && !bus::is_subject_token(name)) {
-        throw UsageError{
-            fmt::format("--bus-name {}: expected letters, digits, - and _, at most {} in all", name,
-                        bus::kMaxToken)};
-    }
+    check_bus_name("--bus-name", name);
     const std::string own = name.empty() ? bus::make_subject_token(server) : name;
     const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
     const std::uint64_t spool_bytes = check_spool();
@@ -246,8 +247,8 @@ std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::B
     try {
         return std::make_unique<bus::BusOutput>(options(server, many), timeouts);
     } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("--spool {}: {}; name a writable folder whose parent exists",
-                                     spool, error.code().message())};
+        throw usage_error("--spool {}: {}; name a writable folder whose parent exists", spool,
+                          error.code().message());
     }
 }
 
@@ -267,9 +268,9 @@ constexpr std::string_view kUnix = "unix:";
 std::uint16_t parse_port(const std::string& text) {
     const auto port = base::parse_number<std::uint16_t>(text);
     if (!port) {
-        throw UsageError{fmt::format("--http {}: expected a port up to 65535, for example {}, or "
-                                     "ADDR:PORT, or unix:PATH",
-                                     text, kSuggestedHttpPort)};
+        throw usage_error("--http {}: expected a port up to 65535, for example {}, or "
+                          "ADDR:PORT, or unix:PATH",
+                          text, kSuggestedHttpPort);
     }
     return *port;
 }
@@ -277,22 +278,16 @@ std::uint16_t parse_port(const std::string& text) {
 web::HttpAddress parse_http_address(const std::string& text) {
     if (text.starts_with(kUnix)) {
         if (text.size() == kUnix.size()) {
-            throw UsageError{fmt::format("--http {}: expected unix:PATH", text)};
+            throw usage_error("--http {}: expected unix:PATH", text);
         }
         return {.path = text.substr(kUnix.size())};
     }
-    const bool is_port = text.find(':') == std::string::npos;
-    const HostPort where =
-        is_port ? HostPort{.host = {}, .port = parse_port(text)} : parse_host_port(text, "--http");
-    const std::string host = where.host.empty() ? "127.0.0.1" : where.host;
-    boost::system::error_code error;
-    std::ignore = boost::asio::ip::make_address(host, error);
-    if (error) {
-        throw UsageError{fmt::format("--http {}: expected an address like 127.0.0.1:{}, not a "
-                                     "name",
-                                     text, kSuggestedHttpPort)};
+    constexpr const char* kDefaultAddress = "127.0.0.1";
+    if (text.find(':') == std::string::npos) {
+        return {.address = kDefaultAddress, .port = parse_port(text)};
     }
-    return {.address = host, .port = where.port};
+    const auto where = parse_endpoint(text, "--http", kDefaultAddress);
+    return {.address = where.address().to_string(), .port = where.port()};
 }
 
 } // namespace
@@ -327,9 +322,9 @@ HttpFlags::page_recordings(const demo::DemoOptions& demos) const {
         return std::nullopt;
     }
     if (!is_enabled()) {
-        throw UsageError{fmt::format(
+        throw usage_error(
             "--http-recordings needs a page to record from; add --http, for example --http {}",
-            kSuggestedHttpPort)};
+            kSuggestedHttpPort);
     }
     pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
     options.demos.folder = writable_folder("--http-recordings", recordings);
@@ -351,7 +346,7 @@ std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {
     } catch (const web::ListenLaterError& error) {
         throw relay::RetryableStartError{fmt::format("--http: {}", error.what())};
     } catch (const web::ListenError& error) {
-        throw UsageError{fmt::format("--http: {}", error.what())};
+        throw usage_error("--http: {}", error.what());
     }
     return listening;
 }
@@ -362,7 +357,7 @@ process::PageToken HttpFlags::token(const std::filesystem::path& state_folder) c
     }
     auto token = process::read_token(token_file);
     if (!token) {
-        throw UsageError{fmt::format("--http-token-file {}", token.error())};
+        throw usage_error("--http-token-file {}", token.error());
     }
     return *std::move(token);
 }

@@ -15,7 +15,11 @@
 
 namespace tw::cli {
 
-class Command;
+struct Command;
+
+/// Checks a name that becomes a part of subjects on the bus, unless it is empty.
+/// Errors: UsageError that begins with the flag.
+void check_bus_name(std::string_view flag, const std::string& name);
 
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {

@@ -1,6 +1,6 @@
 #include "proxy/cli/recording_flags.h"
 
-#include "proxy/analyze/outcome.h"
+#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 
@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include <boost/algorithm/string/predicate.hpp>
@@ -61,10 +60,6 @@ std::string size_unit_like(std::string_view name) {
     return like == kSizeUnits.end() ? std::string{} : std::string{like->name};
 }
 
-constexpr std::string_view kExpectedFree = "a size (KiB, MiB, GiB, TiB), for example 10GiB";
-constexpr std::string_view kExpectedLimit =
-    "a size (KiB, MiB, GiB, TiB), for example 1MiB, or 'none'";
-
 /// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
 UsageError limit_error(const std::string& flag, const std::string& text, std::uint64_t number,
                        std::string_view name, std::string_view expected) {
@@ -72,6 +67,17 @@ UsageError limit_error(const std::string& flag, const std::string& text, std::ui
     return UsageError{like.empty() || like == name
                           ? fmt::format("{} {}: expected {}", flag, text, expected)
                           : fmt::format("{} {}: did you mean {}{}?", flag, text, number, like)};
+}
+
+/// Parses a size without a time. `example`: the end of the error. Errors: UsageError.
+std::uint64_t parse_size(const std::string& flag, const std::string& text,
+                         std::string_view example) {
+    const std::string expected = fmt::format("a size (KiB, MiB, GiB, TiB), {}", example);
+    const TimeAndSize parsed = parse_time_and_size(flag, text, expected);
+    if (parsed.time.count() != 0) {
+        throw limit_error(flag, text, 0, {}, expected);
+    }
+    return parsed.bytes;
 }
 
 std::string without_suffix(const std::string& name, std::string_view suffix) {
@@ -113,8 +119,7 @@ bool is_stream(const std::string& path) {
 std::unique_ptr<store::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
     if (kind.units == &capture::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
-        throw UsageError{
-            fmt::format("{} {}: name a file, or a pipe with a reader", kind.flag, path)};
+        throw usage_error("{} {}: name a file, or a pipe with a reader", kind.flag, path);
     }
     return open_output_file(kind.flag, path, *kind.units);
 }
@@ -130,7 +135,7 @@ std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
     } catch (const std::system_error& error) {
         throw open_error(kind.flag, options.path, error);
     } catch (const std::runtime_error& error) {
-        throw UsageError{fmt::format("{} {}", kind.flag, error.what())};
+        throw usage_error("{} {}", kind.flag, error.what());
     }
 }
 
@@ -154,8 +159,7 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         if (unit->time) {
             parsed.time = std::chrono::seconds{count * unit->size};
             if (parsed.time > kMaxTime) {
-                throw UsageError{
-                    fmt::format("{} {}: expected a time of at most 100 years", flag, text)};
+                throw usage_error("{} {}: expected a time of at most 100 years", flag, text);
             }
         } else {
             parsed.bytes = count * unit->size;
@@ -188,6 +192,7 @@ void RecordingFlags::add_to(Command& command) {
 
 const RecordingKind& lines_recording_kind() {
     static const RecordingKind lines{.flag = "--output",
+                                     .content = "records",
                                      .suffix = ".jsonl",
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
@@ -198,6 +203,7 @@ const RecordingKind& lines_recording_kind() {
 
 const RecordingKind& capture_recording_kind() {
     static const RecordingKind capture{.flag = "--write",
+                                       .content = "a capture",
                                        .suffix = ".pcapng",
                                        .folder_name = "capture",
                                        .folder_suffix = ".pcapng",
@@ -206,8 +212,8 @@ const RecordingKind& capture_recording_kind() {
     return capture;
 }
 
-std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
-                                                  const std::string& path) {
+std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recording) {
+    const auto& [kind, path] = recording;
     if (is_stream(path)) {
         return open_stream(kind, path);
     }
@@ -220,43 +226,39 @@ std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
                       store::Recording::StartMode::empty);
 }
 
-void RecordingFlags::check(const std::string& output, const std::string& capture) const {
-    const auto lines = options(lines_recording_kind(), output);
-    const auto packets = options(capture_recording_kind(), capture);
-    if (!keep.empty() && !(lines && lines->segments) && !(packets && packets->segments)) {
+void RecordingFlags::check(std::span<const NamedRecording> recordings) const {
+    bool has_files = false;
+    bool has_segments = false;
+    for (const NamedRecording& each : recordings) {
+        const auto found = options(each);
+        has_files = has_files || found;
+        has_segments = has_segments || (found && found->segments);
+    }
+    if (!keep.empty() && !has_segments) {
         throw UsageError{
             "--keep deletes segments; name a folder with --output or --write, or add --rotate"};
     }
-    if (!min_free.empty() && !lines && !packets) {
-        throw UsageError{"--min-free needs --output or --write with a file or folder"};
-    }
-    if (!rotate.empty() && !lines && !packets) {
-        throw UsageError{"--rotate needs --output or --write with a file or folder"};
+    for (const auto& [flag, value] :
+         {std::pair{"--min-free", &min_free}, std::pair{"--rotate", &rotate}}) {
+        if (!value->empty() && !has_files) {
+            throw usage_error("{} needs --output or --write with a file or folder", flag);
+        }
     }
 }
 
 std::uint64_t RecordingFlags::message_bytes() const {
-    if (message_limit == "none") {
-        return 0;
-    }
-    const TimeAndSize limit = parse_time_and_size("--message-limit", message_limit, kExpectedLimit);
-    if (limit.time.count() != 0 || limit.bytes == 0) {
-        throw UsageError{
-            fmt::format("--message-limit {}: expected {}", message_limit, kExpectedLimit)};
-    }
-    return limit.bytes;
+    return message_limit == "none"
+               ? 0
+               : parse_size("--message-limit", message_limit, "for example 1MiB, or 'none'");
 }
 
 std::uint64_t RecordingFlags::min_free_bytes() const {
-    const TimeAndSize room = parse_time_and_size("--min-free", min_free, kExpectedFree);
-    if (room.time.count() != 0) {
-        throw UsageError{fmt::format("--min-free {}: expected {}", min_free, kExpectedFree)};
-    }
-    return room.bytes;
+    return parse_size("--min-free", min_free, "for example 10GiB");
 }
 
-std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKind& kind,
-                                                               const std::string& path) const {
+std::optional<store::RecordingOptions>
+RecordingFlags::options(const NamedRecording& recording) const {
+    const auto& [kind, path] = recording;
     const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
     const TimeAndSize kept = parse_time_and_size("--keep", keep);
@@ -283,19 +285,19 @@ std::optional<store::RecordingOptions> RecordingFlags::options(const RecordingKi
     return options;
 }
 
-std::string RecordingFlags::folder(const RecordingKind& kind, const std::string& path) const {
-    const auto recording = options(kind, path);
-    return recording && recording->segments ? recording->segments->folder : std::string{};
+std::string RecordingFlags::folder(const NamedRecording& recording) const {
+    const auto found = options(recording);
+    return found && found->segments ? found->segments->folder : std::string{};
 }
 
-std::unique_ptr<store::OutputFile> RecordingFlags::open(const RecordingKind& kind,
-                                                        const std::string& path,
+std::unique_ptr<store::OutputFile> RecordingFlags::open(const NamedRecording& recording,
                                                         store::Recording::StartMode begin) const {
-    if (path.empty()) {
+    if (recording.path.empty()) {
         return nullptr;
     }
-    const auto recording = options(kind, path);
-    return recording ? open_files(kind, *recording, begin) : open_stream(kind, path);
+    const auto found = options(recording);
+    return found ? open_files(recording.kind, *found, begin)
+                 : open_stream(recording.kind, recording.path);
 }
 
 namespace {
@@ -315,8 +317,8 @@ std::pair<std::string, std::string> flight_values(const std::vector<std::string>
     const std::string& text = what.front();
     const auto blank = text.find(' ');
     if (blank == std::string::npos) {
-        throw UsageError{fmt::format(
-            "--flight {}: expected limits and a folder, for example 60s,64MiB DIR", text)};
+        throw usage_error("--flight {}: expected limits and a folder, for example 60s,64MiB DIR",
+                          text);
     }
     return {text.substr(0, blank), text.substr(blank + 1)};
 }
@@ -329,7 +331,7 @@ void FlightRecorderFlags::add_to(Command& command) {
              "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
              "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
              "finding; it contains passwords, so it requires --show-secrets")
-        .take_one_or_two_values();
+        .most_values = 2;
     command.add_list(
         "--flight-on", triggers, "ID,...",
         "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)");
@@ -341,7 +343,8 @@ std::filesystem::path FlightRecorderFlags::folder() const {
     return writable_folder("--flight", flight_values(what).second);
 }
 
-std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_secrets) const {
+std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_secrets,
+                                                                   std::size_t memory_mib) const {
     if (!is_enabled()) {
         if (!triggers.empty() || whole) {
             throw UsageError{"--flight-on and --flight-all need --flight, for example --flight "
@@ -354,35 +357,21 @@ std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_sec
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
     const auto kept = parse_time_and_size("--flight", flight_values(what).first);
-    const auto parsed = analyze::FindingsToFailOn::parse(triggers);
-    if (!parsed) {
-        throw UsageError{fmt::format(
-            "--flight-on {}: neither a finding nor a severity ('twscope explain' lists them)",
-            parsed.error())};
-    }
     if (kept.time.count() != 0 && kept.time < kMinTime) {
-        throw UsageError{
-            fmt::format("--flight {}: keep at least 5 s, the shortest time between files",
-                        flight_values(what).first)};
+        throw usage_error("--flight {}: keep at least 5 s, the shortest time between files",
+                          flight_values(what).first);
+    }
+    const std::uint64_t bytes = kept.bytes == 0 ? kUsualBytes : kept.bytes;
+    if (bytes < kMinBytes || bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
+        throw usage_error("--flight {}: keep at least 1 MiB, and at most half of --memory ({} MiB)",
+                          what.front(), memory_mib);
     }
     return capture::FlightOptions{
         .folder = folder(),
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
-        .bytes = kept.bytes == 0 ? kUsualBytes : kept.bytes,
-        .triggers = parsed->findings(),
+        .bytes = bytes,
+        .triggers = parse_findings("--flight-on", triggers).findings(),
         .whole = whole};
-}
-
-void FlightRecorderFlags::check(bool show_secrets, std::size_t memory_mib) const {
-    const auto checked = options(show_secrets);
-    if (!checked) {
-        return;
-    }
-    if (checked->bytes < kMinBytes || checked->bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
-        throw UsageError{fmt::format("--flight {}: keep at least 1 MiB, and at most half of "
-                                     "--memory ({} MiB)",
-                                     what.front(), memory_mib)};
-    }
 }
 
 } // namespace tw::cli

@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tw::cli {
 
-class Command;
+struct Command;
 
 // The functions of this header throw UsageError for a flag whose value is not valid.
 
@@ -33,6 +34,7 @@ parse_time_and_size(const std::string& flag, const std::string& text,
 /// A kind of recording: its flag, file names, content and permissions.
 struct RecordingKind {
     std::string flag;             ///< the flag whose value is the path
+    std::string_view content;     ///< "records" or "a capture"
     std::string_view suffix;      ///< suffix of a single file
     std::string_view folder_name; ///< base name of segments in a folder
     std::string_view folder_suffix;
@@ -43,10 +45,15 @@ struct RecordingKind {
 [[nodiscard]] const RecordingKind& lines_recording_kind();
 [[nodiscard]] const RecordingKind& capture_recording_kind();
 
+/// A recording that a flag requests.
+struct NamedRecording {
+    const RecordingKind& kind;
+    const std::string& path; ///< empty if the flag was not given
+};
+
 /// Opens a file for a recording that is not live, without segments; compressed if its name ends in
 /// .zst. Existing contents are lost. Errors: UsageError, also if another process records to it.
-[[nodiscard]] std::unique_ptr<store::OutputFile> open_recording(const RecordingKind& kind,
-                                                                const std::string& path);
+[[nodiscard]] std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recording);
 
 /// The flags about the files of live recordings.
 struct RecordingFlags {
@@ -57,22 +64,20 @@ struct RecordingFlags {
     std::string message_limit = "1MiB";
 
     void add_to(Command& command);
-    /// Errors: UsageError for flags that apply neither to the path of --output nor to that of
-    /// --write.
-    void check(const std::string& output, const std::string& capture) const;
+    /// Errors: UsageError for flags that apply to none of the recordings.
+    void check(std::span<const NamedRecording> recordings) const;
     /// The limit of --message-limit in bytes; 0 for no limit.
     [[nodiscard]] std::uint64_t message_bytes() const;
     /// The value of --min-free in bytes; 0 if the flag is not given.
     [[nodiscard]] std::uint64_t min_free_bytes() const;
-    /// The options for recording to a path; nullopt if the path is no file on a disk but standard
-    /// output, a pipe or a device.
-    [[nodiscard]] std::optional<store::RecordingOptions> options(const RecordingKind& kind,
-                                                                 const std::string& path) const;
+    /// The options for recording; nullopt if the path is no file on a disk but standard output, a
+    /// pipe or a device.
+    [[nodiscard]] std::optional<store::RecordingOptions>
+    options(const NamedRecording& recording) const;
     /// The folder of the segments; empty if the recording has none.
-    [[nodiscard]] std::string folder(const RecordingKind& kind, const std::string& path) const;
-    /// Opens the output for a path; returns null if the path is empty.
-    [[nodiscard]] std::unique_ptr<store::OutputFile> open(const RecordingKind& kind,
-                                                          const std::string& path,
+    [[nodiscard]] std::string folder(const NamedRecording& recording) const;
+    /// Opens the output; returns null if the path is empty.
+    [[nodiscard]] std::unique_ptr<store::OutputFile> open(const NamedRecording& recording,
                                                           store::Recording::StartMode begin) const;
 };
 
@@ -87,10 +92,11 @@ struct FlightRecorderFlags {
     [[nodiscard]] bool is_enabled() const { return !what.empty(); }
 
     [[nodiscard]] std::filesystem::path folder() const;
-    /// The options of the flight recorder; nullopt if there is none. Errors: UsageError, also if
-    /// its files would contain secrets that must not be shown.
-    [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets) const;
-    void check(bool show_secrets, std::size_t memory_mib) const;
+    /// The options of the flight recorder; nullopt if there is none. `memory_mib`: the memory for
+    /// inspection. Errors: UsageError, also if its files would contain secrets that must not be
+    /// shown.
+    [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets,
+                                                                std::size_t memory_mib) const;
 };
 
 } // namespace tw::cli

@@ -15,10 +15,13 @@
 #include "proxy/store/retention.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -31,6 +34,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -54,6 +58,47 @@ struct RecordsFlags {
     bool follow = false;
     bool verify = false;
 };
+
+/// Parses a UTC time as in records; its end may be left out, as in "2026-11-22 18". "-60s" is the
+/// time a minute ago. Returns the time without the Z, for comparison with record times as text.
+/// Errors: UsageError that names the flag.
+std::string parse_record_time(std::string_view flag, const std::string& given) {
+    constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
+    constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
+    constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
+    if (given.size() > 1 && given.front() == '-') {
+        const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
+        if (age.bytes == 0) {
+            return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
+                               fmt::gmtime(std::time(nullptr) - age.time.count()));
+        }
+    }
+    std::string text = given;
+    if (text.size() >= kEarliest.size() && text.back() == 'Z') {
+        text.pop_back();
+    }
+    if (text.size() > kEnds[2] && text[kEnds[2]] == ' ') {
+        text[kEnds[2]] = 'T';
+    }
+    const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
+                       (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
+    const bool shaped = whole && store::matches_shape(text, kShape.substr(0, text.size()));
+    const std::string seconds =
+        text.substr(0, kEarliest.size()) +
+        std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
+    // timegm() would change a day or time that does not exist, such as February 30.
+    std::tm time{};
+    const bool fits = shaped &&
+                      ::strptime(seconds.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr &&
+                      fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
+    if (!text.empty() && !fits) {
+        throw usage_error(
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15, "
+            "or the time before now, for example -60s",
+            flag, given);
+    }
+    return text;
+}
 
 /// Adds to an error about an unknown field that an objects file may define the field.
 std::string with_objects_hint(const RecordsFlags& flags, const std::string& error) {
@@ -276,7 +321,7 @@ std::unique_ptr<store::OutputFile> open_output(const std::string& path, bool is_
     if (!is_table) {
         check_replaceable("--output", path);
     }
-    return open_recording(lines_recording_kind(), path);
+    return open_recording({lines_recording_kind(), path});
 }
 
 /// Writes the selected lines as records, or as rows of a table.
@@ -411,22 +456,23 @@ void check_flags(RecordsFlags& flags) {
     flags.from = parse_record_time("--from", flags.from);
     flags.to = parse_record_time("--to", flags.to);
     if (!flags.to.empty() && flags.from >= flags.to) {
-        throw UsageError{fmt::format("--from {}: must be before --to {}", flags.from, flags.to)};
+        throw usage_error("--from {}: must be before --to {}", flags.from, flags.to);
     }
     const std::pair<std::string_view, bool> choosing[] = {
-        {"--filter", !flags.filter.empty()}, {"--session", !flags.sessions.empty()},
-        {"--from", !flags.from.empty()},     {"--to", !flags.to.empty()},
-        {"--output", flags.output != "-"},   {"--columns", !flags.columns.empty()},
-        {"--where", !flags.where.empty()},   {"--objects", !flags.objects_file.empty()},
-        {"--no-formulas", flags.no_formulas}};
+        {"--filter", !flags.filter.empty()},  {"--session", !flags.sessions.empty()},
+        {"--from", !flags.from.empty()},      {"--to", !flags.to.empty()},
+        {"--output", flags.output != "-"},    {"--columns", !flags.columns.empty()},
+        {"--where", !flags.where.empty()},    {"--objects", !flags.objects_file.empty()},
+        {"--no-formulas", flags.no_formulas}, {"--follow", flags.follow}};
     for (const auto& [flag, given] : choosing) {
         if (flags.verify && given) {
-            throw UsageError{fmt::format("--verify checks the whole recording; drop {}", flag)};
+            throw usage_error("--verify checks the whole recording; drop {}", flag);
         }
     }
 }
 
-int run_records(RecordsFlags flags) {
+int run_records(const RecordsFlags& given) {
+    RecordsFlags flags = given;
     check_flags(flags);
     RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {
@@ -453,36 +499,30 @@ void add_table_flags(Command& command, RecordsFlags& flags) {
 
 } // namespace
 
-Action add_records_command(Command& program) {
-    Command command =
-        program.add_command("records", "Read recordings: filter, convert, follow, verify");
-    auto flags = std::make_shared<RecordsFlags>();
-    auto settings = std::make_shared<Settings>(command);
+void add_records_command(Command& command) {
+    command.about = "Read recordings: filter, convert, follow, verify";
+    RecordsFlags& flags = add_settings(command, run_records);
     command
-        .add("file", &flags->paths, "FILE",
+        .add("file", &flags.paths, "FILE",
              "Files of records, compressed or not, or folders of segments; - means standard input")
-        .required();
-    command.add("--filter", &flags->filter, "EXPRESSION",
+        .is_required = true;
+    command.add("--filter", &flags.filter, "EXPRESSION",
                 "Only matching records, for example 'snapshot and tick > 500' "
                 "(proxy/filter/FILTERS.md); of items, it sees only those listed");
-    command.add("--session", &flags->sessions, "NUMBER", "Only this session (repeatable)")
-        .check(find_problem_of_session);
-    command.add("--from", &flags->from, "TIME",
+    command.add_number("--session", &flags.sessions, 1, kLastSession,
+                       "Only this session (repeatable)");
+    command.add("--from", &flags.from, "TIME",
                 "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15");
-    command.add("--to", &flags->to, "TIME", "Only before this time");
-    command.add("-o,--output", &flags->output, "FILE",
+    command.add("--to", &flags.to, "TIME", "Only before this time");
+    command.add("-o,--output", &flags.output, "FILE",
                 "Output file; - means standard output, a name ending in .zst is compressed");
-    add_table_flags(command, *flags);
-    add_objects_flag(command, flags->objects_file, ", whose fields --filter can name");
-    const Flag follow =
-        command.add_switch("-f,--follow", flags->follow,
-                           "At the end, wait for more records, also in new segments, until Ctrl-C");
-    command
-        .add_switch("--verify", flags->verify,
-                    "Only verify: complete lines, order, missing segments, and losses that the "
-                    "records report; exit with 3 on any problem")
-        .excludes(follow);
-    return complete_and_run(settings, [flags] { return run_records(*flags); });
+    add_table_flags(command, flags);
+    add_objects_flag(command, flags.objects_file, ", whose fields --filter can name");
+    command.add_switch("-f,--follow", flags.follow,
+                       "At the end, wait for more records, also in new segments, until Ctrl-C");
+    command.add_switch("--verify", flags.verify,
+                       "Only verify: complete lines, order, missing segments, and losses that the "
+                       "records report; exit with 3 on any problem");
 }
 
 } // namespace tw::cli

@@ -1,6 +1,5 @@
 #include "proxy/cli/records_files.h"
 
-#include "proxy/base/numbers.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/inspect_flags.h"
@@ -19,7 +18,6 @@
 #include "proxy/store/retention.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -33,7 +31,6 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <fmt/chrono.h>
@@ -41,61 +38,6 @@
 #include <unistd.h>
 
 namespace tw::cli {
-
-namespace {
-
-/// True for a session number. Rejects leading zeros, which the parser of flags reads as octal.
-bool is_session(const std::string& text) {
-    return base::parse_number<std::uint32_t>(text) && !text.starts_with('0');
-}
-
-} // namespace
-
-std::string find_problem_of_session(const std::string& text) {
-    return is_session(text) ? "" : "expected a session number, from 1";
-}
-
-std::string find_problem_of_session_or_zero(const std::string& text) {
-    return text == "0" || is_session(text) ? "" : "expected a session number, or 0 for worlds";
-}
-
-std::string parse_record_time(std::string_view flag, const std::string& given) {
-    constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
-    constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
-    constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
-    if (given.size() > 1 && given.front() == '-') {
-        const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
-        if (age.bytes == 0) {
-            return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
-                               fmt::gmtime(std::time(nullptr) - age.time.count()));
-        }
-    }
-    std::string text = given;
-    if (text.size() >= kEarliest.size() && text.back() == 'Z') {
-        text.pop_back();
-    }
-    if (text.size() > kEnds[2] && text[kEnds[2]] == ' ') {
-        text[kEnds[2]] = 'T';
-    }
-    const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
-                       (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
-    const bool shaped = whole && store::matches_shape(text, kShape.substr(0, text.size()));
-    const std::string seconds =
-        text.substr(0, kEarliest.size()) +
-        std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
-    // timegm() would change a day or time that does not exist, such as February 30.
-    std::tm time{};
-    const bool fits = shaped &&
-                      ::strptime(seconds.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr &&
-                      fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
-    if (!text.empty() && !fits) {
-        throw UsageError{fmt::format(
-            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15, "
-            "or the time before now, for example -60s",
-            flag, given)};
-    }
-    return text;
-}
 
 namespace {
 
@@ -167,12 +109,6 @@ void report(const std::string& path, const std::string& what) {
 
 } // namespace
 
-void report_truncated_line(const std::string& path, std::uint64_t lines) {
-    report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
-                             "{}",
-                             lines_read_text(lines)));
-}
-
 bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
     if (lines != 0) {
         report(path,
@@ -207,7 +143,9 @@ bool report_unread_data(const std::string& path, const store::LineReader& reader
                                  "written; {}",
                                  lines_read_text(reader.num_lines())));
     } else if (!reader.unfinished_line().empty()) {
-        report_truncated_line(path, reader.num_lines());
+        report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
+                                 "{}",
+                                 lines_read_text(reader.num_lines())));
     }
     if (reader.skipped_bytes() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
@@ -223,17 +161,15 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
         folder_ = std::filesystem::is_directory(path, ignored) ? path : std::string{};
         if (folder_.empty()) {
             if (path != "-" && ::access(path.c_str(), R_OK) != 0) {
-                throw UsageError{
-                    fmt::format("{}: {}", path, std::generic_category().message(errno))};
+                throw usage_error("{}: {}", path, std::generic_category().message(errno));
             }
             files_.push_back(path);
             continue;
         }
         const auto segments = files_of(path, from);
         if (segments.empty()) {
-            throw UsageError{fmt::format(
-                "{}: contains no segments of a recording and no hourly files of a collector",
-                path)};
+            throw usage_error(
+                "{}: contains no segments of a recording and no hourly files of a collector", path);
         }
         files_.insert(files_.end(), segments.begin(), segments.end());
     }
@@ -243,7 +179,7 @@ void RecordsFiles::open(const std::string& path, const ReadCallbacks& use) {
     try {
         reader_ = std::make_unique<store::LineReader>(path);
     } catch (const std::system_error& error) {
-        throw UsageError{fmt::format("{}: {}", path, error.code().message())};
+        throw usage_error("{}: {}", path, error.code().message());
     }
     current_ = path;
     use.begin(path);
@@ -371,8 +307,8 @@ void RecordsFiles::require_recordings() const {
             reader.num_lines() == 0 && reader.skipped_bytes() == 0 &&
             (reader.unfinished_line().empty() || reader.unfinished_line().front() == '{');
         if (!any && !nothing_yet) {
-            throw UsageError{fmt::format("{}: contains no records{}", path,
-                                         file_type_hint(path, FileType::records))};
+            throw usage_error("{}: contains no records{}", path,
+                              file_type_hint(path, FileType::records));
         }
     }
 }
@@ -397,8 +333,8 @@ bool read_recording(const std::string& path, bool quiet,
                 .end =
                     [&](const store::LineReader& reader) {
                         if (current == path && broken != 0 && broken == reader.num_lines()) {
-                            throw UsageError{fmt::format("{}: contains no records{}", path,
-                                                         file_type_hint(path, FileType::records))};
+                            throw usage_error("{}: contains no records{}", path,
+                                              file_type_hint(path, FileType::records));
                         }
                         if (!quiet) {
                             whole = report_unread_data(current, reader) && whole;

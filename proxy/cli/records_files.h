@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,22 +20,12 @@
 
 namespace tw::cli {
 
-/// Returns why a text is no session number; empty if it is one. Session numbers start at 1.
-[[nodiscard]] std::string find_problem_of_session(const std::string& text);
-/// Like find_problem_of_session(), but also accepts 0: the merged snapshots of all sessions.
-[[nodiscard]] std::string find_problem_of_session_or_zero(const std::string& text);
-
-/// Parses a UTC time as in records; its end may be left out, as in "2026-11-22 18". "-60s" is the
-/// time a minute ago. Returns the time without the Z, for comparison with record times as text.
-/// Errors: UsageError that names the flag.
-[[nodiscard]] std::string parse_record_time(std::string_view flag, const std::string& given);
+/// The largest session number. Session numbers start at 1.
+inline constexpr std::int64_t kLastSession = std::numeric_limits<std::uint32_t>::max();
 
 /// Prints on standard error which part of a file could not be read, and how many lines were read.
 /// Returns false if the file is damaged. A file that a crash truncated does not count as damaged.
 [[nodiscard]] bool report_unread_data(const std::string& path, const store::LineReader& reader);
-
-/// Prints on standard error that the last line is incomplete, and how many lines were read.
-void report_truncated_line(const std::string& path, std::uint64_t lines);
 
 /// Prints on standard error how many lines of a file were skipped because they are not records.
 /// Returns true if no line was skipped.

@@ -1,12 +1,10 @@
 #include "proxy/base/clock.h"
-#include "proxy/base/numbers.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/recording_flags.h"
 #include "proxy/cli/records_files.h"
-#include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/pipeline.h"
@@ -17,12 +15,9 @@
 #include "proxy/replay/replay_run.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,8 +81,6 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
 
 /// The most clients of a server.
 constexpr std::size_t kMaxClients = 128;
-constexpr double kMinSpeed = 0.01;
-constexpr double kMaxSpeed = 100;
 constexpr double kNanoseconds = 1e9;
 /// The most bytes of a password that fit into a client's info message.
 constexpr std::size_t kMaxPassword = 255;
@@ -105,131 +98,59 @@ struct ReplayFlags {
     std::string password;
 };
 
-/// Everything that a run of `replay` has open.
-class ReplayCommand {
-  public:
-    /// Opens inputs and outputs. Errors: UsageError, CaptureError.
-    explicit ReplayCommand(const ReplayFlags& flags);
-
-    /// Replays everything. Returns the exit code.
-    int run();
-
-  private:
-    void read_scripts();
-    void open_sinks();
-    [[nodiscard]] HostPort server_name() const;
-    [[nodiscard]] boost::asio::ip::udp::endpoint server() const;
-    [[nodiscard]] int report_run(const replay::ReplayResult& result);
-    [[nodiscard]] bool finish_file(const replay::ReplayResult& result);
-
-    const ReplayFlags* flags_;
-    analyze::FindingsToFailOn fail_on_;
-    std::unique_ptr<store::OutputFile> summary_;
-    inspect::MemoryBudget memory_;
-    pipeline::MapFolders maps_;
-    std::unique_ptr<wire::ModDescription> mod_;
-    pipeline::Config config_;
-    std::unique_ptr<store::OutputFile> file_;
-    std::optional<pipeline::RecordWriter> written_;
-    std::vector<replay::ClientScript> scripts_;
-    std::uint64_t withheld_ = 0;
-    bool damaged_ = false; ///< parts of the capture could not be read
+/// The clients of a capture.
+struct CapturedClients {
+    std::vector<replay::ClientScript> scripts;
+    std::uint64_t withheld = 0; ///< messages of the scripts that are not sent
+    bool is_damaged = false;    ///< parts of the capture could not be read
 };
 
-ReplayCommand::ReplayCommand(const ReplayFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()}, memory_{flags.memory_mib << 20U},
-      maps_{flags.records.map_folders(), {.cache = flags.records.map_cache, .memory = &memory_}},
-      mod_{flags.records.lookup.description()}, config_{flags.records.complete(*mod_)} {
-    check_outputs({flags.capture, flags.records.lookup.objects_file},
-                  {{"--output", flags.records.output}, {"--summary", flags.records.summary}});
-    static_cast<void>(server_name());
-    read_scripts();
-    open_sinks();
-}
-
-void ReplayCommand::read_scripts() {
+/// Errors: UsageError, also if no client plays; CaptureError.
+CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& config,
+                             inspect::MemoryBudget& memory, pipeline::MapFolders& maps) {
     replay::ScriptReader reader{
-        {.secrets = config_.json.show_secrets, .shown_commands = &config_.shown_commands}};
+        {.secrets = config.json.show_secrets, .shown_commands = &config.shown_commands}};
     inspect::Observers observers;
     observers.add(reader);
     pipeline::RecordFanout nobody;
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = &mod_->objects, .messages = false, .memory = &memory_, .observers = &observers},
-        maps_,
-        nobody,
-        numbers};
+    inspect::Inspector inspector{{.objects = config.json.objects,
+                                  .messages = false,
+                                  .memory = &memory,
+                                  .observers = &observers},
+                                 maps,
+                                 nobody,
+                                 numbers};
     CaptureFlags named;
-    named.paths = {flags_->capture};
+    named.paths = {flags.capture};
     capture::CaptureRun captured{named.files(), capture::ServerDetector{}};
     captured.read(inspector);
-    damaged_ = captured.is_damaged();
     if (reader.is_truncated()) {
         sink::print_error("{}: does not fit in memory; only its beginning is played",
-                          flags_->capture);
+                          flags.capture);
     }
-    scripts_ = reader.take_scripts();
-    if (flags_->session) {
-        std::erase_if(scripts_, [this](const replay::ClientScript& script) {
-            return script.session != flags_->session;
+    CapturedClients clients{.scripts = reader.take_scripts(), .is_damaged = captured.is_damaged()};
+    if (flags.session) {
+        std::erase_if(clients.scripts, [&](const replay::ClientScript& script) {
+            return script.session != flags.session;
         });
     }
-    if (scripts_.empty()) {
-        throw UsageError{fmt::format(
-            "{}: no client plays in {}; 'twscope decode' shows what it contains", flags_->capture,
-            flags_->session ? fmt::format("its session {}", *flags_->session) : "it")};
+    if (clients.scripts.empty()) {
+        throw usage_error("{}: no client plays in {}; 'twscope decode' shows what it contains",
+                          flags.capture,
+                          flags.session ? fmt::format("its session {}", *flags.session) : "it");
     }
-    withheld_ = std::accumulate(scripts_.begin(), scripts_.end(), std::uint64_t{0},
-                                [](std::uint64_t sum, const replay::ClientScript& script) {
-                                    return sum + script.withheld;
-                                });
-}
-
-void ReplayCommand::open_sinks() {
-    const RecordFlags& records = flags_->records;
-    summary_ = open_output_file("--summary", records.summary);
-    if (!records.output.empty()) {
-        check_replaceable("--output", records.output);
-        file_ = open_recording(lines_recording_kind(), records.output);
+    for (const replay::ClientScript& script : clients.scripts) {
+        clients.withheld += script.withheld;
     }
-    written_.emplace(config_, pipeline::Outputs{.records = file_.get()});
+    return clients;
 }
 
-HostPort ReplayCommand::server_name() const {
-    HostPort where = parse_host_port(flags_->server, "--server");
-    if (where.host.empty() || where.port == 0) {
-        throw UsageError{fmt::format("--server {}: expected HOST:PORT, for example 127.0.0.1:8303",
-                                     flags_->server)};
-    }
-    return where;
-}
-
-boost::asio::ip::udp::endpoint ReplayCommand::server() const {
-    const HostPort where = server_name();
-    return process::resolve_answering_addresses(where.host, where.port, process::AnswersWanted::one)
-        .front();
-}
-
-/// Finishes the records file. Returns false if records are missing.
-bool ReplayCommand::finish_file(const replay::ReplayResult& result) {
-    if (file_ == nullptr) {
-        return true;
-    }
-    const record::SummaryRecord summary{
-        .head = {.time = base::now_utc()}, .stats = &result.totals, .sessions = result.sessions};
-    written_->write_summary(summary);
-    return cli::finish_records("--output", *file_);
-}
-
-int ReplayCommand::report_run(const replay::ReplayResult& result) {
+/// Prints why clients could not play, and returns the exit code. `code`: that of the checks.
+int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result, int code) {
     using replay::ClientEnding;
-    auto checks = fail_on_.make_checks(result.totals, "--fail-on");
-    analyze::add_expectation_checks(checks, written_->expectations().list(), "--expect");
-    const int code = report_result(
-        analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
-        summary_.get());
     if (result.num_ended(ClientEnding::unanswered) == result.clients) {
-        sink::print_error("no answer from {}; is the server running?", flags_->server);
+        sink::print_error("no answer from {}; is the server running?", flags.server);
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
@@ -237,101 +158,109 @@ int ReplayCommand::report_run(const replay::ReplayResult& result) {
     }
     if (result.num_ended(ClientEnding::refused) == result.clients) {
         sink::print_error("{} let no client in; if it needs a password, give --password",
-                          flags_->server);
+                          flags.server);
         return kExitUsage;
-    }
-    if (code != 0) {
-        return code;
     }
     const std::size_t fine =
         result.num_ended(ClientEnding::finished) + result.num_ended(ClientEnding::interrupted);
-    return fine == result.clients && result.send_errors == 0 ? 0 : kExitFailed;
+    const bool failed = fine != result.clients || result.send_errors != 0;
+    return code == 0 && failed ? kExitFailed : code;
 }
 
-int ReplayCommand::run() {
-    replay::ReplayOptions options{
-        .scripts = std::move(scripts_),
-        .clients = flags_->clients,
-        .each = {.password = flags_->password,
-                 .speed = flags_->speed,
-                 .duration = std::llround(flags_->duration * kNanoseconds),
-                 .timeout = std::llround(flags_->timeout * kNanoseconds)},
-        .inspect = config_.make_inspect_options(inspect::Observers::none())};
-    options.inspect.messages = flags_->records.wants_messages(false, false);
-    options.inspect.memory = &memory_;
-    try {
-        options.server = server();
-    } catch (const relay::RetryableStartError& error) {
-        sink::print_error("{}", error.what());
-        return kExitNotYet;
-    } catch (const relay::StartError& error) {
-        throw UsageError{error.what()};
+/// Returns the options of a replay without its scripts and server. `config` and `memory` must
+/// outlive them.
+replay::ReplayOptions replay_options(const ReplayFlags& flags, const pipeline::Config& config,
+                                     inspect::MemoryBudget& memory) {
+    replay::ReplayOptions options{.scripts = {},
+                                  .clients = flags.clients,
+                                  .each = {.password = flags.password,
+                                           .speed = flags.speed,
+                                           .duration = std::llround(flags.duration * kNanoseconds),
+                                           .timeout = std::llround(flags.timeout * kNanoseconds)},
+                                  .inspect =
+                                      config.make_inspect_options(inspect::Observers::none())};
+    options.inspect.memory = &memory;
+    return options;
+}
+
+int run_replay_command(const ReplayFlags& flags) {
+    if (flags.server.empty()) {
+        throw UsageError{"replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
     }
-    const replay::ReplayResult result = replay::run_replay(std::move(options), maps_, *written_);
-    const bool recorded = finish_file(result);
-    sink::print_text(flags_->records.output == "-" ? stderr : stdout,
-                     replay_text(result, withheld_));
-    const int code = report_run(result);
-    return code == 0 && (!recorded || damaged_) ? kExitFailed : code;
+    if (flags.password.size() > kMaxPassword) {
+        throw usage_error("--password: is longer than {} bytes", kMaxPassword);
+    }
+    const RecordFlags& records = flags.records;
+    const analyze::FindingsToFailOn fail_on = records.fail_on_findings();
+    inspect::MemoryBudget memory{flags.memory_mib << 20U};
+    pipeline::MapFolders maps{records.map_folders(),
+                              {.cache = records.map_cache, .memory = &memory}};
+    const auto mod = records.lookup.description();
+    const pipeline::Config config = records.complete(*mod, false);
+    check_outputs({flags.capture, records.lookup.objects_file},
+                  {{"--output", records.output}, {"--summary", records.summary}});
+    const HostPort server = parse_server(flags.server);
+    CapturedClients clients = read_clients(flags, config, memory, maps);
+    // Opening files empties them, so everything was checked before.
+    const auto summary = open_output_file("--summary", records.summary);
+    check_replaceable("--output", records.output);
+    const auto file =
+        records.output.empty() ? nullptr : open_recording({lines_recording_kind(), records.output});
+    pipeline::RecordWriter written{config, pipeline::Outputs{.records = file.get()}};
+    replay::ReplayOptions options = replay_options(flags, config, memory);
+    options.scripts = std::move(clients.scripts);
+    options.server =
+        process::resolve_answering_addresses(server.host, server.port, process::AnswersWanted::one)
+            .front();
+    const replay::ReplayResult result = replay::run_replay(std::move(options), maps, written);
+    bool is_recorded = true;
+    if (file != nullptr) {
+        written.write_summary({.head = {.time = base::now_utc()},
+                               .stats = &result.totals,
+                               .sessions = result.sessions});
+        is_recorded = finish_records("--output", *file);
+    }
+    sink::print_text(records.output == "-" ? stderr : stdout,
+                     replay_text(result, clients.withheld));
+    auto checks = fail_on.make_checks(result.totals, "--fail-on");
+    analyze::add_expectation_checks(checks, written.expectations().list(), "--expect");
+    const int checked = report_result(
+        analyze::make_outcome(std::move(checks), result.totals, result.sessions, result.seconds),
+        summary.get());
+    const int code = report_clients(flags, result, checked);
+    return code == 0 && (!is_recorded || clients.is_damaged) ? kExitFailed : code;
 }
 
-std::string find_problem_of_speed(const std::string& text) {
-    const auto speed = base::parse_number<double>(text);
-    return speed && *speed >= kMinSpeed && *speed <= kMaxSpeed
-               ? std::string{}
-               : fmt::format("expected a number from {} to {}", kMinSpeed, kMaxSpeed);
-}
+} // namespace
 
-std::string find_problem_of_password(const std::string& text) {
-    return text.size() > kMaxPassword ? fmt::format("is longer than {} bytes", kMaxPassword)
-                                      : std::string{};
-}
-
-void add_replay_flags(ReplayFlags& flags, Command& command) {
+void add_replay_command(Command& command) {
+    command.about = "Replay the clients of a capture against a real server, and check its answers";
+    ReplayFlags& flags = add_settings(command, run_replay_command);
     command
         .add("capture", &flags.capture, "CAPTURE",
              "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
              "of segments")
-        .required();
+        .is_required = true;
     command.add("-s,--server", &flags.server, "HOST:PORT", "Game server to play on");
     command.add_number("--clients", &flags.clients, 1, kMaxClients,
                        "Number of simultaneous clients; they share the capture's sessions");
-    command.add("--session", &flags.session, "NUMBER", "Replay only this session of the capture")
-        .check(find_problem_of_session);
-    command.add("--speed", &flags.speed, "NUMBER", "Playback speed, relative to the capture")
-        .check(find_problem_of_speed);
+    command.add_number("--session", &flags.session, 1, kLastSession,
+                       "Replay only this session of the capture");
+    command.add_decimal("--speed", flags.speed, 0.01, 100,
+                        "Playback speed, relative to the capture");
     command.add_time("--duration", flags.duration, 0.001, 86400,
                      "Keep each client connected for exactly this many seconds (by default, until "
                      "it has sent everything); they start 50 ms apart");
     command.add_time("--timeout", flags.timeout, 0.1, 3600,
                      "Give up after this many seconds without an answer from the server");
-    command
-        .add("--password", &flags.password, "TEXT",
-             "Server password; the captured one is never sent")
-        .check(find_problem_of_password);
+    command.add("--password", &flags.password, "TEXT",
+                "Server password; the captured one is never sent");
     flags.records.add_to(command);
     // A replay has no console and no merged snapshots, and the clients are our own.
     for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
         command.remove(useless);
     }
     add_memory_flag(command, flags.memory_mib);
-}
-
-} // namespace
-
-Action add_replay_command(Command& program) {
-    Command command = program.add_command(
-        "replay", "Replay the clients of a capture against a real server, and check its answers");
-    auto flags = std::make_shared<ReplayFlags>();
-    auto settings = std::make_shared<Settings>(command);
-    add_replay_flags(*flags, command);
-    return complete_and_run(settings, [flags] {
-        if (flags->server.empty()) {
-            throw UsageError{
-                "replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
-        }
-        return ReplayCommand{*flags}.run();
-    });
 }
 
 } // namespace tw::cli

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -26,13 +27,41 @@ void add_duration_flag(Command& command, double& seconds) {
 }
 
 void add_log_level_flag(Command& command, std::string& level) {
-    command.add("--log-level", &level, "LEVEL", "Log level on standard error")
-        .one_of({"error", "warn", "info", "debug", "trace"});
+    command.add("--log-level", &level, "LEVEL", "Log level on standard error").words = {
+        "error", "warn", "info", "debug", "trace"};
+}
+
+std::filesystem::path state_folder(const std::string& given_folder) {
+    if (!given_folder.empty()) {
+        return given_folder;
+    }
+    const auto variable = [](const char* name) {
+        const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): one thread
+        return std::string{value == nullptr ? "" : value};
+    };
+    if (const std::string given = variable("STATE_DIRECTORY"); !given.empty()) {
+        return given.substr(0, given.find(':')); // the first one: systemd may list several folders
+    }
+    if (const std::string home = variable("XDG_STATE_HOME"); !home.empty()) {
+        return std::filesystem::path{home} / "twscope";
+    }
+    const std::string home = variable("HOME");
+    if (home.empty()) { // the current folder is not safe: other users may write to it
+        throw UsageError{"HOME is not set, so there is no folder for keys; name one with --state"};
+    }
+    return std::filesystem::path{home} / ".local" / "state" / "twscope";
+}
+
+void add_state_flag(Command& command, std::string& state, const std::string& content) {
+    command.add("--state", &state, "DIR",
+                fmt::format("Folder for {} [$STATE_DIRECTORY, $XDG_STATE_HOME/twscope or "
+                            "~/.local/state/twscope]",
+                            content));
 }
 
 void RunFlags::add_output_flags(Command& command) {
     records.add_to(command);
-    artifacts.add_to(command);
+    records.add_demo_and_capture_flags(command);
     recording.add_to(command);
     bus.add_to(command);
     flight.add_to(command);
@@ -81,17 +110,17 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this] { std::ignore = parse_time_and_size("--keep", recording.keep); },
         [this] { std::ignore = recording.min_free_bytes(); },
         [this] { std::ignore = recording.message_bytes(); },
-        [this] { recording.check(records.output, artifacts.capture); },
+        [this] { recording.check(recordings()); },
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
-        [this] { std::ignore = artifacts.demos(records); },
-        [this] { artifacts.check_capture(records.config.json.show_secrets); },
+        [this] { std::ignore = records.demos(); },
+        [this] { records.check_capture(); },
         [this] { check_inspecting(); },
-        [this] { flight.check(records.config.json.show_secrets, memory_mib); },
+        [this] { std::ignore = flight.options(records.config.json.show_secrets, memory_mib); },
         [this, described] { std::ignore = records.output_filter(described()); },
         [this, described] {
             std::ignore =
-                records.parse_filter("--write-filter", artifacts.capture_filter, described());
+                records.parse_filter("--write-filter", records.capture_filter, described());
         },
         [this, described] {
             std::ignore =
@@ -111,28 +140,24 @@ void RunFlags::check(const Settings& settings) const {
 }
 
 std::string RunFlags::describe_recording() const {
-    const auto place = [this](const RecordingKind& kind, const std::string& path) {
-        return path == "-" ? std::string{"standard output"}
-               : recording.folder(kind, path).empty()
-                   ? path
-                   : fmt::format("{} in segments{}{}", path,
-                                 recording.keep.empty() ? "" : ", keeping " + recording.keep,
-                                 recording.min_free.empty()
-                                     ? ""
-                                     : ", leaving " + recording.min_free + " free");
-    };
     std::vector<std::string> parts;
-    if (!records.output.empty()) {
-        parts.push_back("records to " + place(lines_recording_kind(), records.output));
+    for (const NamedRecording& each : recordings()) {
+        if (each.path.empty()) {
+            continue;
+        }
+        std::string place = each.path == "-" ? "standard output" : each.path;
+        if (!recording.folder(each).empty()) {
+            place += fmt::format(
+                " in segments{}{}", recording.keep.empty() ? "" : ", keeping " + recording.keep,
+                recording.min_free.empty() ? "" : ", leaving " + recording.min_free + " free");
+        }
+        parts.push_back(fmt::format("{} to {}", each.kind.content, place));
     }
     if (bus.is_enabled()) {
         parts.emplace_back("records to the bus");
     }
-    if (!artifacts.capture.empty()) {
-        parts.push_back("a capture to " + place(capture_recording_kind(), artifacts.capture));
-    }
-    if (artifacts.wants_demos()) {
-        parts.push_back("demos to " + artifacts.demo);
+    if (!records.demo.empty()) {
+        parts.push_back("demos to " + records.demo);
     }
     if (flight.is_enabled()) {
         parts.push_back("the last datagrams to memory, and on request to " +
@@ -165,20 +190,18 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
     }
     add_problem_of_check(
         problems, [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
-    const auto check_recording = [&](const RecordingKind& kind, const std::string& path) {
-        const std::string folder = flags.recording.folder(kind, path);
-        const std::string created = folder.empty() ? path : folder;
-        if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
-            check_creatable({kind.flag, created});
-        }
-    };
-    add_problem_of_check(problems,
-                         [&] { check_recording(lines_recording_kind(), flags.records.output); });
-    add_problem_of_check(
-        problems, [&] { check_recording(capture_recording_kind(), flags.artifacts.capture); });
+    for (const NamedRecording& each : flags.recordings()) {
+        add_problem_of_check(problems, [&] {
+            const std::string folder = flags.recording.folder(each);
+            const std::string created = folder.empty() ? each.path : folder;
+            if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
+                check_creatable({each.kind.flag, created});
+            }
+        });
+    }
     add_problem_of_check(problems, [&] { check_creatable({"--summary", flags.records.summary}); });
     add_problem_of_check(problems, [&] {
-        if (flags.recording.folder(lines_recording_kind(), flags.records.output).empty()) {
+        if (flags.recording.folder(flags.recordings().front()).empty()) {
             check_replaceable("--output", flags.records.output);
         }
     });
@@ -208,9 +231,10 @@ int check_config(const RunFlags& flags, Settings& settings) {
                                                           : "pseudonyms");
     }
     const RecordingFlags& recording = flags.recording;
-    const bool is_limited = !recording.keep.empty() || !recording.min_free.empty();
-    if (!is_limited && (recording.options(lines_recording_kind(), flags.records.output) ||
-                        recording.options(capture_recording_kind(), flags.artifacts.capture))) {
+    const auto recordings = flags.recordings();
+    if (recording.keep.empty() && recording.min_free.empty() &&
+        std::ranges::any_of(
+            recordings, [&](const auto& each) { return recording.options(each).has_value(); })) {
         text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
     text += flags.http.is_enabled()
@@ -230,14 +254,14 @@ void RunFlags::check_files(const Settings& settings) const {
     read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
-                                {"--write", whole ? artifacts.capture : none}});
+                                {"--write", whole ? records.capture : none}});
 }
 
 void RunFlags::check_inspecting() const {
     if (!no_inspect) {
         return;
     }
-    if (artifacts.wants_demos() || !artifacts.capture.empty() || flight.is_enabled()) {
+    if (!records.demo.empty() || !records.capture.empty() || flight.is_enabled()) {
         throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
     }
     if (!records.output.empty() || bus.is_enabled()) {
@@ -256,25 +280,28 @@ void RunFlags::check_inspecting() const {
 }
 
 pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
-    auto recordings = page_recordings();
-    pipeline::Config config = artifacts.complete(records, mod, recordings || bus.is_enabled());
+    auto on_page = page_recordings();
+    pipeline::Config config = records.complete(mod, on_page || bus.is_enabled());
     config.memory_bytes = memory_mib << 20U;
     config.message_bytes = recording.message_bytes();
     config.limits_findings = true;
-    config.flight = flight.options(config.json.show_secrets);
-    config.page_recordings = std::move(recordings);
+    config.flight = flight.options(config.json.show_secrets, memory_mib);
+    config.page_recordings = std::move(on_page);
     return config;
 }
 
 std::optional<pipeline::PageRecordingOptions> RunFlags::page_recordings() const {
     return http.page_recordings({.folder = {},
-                                 .version = artifacts.demo_version,
+                                 .version = records.demo_version,
                                  .messages = records.config.json.messages,
                                  .show_secrets = records.config.json.show_secrets});
 }
 
 std::vector<std::filesystem::path> RunFlags::recording_folders() const {
-    std::vector<std::filesystem::path> folders = artifacts.folders();
+    std::vector<std::filesystem::path> folders;
+    if (!records.demo.empty()) {
+        folders.emplace_back(records.demo);
+    }
     if (flight.is_enabled()) {
         folders.push_back(flight.folder());
     }
@@ -292,9 +319,8 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
     if (const auto folder = bus.spool_folder(); !folder.empty()) {
         folders.push_back(folder);
     }
-    for (const auto& folder : {recording.folder(lines_recording_kind(), records.output),
-                               recording.folder(capture_recording_kind(), artifacts.capture)}) {
-        if (!folder.empty()) {
+    for (const NamedRecording& each : recordings()) {
+        if (const std::string folder = recording.folder(each); !folder.empty()) {
             folders.emplace_back(folder);
         }
     }
@@ -303,11 +329,8 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
 
 std::vector<std::filesystem::path> RunFlags::folders_of_reopened_files() const {
     std::vector<std::string> paths{records.summary};
-    if (recording.folder(lines_recording_kind(), records.output).empty()) {
-        paths.push_back(records.output);
-    }
-    if (recording.folder(capture_recording_kind(), artifacts.capture).empty()) {
-        paths.push_back(artifacts.capture);
+    for (const NamedRecording& each : recordings()) {
+        paths.push_back(recording.folder(each).empty() ? each.path : std::string{});
     }
     std::vector<std::filesystem::path> folders;
     for (const std::string& path : paths) {

@@ -7,27 +7,36 @@
 #include "proxy/process/server_names.h"
 #include "proxy/relay/impairment.h"
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace tw::cli {
 
-class Command;
+struct Command;
 class Settings;
+
+/// The folder for data that is kept between runs: `given_folder` from --state, else
+/// $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/twscope or ~/.local/state/twscope.
+[[nodiscard]] std::filesystem::path state_folder(const std::string& given_folder);
+
+/// Adds --state. `content`: what the folder is for.
+void add_state_flag(Command& command, std::string& state, const std::string& content);
 
 /// The flags of every live run, for any source of traffic. The functions throw UsageError for a
 /// flag whose value is not valid.
 struct RunFlags {
     RecordFlags records;
-    DemoAndCaptureFlags artifacts;
     RecordingFlags recording;
     BusFlags bus;
     FlightRecorderFlags flight;
     HttpFlags http;
+    std::string state;        ///< folder; empty for the default of state_folder()
     double idle_timeout = 60; ///< seconds
     std::size_t max_sessions = 1024;
     std::size_t ring_mib = 16;
@@ -47,6 +56,8 @@ struct RunFlags {
     RunFlags(RunFlags&&) = delete;
     RunFlags& operator=(RunFlags&&) = delete;
 
+    /// Returns flags of the same command with their defaults.
+    [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default() const = 0;
     virtual void add_to(Command& command) = 0;
     /// A check of some flags. Errors: UsageError.
     using Check = std::function<void()>;
@@ -56,6 +67,13 @@ struct RunFlags {
     /// Checks the flags about the forwarded or tapped traffic.
     virtual void check_traffic(const Settings& settings) const = 0;
     void check(const Settings& settings) const;
+
+    /// The recordings of --output and --write.
+    [[nodiscard]] std::array<NamedRecording, 2> recordings() const {
+        return {{{lines_recording_kind(), records.output},
+                 {capture_recording_kind(), records.capture}}};
+    }
+
     /// Describes what is recorded to which files: "records to game.jsonl, demos to demos/".
     [[nodiscard]] std::string describe_recording() const;
     /// Describes the forwarded or tapped traffic, one line for each address.
@@ -71,8 +89,11 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> folders_of_reopened_files() const;
     /// The name under which records are published if the user named no server.
     [[nodiscard]] virtual std::string server_name() const = 0;
+
     /// The folder for data that is kept between runs.
-    [[nodiscard]] virtual std::filesystem::path state_folder() const = 0;
+    [[nodiscard]] std::filesystem::path state_folder() const {
+        return tw::cli::state_folder(state);
+    }
 
     [[nodiscard]] virtual relay::Impairment impairment() const { return {}; }
 

@@ -2,24 +2,20 @@
 
 #include "proxy/base/files.h"
 #include "proxy/base/numbers.h"
-#include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
-#include "proxy/filter/keys.h"
 #include "proxy/process/observer_process.h"
+#include "proxy/sink/output.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <limits>
-#include <set>
-#include <sstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <boost/algorithm/string/trim.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,9 +25,6 @@ namespace tw::cli {
 
 namespace {
 
-/// The start of the names of variables that set a flag.
-constexpr std::string_view kVariables = "TWSCOPE_";
-
 /// The longest configuration file, in bytes.
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
 
@@ -39,191 +32,143 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kEnvironment = "environment";
 
-/// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
-std::string variable_name(const CLI::Option& option) {
-    std::string name = std::string{kVariables} + option.get_lnames().front();
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
-        return character == '-' ? '_' : static_cast<char>(std::toupper(character));
-    });
-    return name;
-}
-
-bool is_setting(const CLI::Option* option) {
-    constexpr std::array<std::string_view, 2> kNone{"help", "check-config"};
-    return !option->get_lnames().empty() &&
-           std::ranges::find(kNone, option->get_lnames().front()) == kNone.end();
-}
-
-std::vector<CLI::Option*> options_of(CLI::App& command) {
-    return command.get_options(is_setting);
-}
-
-/// True for variables that Kubernetes and Docker set for a service that has this program's name.
-bool is_service_link(std::string_view variable) {
-    return variable.starts_with("TWSCOPE_SERVICE_") || variable == "TWSCOPE_PORT" ||
-           variable.starts_with("TWSCOPE_PORT_");
-}
-
-/// Refuses a variable that looks like one of twscope's but is no flag of any command: a misspelt
-/// TWSCOPE_PSEUDONYM must not record addresses in clear. Errors: UsageError.
-void check_variables(const CLI::App& command) {
-    const CLI::App* const program = command.get_parent();
-    const auto commands =
-        program == nullptr ? std::vector<const CLI::App*>{} : program->get_subcommands({});
-    if (commands.size() <= 1) {
-        return; // at a reload, only one command's flags are known; the start checked the variables
-    }
-    std::set<std::string, std::less<>> known;
-    for (const CLI::App* each : commands) {
-        for (const CLI::Option* option : each->get_options(is_setting)) {
-            known.insert(variable_name(*option));
-        }
-    }
-    for (char** each = environ; *each != nullptr; ++each) {
-        const std::string_view line{*each};
-        const std::string_view name = line.substr(0, line.find('='));
-        if (!name.starts_with(kVariables) || is_service_link(name) || known.contains(name)) {
-            continue;
-        }
-        std::vector<std::string_view> names;
-        for (const std::string& variable : known) {
-            names.push_back(std::string_view{variable}.substr(kVariables.size()));
-        }
-        const std::string_view like =
-            filter::most_similar_word(name.substr(kVariables.size()), names);
-        throw UsageError{fmt::format(
-            "{}: no flag has this variable; {}", name,
-            like.empty() ? "unset it" : fmt::format("did you mean {}{}?", kVariables, like))};
-    }
-}
-
-/// Returns an example for a missing value.
-const char* example_value(const CLI::Option* option) {
-    return option != nullptr && is_switch(*option) ? "true" : "...";
-}
-
-/// Sets an option. Returns false if there is no value or an empty one, which the parser would read
-/// as "true".
-bool set_option(CLI::Option& option, const std::vector<std::string>& values,
-                const std::string& source) {
-    constexpr std::string_view kAlsoEmpty = "{}"; // the parser's notation for an empty value
-    const bool flag = is_switch(option);
-    try {
-        for (const std::string& value : values) {
-            if (value.empty() || (flag && value == kAlsoEmpty)) {
-                return false;
-            }
-            option.add_result(flag ? option.get_flag_value(option.get_lnames().front(), value)
-                                   : value);
-        }
-        if (option.count() == 0) {
-            return false; // run_callback() would read a first value, which does not exist
-        }
-        option.run_callback();
-    } catch (const CLI::Error& error) {
-        const bool neither = flag && dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
-        throw UsageError{neither ? fmt::format("{}: {}: expected true or false, not '{}'", source,
-                                               option.get_lnames().front(), fmt::join(values, ", "))
-                                 : fmt::format("{}: {}", source, describe_parser_error(error))};
-    }
-    return true;
-}
-
 std::string read_file(const std::string& path) {
     auto text = base::read_small_file(path, kMaxFileBytes);
     if (!text && text.error() == std::errc::file_too_large) {
-        throw UsageError{fmt::format("--config {}: longer than {} bytes", path, kMaxFileBytes)};
+        throw usage_error("--config {}: longer than {} bytes", path, kMaxFileBytes);
     }
     if (!text) {
-        throw UsageError{fmt::format("--config {}: {}; name a file with lines like 'server = "
-                                     "\"127.0.0.1:8304\"'",
-                                     path, text.error().message())};
+        throw usage_error("--config {}: {}; name a file with lines like 'server = "
+                          "\"127.0.0.1:8304\"'",
+                          path, text.error().message());
     }
     return *std::move(text);
 }
 
-/// Removes the comment of a line in a settings file; nullopt if a quote stays open. As in the
-/// parser, a quote opens at the start of a value or list element, and a backslash escapes a quote.
-std::optional<std::string> without_comment(const std::string& line) {
-    constexpr std::string_view kQuotes = "\"'`";
-    constexpr std::string_view kBefore = "=[, \t";
-    char open = '\0';
-    for (std::size_t at = 0; at < line.size(); ++at) {
-        const bool begins = at == 0 || kBefore.find(line[at - 1]) != std::string_view::npos;
-        if (open != '\0') {
-            open = line[at] == open && line[at - 1] != '\\' ? '\0' : open;
-        } else if (line[at] == '#') {
-            return line.substr(0, at);
-        } else if (begins && kQuotes.find(line[at]) != std::string_view::npos) {
-            open = line[at];
-        }
-    }
-    return open == '\0' ? std::optional{line} : std::nullopt;
-}
-
-/// Removes the comments of a settings file line by line, because the parser would look for comments
-/// within quotes, too.
-/// Errors: UsageError for quotes that stay open.
-std::string without_comments(const std::string& text, const std::string& path) {
-    std::istringstream in{text};
-    std::string plain;
-    std::string line;
-    for (std::size_t number = 1; std::getline(in, line); ++number) {
-        boost::algorithm::trim(line);
-        const auto said = line.starts_with(';') ? std::string{} : without_comment(line);
-        if (!said) {
-            throw UsageError{
-                fmt::format("--config {}, line {}: the quotes are not closed", path, number)};
-        }
-        plain += *said + '\n';
-    }
-    return plain;
-}
-
-/// A line of a settings file with a key and no value.
-struct KeyWithoutValue {
+/// A line of a configuration file, possibly continued by a list of values.
+struct ConfigLine {
     std::string key;
-    std::size_t line = 0; ///< number of the line, from 1
+    std::size_t number = 0; ///< of its first line, from 1
+    bool has_equals = false;
+    Texts values{};
 };
 
-/// Finds the keys without a value, which the parser would take for set flags or skip. Handles
-/// sections and lists over several lines as the parser does. `text`: without comments.
-std::vector<KeyWithoutValue> find_keys_without_value(const std::string& text) {
-    std::vector<KeyWithoutValue> keys;
-    std::istringstream in{text};
-    std::string line;
-    for (std::size_t number = 1; std::getline(in, line); ++number) {
-        boost::algorithm::trim(line);
-        const bool section = line.starts_with('[') && line.ends_with(']');
-        if (line.empty() || section) {
-            continue;
-        }
-        const auto equals = line.find('=');
-        std::string value =
-            equals == std::string::npos ? "" : boost::algorithm::trim_copy(line.substr(equals + 1));
-        if (value.empty()) {
-            keys.push_back(
-                {.key = boost::algorithm::trim_copy(line.substr(0, equals)), .line = number});
-        }
-        const bool list = value.size() > 1 && value.front() == '[';
-        while (list && !value.ends_with(']') && std::getline(in, line)) {
-            ++number;
-            value += boost::algorithm::trim_copy(line);
-        }
-    }
-    return keys;
-}
+/// Reads the lines of a configuration file: "key = value", "key = [value, value]" over several
+/// lines, and "[section]". A value may have quotes. A # outside of quotes begins a comment, and so
+/// does a ; at the start of a line.
+class ConfigReader {
+  public:
+    /// `is_repeatable`: whether a key may have several values, with or without brackets.
+    ConfigReader(std::string_view text, std::string path,
+                 std::function<bool(const std::string& key)> is_repeatable)
+        : rest_{text}, path_{std::move(path)}, is_repeatable_{std::move(is_repeatable)} {}
 
-std::vector<CLI::ConfigItem> parse_settings(const std::string& text, const std::string& path) {
-    try {
-        std::istringstream in{text};
-        CLI::ConfigTOML reader;
-        reader.comment('\n'); // a character that no line contains; comments were removed
-        return reader.from_config(in);
-    } catch (const CLI::Error& error) {
-        throw UsageError{fmt::format("--config {}: {}", path, error.what())};
+    /// Returns the next line with a key; nullopt at the end. The key of a line in a section begins
+    /// with "SECTION.".
+    /// Errors: UsageError.
+    [[nodiscard]] std::optional<ConfigLine> next() {
+        for (skip_space(true); !rest_.empty(); skip_space(true)) {
+            const std::string text = take_until("=\n#");
+            if (text.starts_with('[') && text.ends_with(']')) {
+                section_ = text.substr(1, text.size() - 2) + '.';
+                continue;
+            }
+            if (text.starts_with(';')) {
+                static_cast<void>(take_until("\n"));
+                continue;
+            }
+            ConfigLine line{
+                .key = section_ + text, .number = number_, .has_equals = begins_with('=')};
+            if (line.has_equals) {
+                take();
+                skip_space(false);
+                read_values(line);
+            }
+            return line;
+        }
+        return std::nullopt;
     }
-}
+
+  private:
+    [[nodiscard]] bool begins_with(char character) const { return rest_.starts_with(character); }
+
+    void take() {
+        number_ += begins_with('\n') ? 1U : 0U;
+        rest_.remove_prefix(1);
+    }
+
+    /// Takes text up to one of these characters, and returns it without blanks around it.
+    std::string take_until(std::string_view ends) {
+        const std::size_t end = std::min(rest_.find_first_of(ends), rest_.size());
+        const std::string text = boost::algorithm::trim_copy(std::string{rest_.substr(0, end)});
+        rest_.remove_prefix(end);
+        return text;
+    }
+
+    /// Skips blanks and comments.
+    void skip_space(bool with_newlines) {
+        while (!rest_.empty()) {
+            if (begins_with('#')) {
+                static_cast<void>(take_until("\n"));
+            } else if (begins_with(' ') || begins_with('\t') || begins_with('\r') ||
+                       (with_newlines && begins_with('\n'))) {
+                take();
+            } else {
+                return;
+            }
+        }
+    }
+
+    void read_values(ConfigLine& line) {
+        const bool is_list = begins_with('[');
+        if (is_list) {
+            take();
+        }
+        const bool has_commas = is_list || is_repeatable_(line.key);
+        skip_space(is_list);
+        while (!rest_.empty() && !begins_with('\n') && !(is_list && begins_with(']'))) {
+            line.values.push_back(take_value(is_list ? ",]\n#" : has_commas ? ",\n#" : "\n#"));
+            skip_space(is_list);
+            if (has_commas && begins_with(',')) {
+                take();
+                skip_space(is_list);
+            }
+        }
+        if (is_list && rest_.empty()) {
+            throw usage_error("--config {}, line {}: the list has no ']'", path_, line.number);
+        }
+        if (is_list) {
+            take();
+        }
+    }
+
+    std::string take_value(std::string_view ends) {
+        constexpr std::string_view kQuotes = "\"'`";
+        if (kQuotes.find(rest_.front()) == std::string_view::npos) {
+            return take_until(ends);
+        }
+        const char quote = rest_.front();
+        std::string value;
+        for (take(); !begins_with(quote); take()) {
+            if (rest_.size() > 1 && rest_[0] == '\\' && rest_[1] == quote) {
+                take(); // the backslash of a quote within the value
+            }
+            if (rest_.empty() || begins_with('\n')) {
+                throw usage_error("--config {}, line {}: the quotes are not closed", path_,
+                                  number_);
+            }
+            value += rest_.front();
+        }
+        take();
+        return value;
+    }
+
+    std::string_view rest_;
+    std::string path_;
+    std::function<bool(const std::string& key)> is_repeatable_;
+    std::string section_;
+    std::size_t number_ = 1;
+};
 
 /// A flag that has no effect without one of certain other flags.
 struct RequiredFlag {
@@ -247,79 +192,77 @@ constexpr RequiredFlag kRequiredFlags[]{
     {"--spool", {"--bus", "--nats"}},
 };
 
-void check_required_flags(const CLI::App& command) {
-    const auto given = [&command](const char* flag) {
-        const CLI::Option* const option =
-            flag == nullptr ? nullptr : command.get_option_no_throw(flag);
-        return option != nullptr && option->count() != 0;
-    };
-    const auto is_old = [&command](const char* flag) {
-        const CLI::Option* const option = command.get_option_no_throw(flag);
-        return option != nullptr && !replacement_of_flag(*option).empty();
+void check_required_flags(Command& command) {
+    const auto is_given = [&command](const char* flag) {
+        const Flag* const found = flag == nullptr ? nullptr : command.find(flag);
+        return found != nullptr && !found->given.empty();
     };
     for (const RequiredFlag& need : kRequiredFlags) {
-        if (given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), given)) {
+        if (is_given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), is_given)) {
             const char* const other = need.one_of[1];
-            const bool is_told = other != nullptr && !is_old(other);
-            throw UsageError{fmt::format("{} has no effect without {}{}{}", need.flag,
-                                         need.one_of[0], is_told ? " or " : "",
-                                         is_told ? other : "")};
+            const Flag* const found = other == nullptr ? nullptr : command.find(other);
+            const bool is_told = found != nullptr && found->replacement.empty();
+            throw usage_error("{} has no effect without {}{}{}", need.flag, need.one_of[0],
+                              is_told ? " or " : "", is_told ? other : "");
         }
     }
 }
 
 } // namespace
 
-bool has_variables() {
-    char** each = environ;
-    while (*each != nullptr && !std::string_view{*each}.starts_with(kVariables)) {
-        ++each;
-    }
-    return *each != nullptr;
+std::string variable_name(const Flag& flag) {
+    std::string name = std::string{kVariables} + flag.name;
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
+        return character == '-' ? '_' : static_cast<char>(std::toupper(character));
+    });
+    return name;
 }
 
-void add_color_flag(Command& command, std::string& value) {
-    command.add("--color", &value, "WHEN", "Colour text on the terminal; auto obeys NO_COLOR")
-        .one_of({"auto", "always", "never"});
+void add_color_flag(Command& command) {
+    command
+        .add("--color", &command.color, "WHEN", "Colour text on the terminal; auto obeys NO_COLOR")
+        .words = {"auto", "always", "never"};
 }
 
-Settings::Settings(Command& command) : command_{&command.app()} {
-    add_color_flag(command, color_);
+Settings::Settings(Command& command) : command_{&command} {
+    add_color_flag(command);
     command.add("--config", &file_, "FILE",
                 "Read flags from this file, one 'flag-name = value' per line");
 }
 
 std::vector<process::GivenFlag> Settings::flags() const {
     std::vector<process::GivenFlag> flags;
-    for (const CLI::Option* option : options_of(*command_)) {
-        flags.push_back({option->get_lnames().front(), option->results()});
+    for (const Flag& flag : command_->flags) {
+        if (is_setting(flag)) {
+            flags.push_back({flag.name, flag.given});
+        }
     }
     return flags;
 }
 
 void Settings::complete() {
     fill_flags();
-    report_old_flags(*command_);
+    for (const Flag& flag : command_->flags) {
+        if (!flag.given.empty() && !flag.replacement.empty()) {
+            sink::print_error("{} is now {}", flag.title(), flag.replacement);
+        }
+    }
     apply_color();
 }
 
 void Settings::complete_from_process(const std::vector<process::GivenFlag>& flags) {
     for (const auto& [name, values] : flags) {
-        CLI::Option& option = *command_->get_option("--" + name);
-        for (const std::string& value : values) {
-            option.add_result(value);
-        }
         if (!values.empty()) {
-            option.run_callback();
+            static_cast<void>(command_->find("--" + name)->set(values));
         }
     }
     apply_color();
 }
 
 void Settings::apply_color() const {
-    set_colors(color_ == "always"  ? sink::Colors::always
-               : color_ == "never" ? sink::Colors::never
-                                   : sink::Colors::automatic);
+    set_colors(command_->color == "always"  ? sink::Colors::always
+               : command_->color == "never" ? sink::Colors::never
+                                            : sink::Colors::automatic);
 }
 
 void Settings::fill_flags() {
@@ -330,33 +273,31 @@ void Settings::fill_flags() {
 }
 
 std::vector<std::string> Settings::try_fill_flags() {
-    for (const CLI::Option* option : options_of(*command_)) {
-        if (option->count() != 0) {
-            sources_.emplace_back(option->get_lnames().front(), kCommandLine);
-        }
+    for (Flag& flag : command_->flags) {
+        flag.source = flag.given.empty() ? "" : kCommandLine;
     }
-    if (has_variables()) {
-        add_problem_of_check(problems_, [this] { check_variables(*command_); });
-        complete_from_variables();
-    }
+    complete_from_variables();
     is_read_ = file_.empty();
     if (!is_read_) {
-        add_problem_of_check(problems_, [this] { complete_from_file(); });
+        add_problem_of_check(command_->problems, [this] { complete_from_file(); });
     }
-    add_problem_of_check(problems_, [this] { check_required_flags(*command_); });
-    return std::exchange(problems_, {});
+    add_problem_of_check(command_->problems, [this] { check_required_flags(*command_); });
+    return std::exchange(command_->problems, {});
 }
 
 std::vector<std::string> Settings::sources() const {
     std::vector<std::string> lines;
-    std::string_view last;
-    for (const auto& [flag, source] : sources_) {
-        if (source == last) {
-            lines.back() += ", " + flag;
-        } else {
-            lines.push_back(fmt::format("{}: {}", source, flag));
+    for (const std::string& source :
+         {std::string{kCommandLine}, std::string{kEnvironment}, file_}) {
+        Texts names;
+        for (const Flag& flag : command_->flags) {
+            if (is_setting(flag) && !source.empty() && flag.source == source) {
+                names.push_back(flag.name);
+            }
         }
-        last = source;
+        if (!names.empty()) {
+            lines.push_back(fmt::format("{}: {}", source, fmt::join(names, ", ")));
+        }
     }
     if (!overridden_.empty()) {
         lines.push_back(fmt::format("{}, but overridden: {}", file_, fmt::join(overridden_, ", ")));
@@ -364,24 +305,17 @@ std::vector<std::string> Settings::sources() const {
     return lines;
 }
 
-bool Settings::has_flag(std::string_view flag) const {
-    return std::ranges::any_of(sources_, [flag](const auto& each) {
-        return each.first == flag && each.second != kCommandLine;
-    });
+bool Settings::has_flag(const std::string& flag) const {
+    const Flag* const found = command_->find("--" + flag);
+    return found != nullptr && !found->source.empty() && found->source != kCommandLine;
 }
 
 std::string Settings::add_source_to_message(std::string message) const {
-    for (const auto& [flag, source] : sources_) {
-        const std::string name = "--" + flag;
-        const CLI::Option* const option = command_->get_option_no_throw(name);
-        const bool is_named =
-            message.starts_with(name) && message.find_first_of(" :", name.size()) == name.size();
-        if (is_named && option != nullptr && source != kCommandLine) {
-            return fmt::format("{} (set by {})", message,
-                               source == kEnvironment ? variable_name(*option) : source);
-        }
-    }
-    return message;
+    const Flag* const flag = command_->find(message.substr(0, message.find_first_of(" :")));
+    return flag == nullptr || flag->source.empty() || flag->source == kCommandLine
+               ? message
+               : fmt::format("{} (set by {})", message,
+                             flag->source == kEnvironment ? variable_name(*flag) : flag->source);
 }
 
 int Settings::run(const std::function<int()>& command) const {
@@ -392,118 +326,79 @@ int Settings::run(const std::function<int()>& command) const {
     }
 }
 
-std::function<int()> complete_and_run(std::shared_ptr<Settings> settings,
-                                      std::function<int()> command) {
-    return [settings = std::move(settings), command = std::move(command)] {
-        settings->complete();
-        return settings->run(command);
-    };
-}
-
 void Settings::complete_from_variables() {
-    for (CLI::Option* option : options_of(*command_)) {
-        const std::string variable = variable_name(*option);
+    for (Flag& flag : command_->flags) {
+        const std::string variable = variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
-        const char* value = std::getenv(variable.c_str());
-        if (option->count() != 0 || value == nullptr) {
+        const char* const value = std::getenv(variable.c_str());
+        if (!is_setting(flag) || !flag.given.empty() || value == nullptr) {
             continue;
         }
-        add_problem_of_check(problems_, [&] {
-            if (!set_option(*option, {value}, variable)) {
-                throw UsageError{fmt::format("{}: is empty; unset it, or set it to {}", variable,
-                                             is_switch(*option) ? "true or false" : "a value")};
-            }
-        });
-        sources_.emplace_back(option->get_lnames().front(), kEnvironment);
+        set_flag(flag, {value}, variable,
+                 fmt::format("is empty; unset it, or set it to {}",
+                             flag.is_switch() ? "true or false" : "a value"));
+        flag.source = kEnvironment;
     }
 }
 
 void Settings::complete_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    const std::string text = read_file(file_);
-    const bool marked = text.starts_with(kByteOrderMark);
-    const std::string plain =
-        without_comments(marked ? text.substr(kByteOrderMark.size()) : text, file_);
-    auto items = parse_settings(plain, file_);
-    for (const auto& [key, line] : find_keys_without_value(plain)) {
-        const CLI::Option* const option = command_->get_option_no_throw("--" + key);
-        problems_.push_back(
-            option == nullptr
-                ? fmt::format("--config {}, line {}: expected 'flag-name = value', not '{}'", file_,
-                              line, key)
-                : fmt::format("--config {}, line {}: '{}' needs a value: {} = {}", file_, line, key,
-                              key, example_value(option)));
-        std::erase_if(items, [&key = key](const auto& each) { return each.name == key; });
+    const std::string content = read_file(file_);
+    std::string_view text{content};
+    text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+    const auto find_flag = [this](std::string_view key) -> Flag* {
+        const std::string section = command_->name + '.';
+        key.remove_prefix(key.starts_with(section) ? section.size() : 0);
+        Flag* const flag = command_->find(fmt::format("--{}", key));
+        return flag != nullptr && is_setting(*flag) && key != "config" ? flag : nullptr;
+    };
+    ConfigReader reader{text, file_, [&](const std::string& key) {
+                            const Flag* const flag = find_flag(key);
+                            return flag != nullptr && flag->most_values == Flag::kMany;
+                        }};
+    std::vector<std::pair<Flag*, ConfigLine>> found;
+    while (const auto line = reader.next()) {
+        Flag* const flag = find_flag(line->key);
+        const std::string where = fmt::format("--config {}, line {}", file_, line->number);
+        const auto same = std::ranges::find(found, flag, &std::pair<Flag*, ConfigLine>::first);
+        if (flag == nullptr && line->has_equals) {
+            command_->problems.push_back(fmt::format(
+                "{}: unknown key '{}'{} (keys are the long flags of "
+                "'twscope {} --help' without dashes)",
+                where, line->key, command_->suggest_flag(line->key, ""), command_->name));
+        } else if (flag == nullptr) {
+            command_->problems.push_back(
+                fmt::format("{}: expected 'flag-name = value', not '{}'", where, line->key));
+        } else if (same != found.end() && !line->values.empty()) { // a key may occur several times
+            same->second.values.insert(same->second.values.end(), line->values.begin(),
+                                       line->values.end());
+        } else if (flag->given.empty() || line->values.empty()) {
+            found.emplace_back(flag, *line);
+        } else if (std::ranges::find(overridden_, flag->name) == overridden_.end()) {
+            overridden_.push_back(flag->name); // flags and variables win
+        }
     }
-    complete_from_items(items);
+    for (const auto& [flag, line] : found) {
+        set_flag(*flag, line.values, fmt::format("--config {}, line {}", file_, line.number),
+                 fmt::format("'{0}' needs a value: {0} = {1}", flag->name,
+                             flag->is_switch() ? "true" : "..."));
+        flag->source = file_;
+    }
     is_read_ = true;
 }
 
-std::string describe_parser_error(const CLI::Error& error) {
-    // Examples of the parser's messages: "--keep: At Most 1 required but received 2",
-    // "--tick: 1 required TICK:INT in [0 - 100] missing".
-    const std::string_view what{error.what()};
-    const std::string_view flag = what.substr(0, what.find(':'));
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr ||
-        what.find(" required ") == std::string_view::npos) {
-        return std::string{what};
-    }
-    return what.find("At Most 1 ") != std::string_view::npos
-               ? fmt::format("{}: may be given once", flag)
-           : what.find("At Most ") != std::string_view::npos
-               ? fmt::format("{}: has too many values", flag)
-               : fmt::format("{} needs a value", flag);
-}
-
-std::string suggest_flag(const CLI::App& command, std::string_view name, std::string_view before) {
-    std::vector<std::string_view> names;
-    for (const CLI::Option* option : command.get_options(is_setting)) {
-        names.emplace_back(option->get_lnames().front());
-    }
-    const std::string_view like = filter::most_similar_word(name, names);
-    return like.empty() ? std::string{} : fmt::format("; did you mean {}{}?", before, like);
-}
-
-void Settings::complete_from_items(const std::vector<CLI::ConfigItem>& items) {
-    const auto options = options_of(*command_);
-    std::map<CLI::Option*, std::vector<std::string>> filled;
-    for (const CLI::ConfigItem& item : items) {
-        if (item.name == "++" || item.name == "--") {
-            continue; // the parser's mark for the start and end of a section
-        }
-        const bool here = item.parents.empty() || (item.parents.size() == 1 &&
-                                                   item.parents.front() == command_->get_name());
-        const auto found =
-            std::find_if(options.begin(), options.end(), [&](const CLI::Option* option) {
-                return option->get_lnames().front() == item.name && item.name != "config";
-            });
-        if (!here || found == options.end()) {
-            problems_.push_back(
-                fmt::format("--config {}: unknown key '{}'{} (keys are the long flags of "
-                            "'twscope {} --help' without dashes)",
-                            file_, item.fullname(), suggest_flag(*command_, item.name, ""),
-                            command_->get_name()));
-            continue;
-        }
-        // A key may occur several times; flags and variables win.
-        if (filled.contains(*found) || (*found)->count() == 0) {
-            auto& values = filled[*found];
-            values.insert(values.end(), item.inputs.begin(), item.inputs.end());
-        } else if (std::ranges::find(overridden_, item.name) == overridden_.end()) {
-            overridden_.push_back(item.name);
-        }
-    }
-    for (const auto& [option, values] : filled) {
-        add_problem_of_check(problems_, [&, option = option, &values = values] {
-            if (!set_option(*option, values, "--config " + file_)) {
-                const std::string& key = option->get_lnames().front();
-                throw UsageError{fmt::format("--config {}: '{}' needs a value: {} = {}", file_, key,
-                                             key, example_value(option))};
+void Settings::set_flag(Flag& flag, const Texts& values, const std::string& source,
+                        const std::string& if_empty) {
+    add_problem_of_check(command_->problems, [&] {
+        try {
+            if (!flag.set(values)) {
+                throw UsageError{if_empty};
             }
-        });
-        sources_.emplace_back(option->get_lnames().front(), file_);
-    }
+        } catch (const UsageError& error) {
+            throw usage_error("{}: {}", source, error.what());
+        }
+    });
 }
 
 HostPort parse_host_port(const std::string& text, const std::string& flag) {
@@ -513,7 +408,7 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
                           ? std::nullopt
                           : base::parse_number<std::uint64_t>(text.substr(colon + 1));
     if (port > std::numeric_limits<std::uint16_t>::max()) {
-        throw UsageError{fmt::format("{} {}: expected a port up to 65535", flag, text)};
+        throw usage_error("{} {}: expected a port up to 65535", flag, text);
     }
     bool good = port.has_value();
     std::string host = good ? text.substr(0, colon) : "";
@@ -524,11 +419,32 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
         good = good && host.find(':') == std::string::npos;
     }
     if (!good) {
-        throw UsageError{fmt::format("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
-                                     "[::1]:8303",
-                                     flag, text)};
+        throw usage_error("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
+                          "[::1]:8303",
+                          flag, text);
     }
     return {.host = host, .port = static_cast<std::uint16_t>(*port)};
+}
+
+HostPort parse_server(const std::string& text) {
+    HostPort where = parse_host_port(text, "--server");
+    if (where.host.empty() || where.port == 0) {
+        throw usage_error("--server {}: expected HOST:PORT, for example 127.0.0.1:8304", text);
+    }
+    return where;
+}
+
+boost::asio::ip::udp::endpoint parse_endpoint(const std::string& text, const std::string& flag,
+                                              const char* default_address) {
+    const HostPort where = parse_host_port(text, flag);
+    boost::system::error_code error;
+    const auto address =
+        boost::asio::ip::make_address(where.host.empty() ? default_address : where.host, error);
+    if (error) {
+        throw usage_error("{} {}: expected an address like 127.0.0.1:8303 or [::]:8303, not a name",
+                          flag, text);
+    }
+    return {address, where.port};
 }
 
 std::vector<std::filesystem::path> existing_folders(const std::string& flag,
@@ -537,8 +453,8 @@ std::vector<std::filesystem::path> existing_folders(const std::string& flag,
     for (const std::string& name : names) {
         std::error_code error;
         if (!std::filesystem::is_directory(name, error)) {
-            throw UsageError{fmt::format("{} {}: {}; name a folder that exists", flag, name,
-                                         error ? error.message() : "is not a folder")};
+            throw usage_error("{} {}: {}; name a folder that exists", flag, name,
+                              error ? error.message() : "is not a folder");
         }
         folders.emplace_back(name);
     }
@@ -548,8 +464,8 @@ std::vector<std::filesystem::path> existing_folders(const std::string& flag,
 std::filesystem::path writable_folder(const std::string& flag, const std::string& name) {
     auto folder = existing_folders(flag, {name}).front();
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        throw UsageError{fmt::format("{} {}: {}; name a writable folder", flag, name,
-                                     std::generic_category().message(errno))};
+        throw usage_error("{} {}: {}; name a writable folder", flag, name,
+                          std::generic_category().message(errno));
     }
     return folder;
 }

@@ -3,19 +3,16 @@
 #include "proxy/cli/flags.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace CLI {
-class App;
-class Error;
-struct ConfigItem;
-} // namespace CLI
+#include <boost/asio/ip/udp.hpp>
 
 namespace tw::process {
 struct GivenFlag;
@@ -23,8 +20,8 @@ struct GivenFlag;
 
 namespace tw::cli {
 
-/// Adds --color to a command. `value`: gets auto, always or never.
-void add_color_flag(Command& command, std::string& value);
+/// Adds --color to a command.
+void add_color_flag(Command& command);
 
 /// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
 /// the message already.
@@ -39,15 +36,17 @@ void add_problem_of_check(std::vector<std::string>& problems, const Check& check
     }
 }
 
-/// Whether any variable of the environment may be a setting. Checking its name needs the flags of
-/// all commands.
-[[nodiscard]] bool has_variables();
+/// The start of the names of variables that set a flag.
+inline constexpr std::string_view kVariables = "TWSCOPE_";
+
+/// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
+[[nodiscard]] std::string variable_name(const Flag& flag);
 
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
 /// --config. Flags win, then variables, then the file. An unknown key is an error.
 class Settings {
   public:
-    /// Adds --config to the command.
+    /// Adds --color and --config to the command.
     explicit Settings(Command& command);
 
     /// Fills in what the command line left out, after it was parsed.
@@ -73,7 +72,7 @@ class Settings {
     void complete_from_process(const std::vector<process::GivenFlag>& flags);
 
     /// Whether a variable or the file names the flag, also if its value is not valid.
-    [[nodiscard]] bool has_flag(std::string_view flag) const;
+    [[nodiscard]] bool has_flag(const std::string& flag) const;
 
     /// Returns an error message. If the message begins with a flag, adds the variable or file that
     /// has set the flag.
@@ -91,21 +90,30 @@ class Settings {
   private:
     void complete_from_variables();
     void complete_from_file();
+    /// Sets a flag, or adds an error to the command's problems. `source`: the start of the error.
+    /// `if_empty`: the error for a missing value.
+    void set_flag(Flag& flag, const Texts& values, const std::string& source,
+                  const std::string& if_empty);
     void apply_color() const;
-    void complete_from_items(const std::vector<CLI::ConfigItem>& items);
 
-    CLI::App* command_;
+    Command* command_;
     std::string file_;
-    std::string color_{"auto"};
-    std::vector<std::string> problems_;                        ///< errors of try_fill_flags()
-    std::vector<std::pair<std::string, std::string>> sources_; ///< flag and source
     std::vector<std::string> overridden_; ///< flags of the file that another source has set
     bool is_read_ = true;
 };
 
-/// Returns the action of a command: completes the settings, and runs it.
-[[nodiscard]] std::function<int()> complete_and_run(std::shared_ptr<Settings> settings,
-                                                    std::function<int()> command);
+/// Gives a command its settings, and an action that completes them and then calls `run`. Returns
+/// the command's flags, which exist as long as the action.
+template <typename Flags>
+Flags& add_settings(Command& command, int (*run)(const Flags& flags)) {
+    const auto flags = std::make_shared<Flags>();
+    const auto settings = std::make_shared<Settings>(command);
+    command.action = [flags, settings, run](const Invocation& /*invocation*/) {
+        settings->complete();
+        return settings->run([&] { return run(*flags); });
+    };
+    return *flags;
+}
 
 /// Returns the folders that a flag names.
 /// Errors: UsageError if a path is no folder.
@@ -123,15 +131,13 @@ struct HostPort {
     std::uint16_t port = 0;
 };
 
-/// Returns what the parser found wrong, such as "--keep: may be given once".
-[[nodiscard]] std::string describe_parser_error(const CLI::Error& error);
+// The following functions parse the text of a flag. Errors: UsageError that names the flag.
 
-/// Returns "; did you mean --keep?" with the command's flag whose name is most similar to `name`,
-/// after `before`; empty if none is similar.
-[[nodiscard]] std::string suggest_flag(const CLI::App& command, std::string_view name,
-                                       std::string_view before);
-
-/// Parses the text of a flag. Errors: UsageError that names the flag.
 [[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag);
+/// Parses HOST:PORT of --server, without omissions.
+[[nodiscard]] HostPort parse_server(const std::string& text);
+/// Parses an address, not a name, and a port. `default_address`: used if only a port is given.
+[[nodiscard]] boost::asio::ip::udp::endpoint
+parse_endpoint(const std::string& text, const std::string& flag, const char* default_address);
 
 } // namespace tw::cli

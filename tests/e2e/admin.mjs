@@ -1,7 +1,7 @@
 // Covers: proxy/process/live_page.cpp
 // The live page, the metrics and the health checks during a real game.
 //   node admin.mjs TWSCOPE
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/publish_flags.cpp
+// Covers: proxy/cli/live_commands.cpp, proxy/cli/publish_flags.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

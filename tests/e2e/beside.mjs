@@ -3,7 +3,7 @@
 //   node beside.mjs TWSCOPE
 // TW_TAP_PLAYERS: number of players for the comparison of a tap with a proxy (8).
 // Covers: proxy/capture/live_capture.cpp, proxy/process/tap_run.cpp, proxy/process/supervisor.cpp
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/proxy_flags.cpp, proxy/cli/run_flags.cpp, proxy/cli/observing.cpp
+// Covers: proxy/cli/live_commands.cpp, proxy/cli/proxy_flags.cpp, proxy/cli/run_flags.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

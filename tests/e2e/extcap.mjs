@@ -1,6 +1,6 @@
 // twscope as a capture source of Wireshark: the extcap contract, and packets of a live game as tshark shows them.
 //   node extcap.mjs TWSCOPE
-// Covers: proxy/cli/proxy_command.cpp
+// Covers: proxy/cli/integration_commands.cpp
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, symlinkSync } from 'node:fs';

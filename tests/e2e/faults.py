@@ -150,8 +150,7 @@ class Run:
         """It ended by itself before it played: that is in order when it said why. Returns False: it does not play."""
         code = self.process.returncode
         if code < 0 and self.fault.startswith("relay:malloc:"):
-            # Nobody plays yet. Libraries end a process that has no memory at its start: CLI11 by functions that may not throw,
-            # libcrypto by a lock that it did not get.
+            # Nobody plays yet. Libraries end a process that has no memory at its start: libcrypto by a lock that it did not get.
             return False
         self.check(code >= 0, f"ended by signal {-code} at its start")
         self.check(code in START_CODES, f"a start that failed ended with {code}")
@@ -200,8 +199,7 @@ class Run:
         self.check(self.wait(STOP_SECONDS, lambda: self.process.poll() is not None), "did not end when asked to")
         code = self.process.returncode
         if code < 0 and self.fault.startswith("relay:malloc:"):
-            # Nobody plays yet. Libraries end a process that has no memory at its start: CLI11 by functions that may not throw,
-            # libcrypto by a lock that it did not get.
+            # Nobody plays yet. Libraries end a process that has no memory at its start: libcrypto by a lock that it did not get.
             return False
         self.check(code >= 0, f"ended by signal {-code} at its end")
         self.check(code in END_CODES, f"ended with {code}")

@@ -1,6 +1,6 @@
 // SIGHUP reopens files and rereads the configuration, while the game goes on.
 //   node reload.mjs TWSCOPE
-// Covers: proxy/cli/observing.cpp, proxy/process/supervisor.cpp
+// Covers: proxy/cli/live_commands.cpp, proxy/process/supervisor.cpp
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

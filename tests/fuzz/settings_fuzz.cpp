@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace tw::cli;
     using tw::fuzz::demand;
     const tw::fuzz::MemoryFile file{data, size};
-    Command command{"", "proxy"};
+    Command command{"proxy"};
     ProxyFlags flags;
     Settings settings{command};
     flags.add_to(command);

@@ -99,6 +99,14 @@ void write_text(const std::string& path, const std::string& text) {
     std::ofstream{path, std::ios::binary} << text;
 }
 
+std::size_t count_of(std::string_view text, std::string_view part) {
+    std::size_t count = 0;
+    for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
 bool within(std::chrono::seconds deadline, const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + deadline;
     while (!condition()) {

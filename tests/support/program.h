@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -44,6 +45,13 @@ class Program {
 
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
+
+[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+/// Returns how often a part occurs in a text.
+[[nodiscard]] std::size_t count_of(std::string_view text, std::string_view part);
 
 /// Checks `condition` repeatedly until it is true or the deadline passes. Returns whether it is
 /// true.

@@ -1,5 +1,6 @@
 // Covers: proxy/cli/output_file.cpp
 #include "proxy/cli/output_file.h"
+#include "tests/support/program.h"
 
 #include <filesystem>
 #include <fstream>
@@ -123,7 +124,7 @@ TEST_CASE("expectations apply to written records as to records") {
             line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
         expectation.evaluate_line(line("message", R"(,"name":"Sv_Chat")"));
         CHECK(expectation.is_met() == row.met);
-        CHECK(expectation.unmet_reason().find(row.instead) != std::string::npos);
+        CHECK(test::contains(expectation.unmet_reason(), row.instead));
     }
 }
 

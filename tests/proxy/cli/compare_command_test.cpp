@@ -19,6 +19,17 @@ namespace {
 const std::string kGolden = TW_GOLDEN;
 const std::string kMapChange = kGolden + "/token-map-change.pcap";
 
+constexpr std::string_view kEqual =
+    "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n";
+
+/// Records the capture in a file of the folder. Returns its path.
+std::string record_capture(const TemporaryFolder& folder, const std::string& name,
+                           const Arguments& flags = {}) {
+    std::string path = folder.file(name);
+    REQUIRE(twscope({"decode", kMapChange, "-o", path}, flags).status == 0);
+    return path;
+}
+
 std::string last_line(const std::string& text) {
     const std::size_t end = text.empty() ? 0 : text.rfind('\n', text.size() - 2);
     return text.substr(end == std::string::npos ? 0 : end + 1);
@@ -65,24 +76,18 @@ TEST_CASE("a capture and its recordings are equal") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.file);
-        const std::string recording = folder.file(row.file);
-        const Finished written = twscope({"decode", kMapChange, "-o", recording}, row.flags);
-        CAPTURE(written.err);
-        REQUIRE(written.status == 0);
+        const std::string recording = record_capture(folder, row.file, row.flags);
         const Finished done = twscope({"compare", kMapChange, recording});
-        CAPTURE(done.out);
         CHECK(done.err.empty());
         CHECK(done.status == 0);
-        CHECK(last_line(done.out) ==
-              "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+        CHECK(last_line(done.out) == kEqual);
         CHECK(twscope({"compare", recording, kMapChange, "--json"})
                   .out.starts_with(R"({"equal":true,)"));
     }
     cut_in_two(folder.file("changed.jsonl"), folder.file("segments"));
     const Finished segments = twscope({"compare", kMapChange, folder.file("segments")});
     CHECK(segments.status == 0);
-    CHECK(last_line(segments.out) ==
-          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+    CHECK(last_line(segments.out) == kEqual);
 }
 
 TEST_CASE("a capture equals each of its demos for the time of the demo") {
@@ -98,7 +103,7 @@ TEST_CASE("a capture equals each of its demos for the time of the demo") {
             CAPTURE(done.out);
             CHECK(done.status == 0);
             CHECK(last_line(done.out).starts_with("equal: "));
-            CHECK(last_line(done.out).find(", 0 only in B\n") != std::string::npos);
+            CHECK(contains(last_line(done.out), ", 0 only in B\n"));
             ++count;
         }
         CHECK(count >= 1);
@@ -116,7 +121,7 @@ TEST_CASE("each demo of a server's players is compared with its own session") {
         CAPTURE(done.out);
         CHECK(done.status == 0);
         const std::string session = demo.substr(demo.rfind("-s") + 2, 1);
-        CHECK(done.out.find("\n\nA session " + session + " (") != std::string::npos); // first
+        CHECK(contains(done.out, "\n\nA session " + session + " (")); // first
         ++count;
     }
     CHECK(count == 4);
@@ -132,11 +137,11 @@ TEST_CASE("sessions with other numbers and addresses are matched by player names
     for (std::string line; std::getline(lines, line);) {
         const std::string key = R"("session":)";
         const std::size_t number = line.find(key) + key.size();
-        if (line[number] != '0' && line.find(R"("type":"summary")") == std::string::npos) {
+        if (line[number] != '0' && !contains(line, R"("type":"summary")")) {
             line[number] = static_cast<char>('1' + ('4' - line[number]));
         }
         const std::size_t client = line.find(R"("client":")");
-        if (client != std::string::npos && line.find(R"("type":"session")") != std::string::npos) {
+        if (client != std::string::npos && contains(line, R"("type":"session")")) {
             line.insert(client + 10, "other:");
         }
         text += line + '\n';
@@ -167,9 +172,8 @@ TEST_CASE("a changed field is reported with its tick and its item") {
     };
     for (const Row& row : rows) {
         const std::string recording = folder.file("changed.jsonl");
-        const std::string honest = folder.file("honest.jsonl");
-        std::filesystem::remove(honest);
-        REQUIRE(twscope({"decode", kMapChange, "-o", honest}, row.flags).status == 0);
+        std::filesystem::remove(folder.file("honest.jsonl"));
+        const std::string honest = record_capture(folder, "honest.jsonl", row.flags);
         std::string text = read_text(honest);
         const std::string tick = change_last(text, row.key, row.value);
         write_text(recording, text);
@@ -177,9 +181,9 @@ TEST_CASE("a changed field is reported with its tick and its item") {
             const Finished done = twscope({"compare", view, recording});
             CAPTURE(done.out);
             CHECK(done.status == 1);
-            CHECK(done.out.find("First difference: tick " + tick + ", ") != std::string::npos);
-            CHECK(done.out.find(row.field + ": ") != std::string::npos);
-            CHECK(done.out.find(" in A, " + row.value + " in B") != std::string::npos);
+            CHECK(contains(done.out, "First difference: tick " + tick + ", "));
+            CHECK(contains(done.out, row.field + ": "));
+            CHECK(contains(done.out, " in A, " + row.value + " in B"));
             CHECK(last_line(done.out) ==
                   "different: 263 ticks in both, 1 different, 0 only in A, 0 only in B\n");
         }
@@ -190,57 +194,51 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
     const Finished other = twscope({"compare", kMapChange, kGolden + "/token-high-bandwidth.pcap"});
     CAPTURE(other.out);
     CHECK(other.status == 1);
-    CHECK(other.out.find("  not compared: no counterpart ") != std::string::npos);
+    CHECK(contains(other.out, "  not compared: no counterpart "));
     CHECK(last_line(other.out).starts_with(
         "not compared: no session of A could be aligned with one of B: 0 ticks in both"));
 
     const Finished sessions =
         twscope({"compare", kMapChange, kMapChange, "--session", "1", "--other-session", "2"});
     CHECK(sessions.status == 1);
-    CHECK(sessions.out.find("First difference: tick ") != std::string::npos);
+    CHECK(contains(sessions.out, "First difference: tick "));
     CHECK(twscope({"compare", kMapChange, kMapChange, "--session", "2"}).status == 0);
 }
 
 TEST_CASE("session 0 selects the merged worlds only") {
     const TemporaryFolder folder;
-    const std::string both = folder.file("both.jsonl");
-    REQUIRE(twscope({"decode", kMapChange, "--view", "both", "-o", both}).status == 0);
+    const std::string both = record_capture(folder, "both.jsonl", {"--view", "both"});
     const Finished all = twscope({"compare", both, both});
     CHECK(all.status == 0);
-    CHECK(all.out.find("A session 1 (") != std::string::npos);
+    CHECK(contains(all.out, "A session 1 ("));
     const Finished worlds = twscope({"compare", both, both, "--session", "0"});
     CAPTURE(worlds.out);
     CHECK(worlds.status == 0);
-    CHECK(worlds.out.find("A session 0 (") != std::string::npos);
-    CHECK(worlds.out.find("A session 1 (") == std::string::npos);
+    CHECK(contains(worlds.out, "A session 0 ("));
+    CHECK_FALSE(contains(worlds.out, "A session 1 ("));
     check_refused({"compare", kMapChange, both, "--session", "0"}, "--session 0");
 }
 
 TEST_CASE("the readable part of a damaged recording is compared, and the damage is reported") {
     const TemporaryFolder folder;
-    const std::string recording = folder.file("damaged.jsonl.zst");
-    REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
+    const std::string recording = record_capture(folder, "damaged.jsonl.zst");
     write_text(recording, read_text(recording) + "this is no frame");
     const Finished done = twscope({"compare", kMapChange, recording});
     CAPTURE(done.out);
     CHECK(done.status == 3);
-    CHECK(done.err.find(recording + ": damaged: skipped 16 bytes of compressed data; ") !=
-          std::string::npos);
-    CHECK(done.err.find(" lines were read\n") != std::string::npos);
-    CHECK(last_line(done.out) ==
-          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+    CHECK(contains(done.err, recording + ": damaged: skipped 16 bytes of compressed data; "));
+    CHECK(contains(done.err, " lines were read\n"));
+    CHECK(last_line(done.out) == kEqual);
 }
 
 TEST_CASE("a recording that begins with an incomplete line is compared, and the line is reported") {
     const TemporaryFolder folder;
-    const std::string recording = folder.file("tail.jsonl");
-    REQUIRE(twscope({"decode", kMapChange, "-o", recording}).status == 0);
+    const std::string recording = record_capture(folder, "tail.jsonl");
     write_text(recording, "orn\"}\n" + read_text(recording));
     const Finished done = twscope({"compare", kMapChange, recording});
     CHECK(done.status == 3);
-    CHECK(done.err.find(recording + ": skipped 1 line that is not a record") != std::string::npos);
-    CHECK(last_line(done.out) ==
-          "equal: 263 ticks in both, 0 different, 0 only in A, 0 only in B\n");
+    CHECK(contains(done.err, recording + ": skipped 1 line that is not a record"));
+    CHECK(last_line(done.out) == kEqual);
 }
 
 TEST_CASE("input without a game is an error of one line") {
@@ -259,11 +257,11 @@ TEST_CASE("input without a game is an error of one line") {
         check_refused({"compare", kMapChange, nonsense}, nonsense);
         check_refused({"compare", nonsense, kMapChange}, nonsense);
     }
-    const std::string bare = folder.file("bare.jsonl");
-    REQUIRE(twscope({"decode", kMapChange, "--items", "none", "-o", bare}).status == 0);
-    check_refused({"compare", kMapChange, bare}, "recorded without items?");
-    check_refused({"compare", kMapChange}, "");
-    check_refused({"compare", kMapChange, "-"}, "name a file");
-    check_refused({"compare", kMapChange, kMapChange, "--session", "9"}, "--session 9");
-    check_refused({"compare", kMapChange, kMapChange, "--other-session", "9"}, "--other-session 9");
+    const std::string bare = record_capture(folder, "bare.jsonl", {"--items", "none"});
+    check_all_refused({"compare", kMapChange},
+                      {{{bare}, "recorded without items?"},
+                       {{}, ""},
+                       {{"-"}, "name a file"},
+                       {{kMapChange, "--session", "9"}, "--session 9"},
+                       {{kMapChange, "--other-session", "9"}, "--other-session 9"}});
 }

@@ -43,10 +43,10 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
         CHECK(bytes.find(whole_map) == (version == "4" ? 436 : 484));
         const Finished read = twscope({"decode", files[0].string(), "-o", "-"});
         CHECK(read.status == 0);
-        CHECK(read.out.find(R"("type":"map","session":1,"name":"small")") != std::string::npos);
-        CHECK(read.out.find(R"("source":"demo")") != std::string::npos);
-        CHECK(read.out.find(R"("tick":12,"delta_tick":10)") != std::string::npos);
-        CHECK(read.out.find(R"("reason":"end of demo")") != std::string::npos);
+        CHECK(contains(read.out, R"("type":"map","session":1,"name":"small")"));
+        CHECK(contains(read.out, R"("source":"demo")"));
+        CHECK(contains(read.out, R"("tick":12,"delta_tick":10)"));
+        CHECK(contains(read.out, R"("reason":"end of demo")"));
     }
 }
 
@@ -65,16 +65,16 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
         const std::string error =
             broken.err.substr(0, broken.err.find('\n') + 1); // before the totals
         CHECK((broken.err == error) == (to.empty() || to[1] == "-"));
-        CHECK(broken.err.find(file.path() + ": has a chunk that cannot be decompressed (offset ") !=
-              std::string::npos);
+        CHECK(contains(broken.err,
+                       file.path() + ": has a chunk that cannot be decompressed (offset "));
     }
-    CHECK(test::read_text(records).find(R"("tick":3)") != std::string::npos);
-    CHECK(test::read_text(records).find(R"("id":"demo.damaged")") != std::string::npos);
+    CHECK(contains(test::read_text(records), R"("tick":3)"));
+    CHECK(contains(test::read_text(records), R"("id":"demo.damaged")"));
     const TemporaryFile short_file{cut};
     const Finished ended = twscope({"decode", short_file.path()});
     CHECK(ended.status == 0);
     CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
-    CHECK(ended.err.find("ends inside a chunk") != std::string::npos);
+    CHECK(contains(ended.err, "ends inside a chunk"));
     CHECK(twscope({"decode", short_file.path(), "--fail-on", "demo.cut_short"}).status == 1);
 }
 

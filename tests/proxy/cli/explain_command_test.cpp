@@ -16,19 +16,33 @@ using snapshot::kNoBase;
 namespace {
 
 /// A capture of three snapshots, of which the second does not match its checksum.
-void record_damage(const std::string& path) {
-    Recording recording;
-    SessionScript peers;
-    peers.assume_ddnet();
-    const Items first = tee_at(100, 80);
-    const Items second = tee_at(110, 80);
-    recording.say(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
-    const Bytes damaged =
-        snap_single(12, 10, checksum_of(second), delta_body(first, tee_at(4206, 80)));
-    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(damaged)}));
-    recording.say(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
-    recording.save(path);
-}
+struct Damage {
+    TemporaryFolder folder{};
+    std::string capture;
+    std::string records = folder.file("damage.jsonl"); ///< missing until record()
+
+    explicit Damage(const std::string& name = "damage.pcap") : capture{folder.file(name)} {
+        Recording recording;
+        SessionScript peers;
+        peers.assume_ddnet();
+        const Items first = tee_at(100, 80);
+        const Items second = tee_at(110, 80);
+        recording.say(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
+        const Bytes damaged =
+            snap_single(12, 10, checksum_of(second), delta_body(first, tee_at(4206, 80)));
+        recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(damaged)}));
+        recording.say(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
+        recording.save(capture);
+    }
+
+    void record() const {
+        REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+    }
+
+    [[nodiscard]] Finished explain(const Arguments& more = {}) const {
+        return twscope({"explain", capture, "--server", ":8303"}, more);
+    }
+};
 
 /// Returns an explanation without the lines that only a capture gives.
 std::string without_datagrams(std::string story) {
@@ -45,22 +59,20 @@ std::string without_datagrams(std::string story) {
 } // namespace
 
 TEST_CASE("a capture, its records and standard input give the same explanation") {
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("damage.pcap");
-    const std::string records = folder.file("damage.jsonl");
-    record_damage(capture);
-    REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+    const Damage damage;
+    const auto& [folder, capture, records] = damage;
+    damage.record();
 
-    const Finished told = twscope({"explain", capture, "--server", ":8303"});
+    const Finished told = damage.explain();
     CHECK(told.status == 0);
     CHECK(told.out.find("snapshot.crc_mismatch\nsession 1, ") == 0);
-    CHECK(told.out.find("snapshot 12 on 10: rejected") != std::string::npos);
-    CHECK(told.out.find("x gave 4206 where it must have been") != std::string::npos);
-    CHECK(told.out.find("Where to look") != std::string::npos);
+    CHECK(contains(told.out, "snapshot 12 on 10: rejected"));
+    CHECK(contains(told.out, "x gave 4206 where it must have been"));
+    CHECK(contains(told.out, "Where to look"));
 
     // Only a capture has datagrams.
     const std::string story = without_datagrams(told.out);
-    CHECK(told.out.find("\nDatagram: ") != std::string::npos);
+    CHECK(contains(told.out, "\nDatagram: "));
     CHECK(twscope({"explain", records}).out == story);
     CHECK(in_shell("$twscope explain - < " + records).out == story);
     CHECK(in_shell("cat " + records + " | $twscope explain -").out == story);
@@ -98,9 +110,8 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
 }
 
 TEST_CASE("decode prints findings with time and field, and the command that explains them") {
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("it's damaged.pcap");
-    record_damage(capture);
+    const Damage damage{"it's damaged.pcap"};
+    const std::string& capture = damage.capture;
     const Finished done = twscope({"decode", capture, "--server", ":8303"});
     CAPTURE(done.err);
     CHECK(done.status == 0);
@@ -118,17 +129,14 @@ TEST_CASE("decode prints findings with time and field, and the command that expl
     CHECK(told.status == 0);
     CHECK(told.out.starts_with("snapshot.crc_mismatch\nsession 1, "));
     // Standard input cannot be read again.
-    CHECK(in_shell("cat \"" + capture + "\" | $twscope decode - --server :8303")
-              .err.find("twscope explain") == std::string::npos);
+    const std::string piped = "cat \"" + capture + "\" | $twscope decode - --server :8303";
+    CHECK_FALSE(contains(in_shell(piped).err, "twscope explain"));
 }
 
 TEST_CASE("findings and explanations are JSON objects for programs") {
     namespace json = boost::json;
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("damage.pcap");
-    record_damage(capture);
-    const Arguments explain{"explain", capture, "--server", ":8303", "--json"};
-    const Finished told = twscope(explain);
+    const Damage damage;
+    const Finished told = damage.explain({"--json"});
     CHECK(told.status == 0);
     const json::object story = json::parse(told.out).as_object();
     CHECK(story.at("finding").at("id") == "snapshot.crc_mismatch");
@@ -140,9 +148,8 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
     CHECK(story.at("events").as_array().size() > 3);
     CHECK(story.at("cause").is_string());
 
-    Arguments elsewhere = explain;
-    elsewhere.insert(elsewhere.end(), {"--tick", "13"});
-    const json::object none = json::parse(twscope(elsewhere).out).as_object();
+    const json::object none =
+        json::parse(damage.explain({"--json", "--tick", "13"}).out).as_object();
     CHECK(none.at("finding").is_null());
     CHECK(none.at("num_others") == 1);
     CHECK(none.at("others").as_array().front() ==
@@ -162,23 +169,19 @@ TEST_CASE("explain describes named findings, and a misspelt name is not taken fo
     const Finished named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
     CHECK(named.status == 0);
     CHECK(named.out.starts_with("snapshot.size_change ("));
-    CHECK(named.out.find("\ninspect.gap (") != std::string::npos);
-    CHECK(named.out.find("snapshot.crc_mismatch (") == std::string::npos);
-    CHECK(twscope({"explain"}).out.find("snapshot.crc_mismatch (") != std::string::npos);
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("damage.pcap");
-    record_damage(capture);
+    CHECK(contains(named.out, "\ninspect.gap ("));
+    CHECK_FALSE(contains(named.out, "snapshot.crc_mismatch ("));
+    CHECK(contains(twscope({"explain"}).out, "snapshot.crc_mismatch ("));
+    const Damage damage;
     check_refused({"explain", "snapshot.crc_mismach"}, "did you mean \"snapshot.crc_mismatch\"?");
-    check_refused({"explain", capture, "inspect.gap"}, "not both");
+    check_refused({"explain", damage.capture, "inspect.gap"}, "not both");
     check_refused({"explain", "inspect.gap", "--tick", "5"}, "name one");
     check_refused({"explain", "--session", "5"}, "name one");
-    check_refused({"explain", folder.file("none")}, "No such file");
+    check_refused({"explain", damage.folder.file("none")}, "No such file");
 }
 
 TEST_CASE("if there is no such finding, the existing findings are listed") {
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("damage.pcap");
-    record_damage(capture);
+    const Damage damage;
 
     struct Row {
         Arguments asked;
@@ -195,24 +198,22 @@ TEST_CASE("if there is no such finding, the existing findings are listed") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.said);
-        const Finished done = twscope({"explain", capture, "--server", ":8303"}, row.asked);
+        const Finished done = damage.explain(row.asked);
         CHECK(done.status == 0);
         CHECK(done.out == row.said);
     }
-    check_refused({"explain", capture, "--server", ":8303", "--session", "7"},
+    check_refused({"explain", damage.capture, "--server", ":8303", "--session", "7"},
                   "there is no session 7; there is 1 session");
-    const std::string honest = folder.file("honest.pcap");
+    const std::string honest = damage.folder.file("honest.pcap");
     save_game(honest, tee_at(100, 80));
     CHECK(twscope({"explain", honest})
               .out.starts_with("Nothing to explain: no finding about snapshots in 1 session.\n"));
 }
 
 TEST_CASE("a recording is recognised by any first record, in a file and in a pipe") {
-    const TemporaryFolder folder;
-    const std::string capture = folder.file("damage.pcap");
-    const std::string records = folder.file("damage.jsonl");
-    record_damage(capture);
-    REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
+    const Damage damage;
+    const auto& [folder, capture, records] = damage;
+    damage.record();
     const std::string story = twscope({"explain", records}).out;
     const std::string lines = read_text(records);
 

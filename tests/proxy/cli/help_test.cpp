@@ -12,11 +12,24 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include <boost/algorithm/string/replace.hpp>
 #include <doctest/doctest.h>
 
+using tw::test::contains;
+using tw::test::count_of;
+
+namespace {
+
+/// Returns the command with this name.
+tw::cli::Command& command_named(std::string_view name) {
+    static const auto commands = tw::cli::make_commands();
+    return **std::ranges::find_if(commands, [&](const auto& each) { return each->name == name; });
+}
+
+} // namespace
+
 TEST_CASE("help shows names, values and defaults the way help2man reads them") {
-    tw::cli::Command command;
+    tw::cli::Command command{"sample"};
     std::string file;
     std::string items = "changed";
     tw::cli::Texts listen{"127.0.0.1:8303"};
@@ -29,15 +42,18 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
     double seconds = 60;
 
     struct Row {
-        tw::cli::Flag flag;
+        tw::cli::Flag& flag;
         std::string text;
     };
 
+    tw::cli::Flag& which = command.add("--items", &items, "WHICH", "Which");
+    which.words = {"none", "changed", "all"};
+    tw::cli::Flag& twice = command.add("--twice", &file, "VALUE", "Two");
+    twice.default_text = "none";
     const Row rows[] = {
         {command.add("-o,--output", &file, "FILE", "Write"),
          "  -o, --output FILE           Write\n"},
-        {command.add("--items", &items, "WHICH", "Which").one_of({"none", "changed", "all"}),
-         "  --items none|changed|all    Which (default: changed)\n"},
+        {which, "  --items none|changed|all    Which (default: changed)\n"},
         {command.add("--listen", &listen, "ADDR", "Where"),
          "  --listen ADDR               Where (default: 127.0.0.1:8303)\n"},
         {command.add("--http", &none, "[ADDR:]PORT", "Where"),
@@ -54,30 +70,15 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
         {command.add_time("--idle", seconds, 0.1, 86400, "End"),
          "  --idle TIME                 End (0.1 to 86400; or with a unit: ms, s, min, h; default: "
          "60)\n"},
-        {command.add("--twice", &file, "VALUE", "Two").show_default("none"),
-         "  --twice VALUE               Two (default: none)\n"},
+        {twice, "  --twice VALUE               Two (default: none)\n"},
         // At least two spaces separate the description from the value.
         {command.add("--twenty-eight-wide", &file, "VALUE-8", "Where"),
          "  --twenty-eight-wide VALUE-8\n                              Where\n"},
         {command.add("file", &file, "FILE", "The map"), "  file                        The map\n"},
     };
-    const auto format = std::static_pointer_cast<CLI::Formatter>(tw::cli::help_format());
     for (const Row& row : rows) {
-        CAPTURE(row.text);
-        const CLI::Option& option = row.flag.option();
-        CHECK(format->make_option(&option, option.get_positional()) == row.text);
+        CHECK(tw::cli::flag_help(row.flag) == row.text);
     }
-}
-
-TEST_CASE("the values of a flag are distinguished from names of types") {
-    tw::cli::Command command;
-    std::string value;
-    const tw::cli::Flag flag = command.add("--value", &value, "A}{B", "");
-    CHECK(tw::cli::value_words(flag.option()).empty());
-    flag.option().type_name("TEXT:{a,b}");
-    CHECK(tw::cli::value_words(flag.option()) == tw::cli::Texts{"a", "b"});
-    flag.option().type_name("TEXT:{a}");
-    CHECK(tw::cli::value_words(flag.option()) == tw::cli::Texts{"a"});
 }
 
 TEST_CASE("help is wrapped to the terminal's width, and continuation lines are indented") {
@@ -113,36 +114,22 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
         CAPTURE(command);
         const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
         CHECK(std::count(brief.begin(), brief.end(), '\n') <= 40);
-        CHECK(brief.find("\nAdvanced:") == std::string::npos);
-        CHECK((brief.find("\n  --client-address MODE  ") != std::string::npos) ==
-              (command == "proxy"));
-        CHECK((brief.find("\n  --impair NAME=VALUE,...  ") != std::string::npos) ==
-              (command == "proxy"));
+        CHECK_FALSE(contains(brief, "\nAdvanced:"));
+        CHECK(contains(brief, "\n  --client-address MODE  ") == (command == "proxy"));
+        CHECK(contains(brief, "\n  --impair NAME=VALUE,...  ") == (command == "proxy"));
         for (const std::string heading : {"Record", "Watch", "Check", "Many servers"}) {
-            CHECK(brief.find('\n' + heading + ":\n") != std::string::npos);
+            CHECK(contains(brief, '\n' + heading + ":\n"));
         }
         const std::string all = tw::test::in_shell("$twscope " + command + " --help").out;
         CHECK(all == tw::test::twscope({"help", command}).out);
-        CHECK(all.find("\nAdvanced:\n") != std::string::npos);
-        const tw::cli::CommandLine line;
-        for (const CLI::Option* option :
-             line.program.app().get_subcommand(command)->get_options()) {
-            const bool is_old = !tw::cli::replacement_of_flag(*option).empty();
-            const auto& names = option->get_lnames();
-            const std::string flag = names.empty() ? "-h" : "--" + names.front();
-            CAPTURE(flag);
-            const auto& letters = option->get_snames();
-            const std::string before =
-                names.empty() || letters.empty() ? "\n  " : "\n  -" + letters.front() + ", ";
-            std::size_t lines = 0;
-            for (const std::string& after : {std::string{" "}, std::string{"\n"}}) {
-                const std::string start = before + flag + after;
-                for (auto at = all.find(start); at != std::string::npos;
-                     at = all.find(start, at + 1)) {
-                    ++lines;
-                }
-            }
-            CHECK(lines == (is_old ? 0 : 1));
+        CHECK(contains(all, "\nAdvanced:\n"));
+        for (const tw::cli::Flag& flag : command_named(command).flags) {
+            CAPTURE(flag.title());
+            const std::string letter =
+                flag.letter.empty() || flag.name.empty() ? "" : '-' + flag.letter + ", ";
+            const std::string start = "\n  " + letter + flag.title();
+            CHECK(count_of(all, start + ' ') + count_of(all, start + '\n') ==
+                  (flag.replacement.empty() ? 1 : 0));
         }
     }
 }
@@ -153,48 +140,26 @@ TEST_CASE("-h of the other commands with many flags fits on a screen, too") {
         const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
         CAPTURE(brief);
         CHECK(std::count(brief.begin(), brief.end(), '\n') <= 30);
-        CHECK(brief.find("\nPositionals:\n") != std::string::npos);
-        CHECK(brief.find("\n  --objects FILE  ") != std::string::npos);
-        CHECK(brief.find("\n  --color") == std::string::npos);
+        CHECK(contains(brief, "\nPositionals:\n"));
+        CHECK(contains(brief, "\n  --objects FILE  "));
+        CHECK_FALSE(contains(brief, "\n  --color"));
         CHECK(brief.ends_with("'twscope " + command + " --help' lists all flags.\n"));
     }
 }
 
 TEST_CASE("each flag with a heading is a flag of a live run") {
-    const tw::cli::CommandLine line;
     for (const std::string_view flag : tw::cli::names_of_flags_with_heading()) {
         CAPTURE(flag);
         const std::string name = "--" + std::string{flag};
-        const auto has_flag = [&](const char* command) {
-            return line.program.app().get_subcommand(command)->get_option_no_throw(name) != nullptr;
-        };
-        CHECK((has_flag("proxy") || has_flag("tap")));
+        CHECK((command_named("proxy").find(name) != nullptr ||
+               command_named("tap").find(name) != nullptr));
     }
-}
-
-TEST_CASE("a command line can have a single command, or none for the version") {
-    const auto is_any = [](const CLI::App*) { return true; };
-    const tw::cli::CommandLine all;
-    const auto commands = all.program.app().get_subcommands(is_any);
-    for (const CLI::App* command : commands) {
-        CAPTURE(command->get_name());
-        const tw::cli::CommandLine one{{}, command->get_name()};
-        const auto only = one.program.app().get_subcommands(is_any);
-        REQUIRE(only.size() == 1);
-        CHECK(only.front()->get_name() == command->get_name());
-    }
-    const tw::cli::CommandLine none{{}, "--version"};
-    CHECK(none.program.app().get_subcommands(is_any).empty());
-    const tw::cli::CommandLine unknown{{}, "unknown"};
-    CHECK(unknown.program.app().get_subcommands(is_any).size() == commands.size());
 }
 
 TEST_CASE("no line of help is longer than the terminal is wide") {
-    const tw::cli::CommandLine line;
     std::vector<std::string> commands{""};
-    for (const CLI::App* command :
-         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
-        commands.push_back(command->get_name());
+    for (const auto& command : tw::cli::make_commands()) {
+        commands.push_back(command->name);
     }
     for (const std::string& command : commands) {
         for (const std::string& flag : {std::string{"-h"}, std::string{"--help"}}) {
@@ -237,11 +202,11 @@ TEST_CASE("help of a command names only the exit codes that it has") {
             tw::test::in_shell(std::string{"COLUMNS=1000 $twscope "} + row.command + " --help").out;
         const std::string codes = help.substr(std::min(help.find("Exit codes:"), help.size()));
         CAPTURE(codes);
-        CHECK(codes.find(" 0 success, ") != std::string::npos);
-        CHECK((codes.find(", 1 ") != std::string::npos) == !std::string_view{row.finding}.empty());
-        CHECK((codes.find(", 4 ") != std::string::npos) == !std::string_view{row.not_yet}.empty());
-        CHECK(codes.find(row.finding) != std::string::npos);
-        CHECK(codes.find(row.not_yet) != std::string::npos);
+        CHECK(contains(codes, " 0 success, "));
+        CHECK(contains(codes, ", 1 ") == !std::string_view{row.finding}.empty());
+        CHECK(contains(codes, ", 4 ") == !std::string_view{row.not_yet}.empty());
+        CHECK(contains(codes, row.finding));
+        CHECK(contains(codes, row.not_yet));
     }
 }
 
@@ -261,9 +226,9 @@ TEST_CASE("bash completes commands, flags and the values of flags") {
         {"twscope decode --fail", "--fail", "decode", "--fail-on"},
         {"twscope map --idle", "--idle", "map", ""},
     };
-    const tw::cli::CommandLine line;
     const tw::test::TemporaryFolder folder;
-    tw::test::write_text(folder.file("completion"), tw::cli::bash_completion(line.program.app()));
+    tw::test::write_text(folder.file("completion"),
+                         tw::cli::bash_completion(tw::cli::make_commands()));
     for (const Row& row : rows) {
         CAPTURE(row.words);
         const auto done = tw::test::run_program(
@@ -279,10 +244,9 @@ TEST_CASE("bash completes commands, flags and the values of flags") {
 }
 
 TEST_CASE("zsh uses the script of bash, and the script of fish has each command and flag") {
-    const tw::cli::CommandLine line;
-    CHECK(tw::cli::zsh_completion(line.program.app())
-              .ends_with(tw::cli::bash_completion(line.program.app())));
-    const std::string fish = tw::cli::fish_completion(line.program.app());
+    const auto commands = tw::cli::make_commands();
+    CHECK(tw::cli::zsh_completion(commands).ends_with(tw::cli::bash_completion(commands)));
+    const std::string fish = tw::cli::fish_completion(commands);
     const std::string_view wanted[] = {
         "complete -c twscope -n __fish_use_subcommand -f -a decode -d '",
         "'__fish_seen_subcommand_from proxy' -l items -x -a 'none changed all raw' -d '",
@@ -291,7 +255,7 @@ TEST_CASE("zsh uses the script of bash, and the script of fish has each command 
     };
     for (const std::string_view each : wanted) {
         CAPTURE(each);
-        CHECK(fish.find(each) != std::string::npos);
+        CHECK(contains(fish, each));
     }
 }
 
@@ -302,14 +266,10 @@ TEST_CASE("help and the version have the names that other programs use") {
     CHECK(twscope({"-V"}).out == twscope({"--version"}).out);
     CHECK(twscope({"completion", "tcsh"}).status == 2);
     CHECK(twscope({"completion", "bash"}).out ==
-          tw::cli::bash_completion(tw::cli::CommandLine{}.program.app()));
+          tw::cli::bash_completion(tw::cli::make_commands()));
 }
 
 namespace {
-
-bool holds(const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-}
 
 std::string page(const std::string& name) {
     return tw::test::read_text(TW_MANUAL "/" + name + ".1");
@@ -318,28 +278,22 @@ std::string page(const std::string& name) {
 } // namespace
 
 TEST_CASE("the manual has a page for each command with every flag and its purpose") {
-    const tw::cli::CommandLine line;
     const std::string main_page = page("twscope");
-    CHECK(holds(main_page, ".TH TWSCOPE \"1\""));
-    for (const CLI::App* command :
-         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
-        CAPTURE(command->get_name());
-        CHECK(holds(main_page, "\\fBtwscope-" + command->get_name() + "\\fR(1)"));
-        const std::string own_page = page("twscope-" + command->get_name());
-        CHECK(holds(own_page, "\ntwscope-" + command->get_name() + " \\- "));
-        for (const CLI::Option* option : command->get_options([](const CLI::Option* each) {
-                 return tw::cli::replacement_of_flag(*each).empty();
-             })) {
-            std::string name = option->get_name(option->get_lnames().empty());
-            for (std::size_t at = 0; (at = name.find('-', at)) != std::string::npos; at += 2) {
-                name.insert(at, "\\");
-            }
+    CHECK(contains(main_page, ".TH TWSCOPE \"1\""));
+    for (const auto& command : tw::cli::make_commands()) {
+        CAPTURE(command->name);
+        CHECK(contains(main_page, "\\fBtwscope-" + command->name + "\\fR(1)"));
+        const std::string own_page = page("twscope-" + command->name);
+        CHECK(contains(own_page, "\ntwscope-" + command->name + " \\- "));
+        for (const tw::cli::Flag& flag : command->flags) {
+            std::string name = flag.title();
+            boost::algorithm::replace_all(name, "-", "\\-");
             CAPTURE(name);
-            CHECK(holds(own_page, name));
+            CHECK((contains(own_page, name) || !flag.replacement.empty()));
         }
     }
     const std::string proxy_page = page("twscope-proxy");
-    CHECK(holds(proxy_page, "\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR FILE\n"));
-    CHECK(holds(proxy_page, "\n\\fB\\-\\-items\\fR none|changed|all|raw\n"));
-    CHECK(holds(proxy_page, "(default: 127.0.0.1:8303)"));
+    CHECK(contains(proxy_page, "\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR FILE\n"));
+    CHECK(contains(proxy_page, "\n\\fB\\-\\-items\\fR none|changed|all|raw\n"));
+    CHECK(contains(proxy_page, "(default: 127.0.0.1:8303)"));
 }

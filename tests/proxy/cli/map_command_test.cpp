@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
@@ -93,7 +92,7 @@ TEST_CASE("twscope map describes and draws a map") {
     write_text(second, lines.substr(cut) + "torn\n");
     const Finished torn = twscope({"map", file, "--png", png, "--path", segments});
     CHECK(torn.status == 3);
-    CHECK(torn.err.find(second + ": skipped 1 line that is not a record") != std::string::npos);
+    CHECK(contains(torn.err, second + ": skipped 1 line that is not a record"));
     CHECK(read_text(png) == way);
     play_on(1);
     check_refused({"map", file, "--png", png, "--path", records},
@@ -137,7 +136,7 @@ TEST_CASE("a picture that cannot be written leaves the existing one unchanged") 
     const Finished full = in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
                                            "exec $twscope map tiny.map --png tiny.png");
     CHECK(full.status == 3);
-    CHECK(full.err.find("--png tiny.png: ") != std::string::npos);
+    CHECK(contains(full.err, "--png tiny.png: "));
     CHECK(read_text(png) == "the one before");
     CHECK(in_shell(enter + "echo *").out == "tiny.map tiny.png\n");
 
@@ -162,7 +161,7 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
     const Finished none = twscope({"map", noise, "--json"});
     CHECK(none.status == 2);
-    CHECK(none.err.find("noise.map") != std::string::npos);
+    CHECK(contains(none.err, "noise.map"));
     const auto told = boost::json::parse(none.out).as_object();
     CHECK(told.at("verdict").at("strict") == "rejects:bad_magic");
     CHECK(told.at("verdict").at("lenient") == "rejects:bad_magic");
@@ -173,8 +172,8 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     REQUIRE(map::test::write_file(odd, bytes));
     const Finished page = twscope({"map", odd});
     CHECK(page.status == 0);
-    CHECK(page.out.find("strict rejects:trailing_bytes, lenient accepts") != std::string::npos);
-    CHECK(page.out.find("the file continues after its last block") != std::string::npos);
+    CHECK(contains(page.out, "strict rejects:trailing_bytes, lenient accepts"));
+    CHECK(contains(page.out, "the file continues after its last block"));
 }
 
 TEST_CASE("twscope map rejects invalid flags in one line") {
@@ -188,48 +187,35 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");
 
-    struct Row {
-        Arguments arguments;
-        std::string what;
-    };
-
-    const Row rows[] = {
-        {{"map"}, "file"},
-        {{"map", noise}, "noise.map"},
-        {{"map", folder.path()}, folder.path()},
-        {{"map", folder.file("missing.map")}, "missing.map"},
-        {{"map", file, "--png", folder.file("a.jpg")},
-         "pictures are PNG files; name it " + folder.file("a.png")},
-        {{"map", file, "--at", "5"}, "--at 5"},
-        {{"map", file, "--at", "5,"}, "--at 5,"},
-        {{"map", file, "--at", "nan,0"}, "--at nan,0"},
-        {{"map", file, "--at", "1,2,3"}, "--at 1,2,3"},
-        {{"map", file, "--path", nobody}, "--png"},
-        {{"map", file, "--heat", nobody}, "--heat needs a picture"},
-        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody},
-         "contains no snapshot or world with characters"},
-        {{"map", file, "--player", "ann"}, "add --heat FILE or --path FILE"},
-        {{"map", file, "--png", folder.file("a.png"), "--heat", nobody, "--path", nobody},
-         "--path"},
-        {{"map", file, "--png", folder.file("a.png"), "--color-by", "time"}, "--path"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", nobody, "--color-by", "sky"},
-         "sky"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", nobody}, "nobody.jsonl"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", folder.file("missing.jsonl")},
-         "missing.jsonl"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", folder.path()}, "contains no"},
-        {{"map", file, "--png", folder.file("a.png"), "--heat", capture},
-         "token-map-change.pcap: contains no records; this is a capture; use 'twscope decode'"},
-        {{"map", file, "--png", folder.file("a.png"), "--path", capture}, "use 'twscope decode'"},
-        {{"map", file, "--png", folder.file("a.png"), "--heat", file},
-         "contains no records; this is a map; use 'twscope map'"},
-        {{"map", file, "--png", folder.file("no/such/folder.png")}, "folder.png"},
-        {{"map", file, "--png", folder.file("a.png"), "--layer", "sky"}, "sky"},
-        {{"map", file, "--png", folder.file("a.png"), "--scale", "0"}, "scale"},
-        {{"map", file, "--nonsense"}, "nonsense"},
-    };
-    for (const Row& row : rows) {
-        CAPTURE(row.arguments.back());
-        check_refused(row.arguments, row.what);
-    }
+    check_all_refused({"map"},
+                      {{{}, "file"},
+                       {{noise}, "noise.map"},
+                       {{folder.path()}, folder.path()},
+                       {{folder.file("missing.map")}, "missing.map"},
+                       {{file, "--png", folder.file("a.jpg")},
+                        "pictures are PNG files; name it " + folder.file("a.png")},
+                       {{file, "--png", folder.file("no/such/folder.png")}, "folder.png"}});
+    check_all_refused({"map", file}, {{{"--at", "5"}, "--at 5"},
+                                      {{"--at", "5,"}, "--at 5,"},
+                                      {{"--at", "nan,0"}, "--at nan,0"},
+                                      {{"--at", "1,2,3"}, "--at 1,2,3"},
+                                      {{"--path", nobody}, "--png"},
+                                      {{"--heat", nobody}, "--heat needs a picture"},
+                                      {{"--player", "ann"}, "add --heat FILE or --path FILE"},
+                                      {{"--nonsense"}, "nonsense"}});
+    check_all_refused(
+        {"map", file, "--png", folder.file("a.png")},
+        {{{"--heat", nobody}, "contains no snapshot or world with characters"},
+         {{"--heat", nobody, "--path", nobody}, "give one of them"},
+         {{"--color-by", "time"}, "--path"},
+         {{"--path", nobody, "--color-by", "sky"}, "sky"},
+         {{"--path", nobody}, "nobody.jsonl"},
+         {{"--path", folder.file("missing.jsonl")}, "missing.jsonl"},
+         {{"--path", folder.path()}, "contains no"},
+         {{"--heat", capture},
+          "token-map-change.pcap: contains no records; this is a capture; use 'twscope decode'"},
+         {{"--path", capture}, "use 'twscope decode'"},
+         {{"--heat", file}, "contains no records; this is a map; use 'twscope map'"},
+         {{"--layer", "sky"}, "sky"},
+         {{"--scale", "0"}, "scale"}});
 }

@@ -1,5 +1,4 @@
 // Valid and invalid descriptions of a mod.
-// Covers: proxy/cli/described_messages.cpp, proxy/cli/objects_file.cpp
 
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/settings.h"
@@ -231,14 +230,14 @@ TEST_CASE("an invalid file is rejected with a hint") {
          "'count'"},
         {"two of one name",
          R"({"objects": [{"name": "a", "type": 40}, {"name": "a", "type": 41}]})",
-         "the name 'a' is that of object 0"},
+         "the name 'a' is that of another object"},
         {"a known one's name", R"({"objects": [{"name": "character", "type": 40}]})",
-         "the name 'character' is that of a known object"},
+         "the name 'character' is that of another object"},
         {"one type twice", R"({"objects": [{"type": 4}, {"name": "b", "type": 4}]})",
-         "object 0 has the same type"},
+         "is the same as object 0"},
         {"one UUID twice",
          R"({"objects": [{"name": "a", "uuid": "a@b"}, {"name": "c", "uuid": "a@b"}]})",
-         "object 0 has the same UUID"},
+         "is the same as object 0"},
         {"the type of descriptors", R"({"objects": [{"name": "a", "type": 0}]})",
          "'type' must be a number from 1 to 16383"},
         {"a type that stands for UUIDs", R"({"objects": [{"name": "a", "type": 32767}]})",
@@ -288,7 +287,7 @@ TEST_CASE("an invalid file is rejected with a hint") {
          "the name 'sv_chat' is that of another message"},
         {"one message twice",
          R"({"messages": [{"name": "a", "uuid": "a@b"}, {"name": "c", "uuid": "a@b"}]})",
-         "message 0 has the same UUID"},
+         "is the same as message 0"},
         {"from nobody", message(R"("from": "me")"), "must be one of both, server, client"},
         {"a field after the rest",
          message(R"("fields": [{"name": "x", "kind": "rest"}, {"name": "y"}])"),
@@ -310,7 +309,7 @@ TEST_CASE("an invalid file is rejected with a hint") {
         CAPTURE(row.name);
         const ReadFile read{row.text};
         CAPTURE(read.complaint);
-        CHECK(read.complaint.find(row.what) != std::string::npos);
+        CHECK(contains(read.complaint, row.what));
         CHECK(read.complaint.find("--objects ") == 0);
     }
 }

@@ -1,11 +1,9 @@
 #include "proxy/cli/command_line.h"
-#include "proxy/cli/help.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw::test;
@@ -93,8 +91,8 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
     const std::string config = folder.file("c.conf");
     write_text(config, "raw = true\n");
     const std::string now = twscope({"decode", capture, "-o", "-", "--items", "raw"}).out;
-    CHECK(now.find(R"("data":[)") != std::string::npos);
-    CHECK(twscope({"decode", capture, "-o", "-"}).out.find(R"("data":[)") == std::string::npos);
+    CHECK(contains(now, R"("data":[)"));
+    CHECK_FALSE(contains(twscope({"decode", capture, "-o", "-"}).out, R"("data":[)"));
     for (const std::string& how :
          {std::string{"$twscope decode --raw "}, std::string{"TWSCOPE_RAW=1 $twscope decode "},
           "$twscope decode --config " + config + ' '}) {
@@ -121,30 +119,27 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
 }
 
 TEST_CASE("old names are neither in help nor in completions") {
-    const tw::cli::CommandLine line;
-    const std::string bash = tw::cli::bash_completion(line.program.app());
-    const std::string fish = tw::cli::fish_completion(line.program.app());
+    const auto commands = tw::cli::make_commands();
+    const std::string bash = tw::cli::bash_completion(commands);
+    const std::string fish = tw::cli::fish_completion(commands);
     const std::string help = twscope({"--help"}).out;
     for (const std::string command : {"stats", "sizes", "findings", "extcap"}) {
         CAPTURE(command);
-        CHECK(help.find("\n  " + command + ' ') == std::string::npos);
+        CHECK_FALSE(contains(help, "\n  " + command + ' '));
     }
     std::size_t old = 0;
-    for (const CLI::App* command :
-         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
-        const std::string own = twscope({command->get_name(), "--help"}).out;
-        for (const CLI::Option* option : command->get_options()) {
-            if (tw::cli::replacement_of_flag(*option).empty()) {
+    for (const auto& command : commands) {
+        const std::string own = twscope({command->name, "--help"}).out;
+        for (const tw::cli::Flag& flag : command->flags) {
+            if (flag.replacement.empty()) {
                 continue;
             }
-            const std::string flag = "--" + option->get_lnames().front();
-            CAPTURE(flag);
+            CAPTURE(flag.title());
             ++old;
-            CHECK(own.find("  " + flag + ' ') == std::string::npos);
-            CHECK(own.find("  " + flag + '\n') == std::string::npos);
-            CHECK(bash.find(command->get_name() + "\\ " + flag + ')') == std::string::npos);
-            CHECK(fish.find(command->get_name() + "' -l " + option->get_lnames().front() + ' ') ==
-                  std::string::npos);
+            CHECK_FALSE(contains(own, "  " + flag.title() + ' '));
+            CHECK_FALSE(contains(own, "  " + flag.title() + '\n'));
+            CHECK_FALSE(contains(bash, command->name + "\\ " + flag.title() + ')'));
+            CHECK_FALSE(contains(fish, command->name + "' -l " + flag.name + ' '));
         }
     }
     CHECK(old > 10);

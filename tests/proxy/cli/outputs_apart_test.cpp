@@ -154,16 +154,17 @@ TEST_CASE("no file is truncated before all flags are checked") {
 
 TEST_CASE("a flag that needs another one is an error without it") {
     const Files files;
-    check_refused({"decode", files.capture, "--write-filter", "session == 1"}, "--write");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
-    check_refused({"decode", files.capture, "--demo-version", "4"}, "--demo");
-    check_refused({"decode", files.capture, "--items", "none,all"}, "--items none,all");
-    check_refused({"decode", files.capture, "--items", "none,raw"}, "--items none,raw");
-    check_refused({"decode", files.capture, "--bus-name", "x"}, "--bus");
-    check_refused({"map", files.map, "--scale", "2"}, "--png");
-    check_refused({"map", files.map, "--layer", "game"}, "--png");
-    check_refused({"records", files.records, "--verify", "--session", "1"}, "--session");
-    check_refused({"records", files.records, "--verify", "-o", files.kept}, "--output");
+    check_all_refused({"decode", files.capture}, {{{"--write-filter", "session == 1"}, "--write"},
+                                                  {{"--demo-version", "4"}, "--demo"},
+                                                  {{"--items", "none,all"}, "--items none,all"},
+                                                  {{"--items", "none,raw"}, "--items none,raw"},
+                                                  {{"--bus-name", "x"}, "--bus"}});
+    check_all_refused({"map", files.map},
+                      {{{"--scale", "2"}, "--png"}, {{"--layer", "game"}, "--png"}});
+    check_all_refused({"records", files.records, "--verify"}, {{{"--session", "1"}, "--session"},
+                                                               {{"--follow"}, "--follow"},
+                                                               {{"-o", files.kept}, "--output"}});
 }
 
 TEST_CASE("a picture goes to standard output, too") {

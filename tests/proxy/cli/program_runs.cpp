@@ -3,6 +3,7 @@
 #include "tests/map/map_builder.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include <doctest/doctest.h>
 
@@ -30,13 +31,31 @@ Finished in_shell(const std::string& line) {
     return run_program("/bin/sh", {"-c", "twscope='" TW_TWSCOPE "'; " + line});
 }
 
+std::uint16_t listening_port(const Program& proxy) {
+    constexpr std::chrono::seconds kPatience{20};
+    constexpr std::string_view kBefore = "listening on 127.0.0.1:";
+    std::string log;
+    REQUIRE(within(kPatience, [&] {
+        log = proxy.err();
+        return log.find(',', log.find(kBefore)) != std::string::npos;
+    }));
+    return static_cast<std::uint16_t>(std::stoi(log.substr(log.find(kBefore) + kBefore.size())));
+}
+
 void check_refused(const Arguments& arguments, std::string_view what) {
     const Finished done = twscope(arguments);
     CAPTURE(done.err);
     CHECK(done.status == 2);
     CHECK(done.out.empty());
     CHECK(std::count(done.err.begin(), done.err.end(), '\n') == 1);
-    CHECK(done.err.find(what) != std::string::npos);
+    CHECK(contains(done.err, what));
+}
+
+void check_all_refused(const Arguments& start, const std::vector<Refusal>& rows) {
+    for (const Refusal& row : rows) {
+        CAPTURE(row.arguments.empty() ? row.what : row.arguments.back());
+        check_refused(joined(start, row.arguments), row.what);
+    }
 }
 
 void Recording::say(const Host& client, wire::Direction direction,

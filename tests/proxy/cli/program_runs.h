@@ -23,9 +23,21 @@ using Arguments = std::vector<std::string>;
 /// Runs a line of shell, in which "$twscope" is that program.
 [[nodiscard]] Finished in_shell(const std::string& line);
 
+/// Waits until `twscope proxy -l 127.0.0.1:0` forwards datagrams. Returns the port that it listens on.
+[[nodiscard]] std::uint16_t listening_port(const Program& proxy);
+
 /// Checks for a usage error: one line on standard error that contains the text, nothing on standard
 /// output, exit code 2.
 void check_refused(const Arguments& arguments, std::string_view what);
+
+/// Arguments, and a part of the error that they give.
+struct Refusal {
+    Arguments arguments;
+    std::string what;
+};
+
+/// Calls check_refused() with `start` and the arguments of each row.
+void check_all_refused(const Arguments& start, const std::vector<Refusal>& rows);
 
 struct Host {
     std::uint32_t address = 0;

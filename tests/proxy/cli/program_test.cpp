@@ -7,7 +7,7 @@
 // The program as a process: flags, output and exit codes.
 // Covers: proxy/record/records.cpp, proxy/record/stats.cpp, proxy/cli/inspect_flags.cpp
 // Covers: proxy/cli/command_line.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
-// Covers: proxy/cli/proxy_command.cpp, proxy/cli/log.cpp
+// Covers: proxy/cli/live_commands.cpp, proxy/cli/log.cpp
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"
@@ -47,15 +47,6 @@ constexpr const char* kObjects = R"({"objects": [
         {"name": "mood", "names": {"0": "calm", "1": "angry"}}], "position": {"x": "x", "y": "y"}},
     {"name": "soul", "type": 21, "agreed_size": true, "fields": [{"name": "a"}, {"name": "b"}]}]})";
 
-std::size_t count_of(std::string_view text, std::string_view what) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find(what); at != std::string_view::npos;
-         at = text.find(what, at + 1)) {
-        ++count;
-    }
-    return count;
-}
-
 } // namespace
 
 TEST_CASE("--objects names a mod's objects in records and in the traffic table") {
@@ -80,13 +71,13 @@ TEST_CASE("--objects names a mod's objects in records and in the traffic table")
     CHECK(named[0].at("fields") == boost::json::parse(R"({"x":100,"y":70,"mood":1})"));
     CHECK(named[0].at("names") == boost::json::parse(R"({"mood":"angry"})"));
 
-    CHECK(twscope({"decode", capture, "-o", "-", "--objects", objects, "--filter",
-                   "any(items: orb and fields.mood == 1)"})
-              .out.find("orb") != std::string::npos);
+    const Arguments filtered{"--filter", "any(items: orb and fields.mood == 1)"};
+    CHECK(contains(twscope({"decode", capture, "-o", "-", "--objects", objects}, filtered).out,
+                   "orb"));
     const Finished stats = twscope({"decode", "--stats", capture, "--objects", objects});
     CHECK(stats.status == 0);
-    CHECK(stats.out.find("orb") != std::string::npos);
-    CHECK(twscope({"decode", "--stats", capture}).out.find("orb") == std::string::npos);
+    CHECK(contains(stats.out, "orb"));
+    CHECK_FALSE(contains(twscope({"decode", "--stats", capture}).out, "orb"));
 }
 
 TEST_CASE("--objects sets the agreed size of a mod's type") {
@@ -103,9 +94,7 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "-o", "-"};
     CHECK(items_of(twscope(decode).out).empty());
-    Arguments taught = decode;
-    taught.insert(taught.end(), {"--objects", objects});
-    const auto items = items_of(twscope(taught).out);
+    const auto items = items_of(twscope(decode, {"--objects", objects}).out);
     REQUIRE(items.size() == 2);
     CHECK(items[0].at("type").as_string() == "pickup");
     CHECK(items[1].at("type").as_string() == "soul");
@@ -135,14 +124,11 @@ TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
     }
     recording.save(capture);
     const auto clients = [&](const std::string& secret) {
-        Arguments arguments{"decode", capture, "-o", "-"};
-        if (!secret.empty()) {
-            arguments.insert(arguments.end(), {"--pseudonyms", secret});
-        }
-        const Finished done = twscope(arguments);
+        const Finished done =
+            twscope({"decode", capture, "-o", "-"},
+                    secret.empty() ? Arguments{} : Arguments{"--pseudonyms", secret});
         CHECK(done.status == 0);
-        const bool told = done.out.find("198.51.100.23") != std::string::npos ||
-                          done.out.find("203.0.113.15") != std::string::npos;
+        const bool told = contains(done.out, "198.51.100.23") || contains(done.out, "203.0.113.15");
         CHECK(told == secret.empty());
         std::vector<std::string> names;
         for (const auto& line : parse_lines(done.out)) {
@@ -204,10 +190,9 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         CAPTURE(row.flags.size() < 2 ? std::string{"no flags"} : row.flags[1]);
         CAPTURE(done.err);
         CHECK(done.status == row.status);
-        CHECK(done.err.find(row.err) != std::string::npos);
+        CHECK(contains(done.err, row.err));
         CHECK((row.status == 2) == done.out.empty());
-        CHECK((done.out.find(R"("type":"message")") != std::string::npos) ==
-              (row.status != 2 && messages));
+        CHECK((contains(done.out, R"("type":"message")")) == (row.status != 2 && messages));
     }
 }
 
@@ -234,7 +219,7 @@ TEST_CASE("a repeatable flag takes one value, and the next argument is still the
         CAPTURE(row[1]);
         const Finished done = twscope(row);
         CHECK(done.status == 0);
-        CHECK(done.err.find("twscope: ") == std::string::npos); // totals are no error
+        CHECK_FALSE(contains(done.err, "twscope: ")); // totals are no error
     }
     const Finished drawn = twscope({"map", "--layer", "game", map, "--png", image});
     CHECK(drawn.status == 0);
@@ -254,18 +239,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
                    "-l", "127.0.0.1:0", "-o", records, "-q",
                    "--no-admission"}, // no server answers, so the client stays unverified
                   folder.path()};
-    std::uint16_t port = 0;
-    REQUIRE(within(kPatience, [&] {
-        const std::string log = proxy.err();
-        constexpr std::string_view kWhere = "listening on 127.0.0.1:";
-        const std::size_t at = log.find(kWhere);
-        if (at == std::string::npos || log.find(',', at) == std::string::npos) {
-            return false;
-        }
-        port = static_cast<std::uint16_t>(std::stoi(log.substr(at + kWhere.size())));
-        return true;
-    }));
-    const Udp::endpoint listen{boost::asio::ip::address_v4::loopback(), port};
+    const Udp::endpoint listen{anywhere.address(), listening_port(proxy)};
     const auto connect =
         wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
     const auto summaries = [&] { return count_of(read_text(records), R"("type":"summary")"); };
@@ -296,9 +270,8 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     proxy.signal(SIGUSR2);
     proxy.signal(SIGTERM);
     const Finished done = proxy.finish();
-    CHECK(done.err.find("info writing a summary of every open session") != std::string::npos);
-    CHECK(done.err.find("there is no flight recorder; --flight 60s,64MiB DIR makes one") !=
-          std::string::npos);
+    CHECK(contains(done.err, "info writing a summary of every open session"));
+    CHECK(contains(done.err, "there is no flight recorder; --flight 60s,64MiB DIR makes one"));
     CHECK(done.status == 0);
     CHECK(summaries() >= asked + 2); // one summary of the session and one of the run
 }
@@ -311,8 +284,7 @@ TEST_CASE("SIGUSR1 at any time, even at the end, does not change how the run end
                       {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
                        folder.file("records.jsonl")},
                       folder.path()};
-        REQUIRE(within(kPatience,
-                       [&] { return proxy.err().find("listening on") != std::string::npos; }));
+        static_cast<void>(listening_port(proxy));
         proxy.signal(SIGTERM);
         REQUIRE(within(kPatience, [&] {
             constexpr int kMany = 2000; // only a signal in the last microseconds is critical
@@ -334,11 +306,10 @@ TEST_CASE("an observer with many unread requests still gets the message to end")
                   {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--log-level", "debug",
                    "-o", folder.file("records.jsonl")},
                   folder.path()};
-    REQUIRE(
-        within(kPatience, [&] { return proxy.err().find("listening on") != std::string::npos; }));
+    static_cast<void>(listening_port(proxy));
     const std::string told = proxy.err();
     constexpr std::string_view kBefore = "inspecting in process ";
-    REQUIRE(told.find(kBefore) != std::string::npos);
+    REQUIRE(contains(told, kBefore));
     const pid_t observer = std::stoi(told.substr(told.find(kBefore) + kBefore.size()));
     REQUIRE(::kill(observer, SIGSTOP) == 0);
     constexpr int kMany = 300'000; // a few hundred unread requests fill the buffer
@@ -346,7 +317,7 @@ TEST_CASE("an observer with many unread requests still gets the message to end")
         proxy.signal(SIGUSR1);
     }
     proxy.signal(SIGTERM);
-    CHECK(within(kPatience, [&] { return proxy.err().find("stopping") != std::string::npos; }));
+    CHECK(within(kPatience, [&] { return contains(proxy.err(), "stopping"); }));
     REQUIRE(::kill(observer, SIGCONT) == 0);
     const Finished done = proxy.finish();
     CAPTURE(done.err);
@@ -376,14 +347,14 @@ TEST_CASE("a flag takes neither nothing nor the next flag for its value") {
         {"--client-address= --check-config", "--client-address: is empty"},
         {"--config= --check-config", "--config: is empty"},
         {"-s --check-config", "--server: needs a value before --check-config"},
-        {"--check-config -o", "--output needs a value"},
+        {"--check-config -o", "--output: needs a value"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments);
         const Finished done =
             in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
         CHECK(done.status == 2);
-        CHECK_MESSAGE(done.err.find(row.error) != std::string::npos, done.err);
+        CHECK_MESSAGE(contains(done.err, row.error), done.err);
         CHECK(std::filesystem::is_empty(folder.path()));
     }
     // Values that only begin like flags stay values, and so does whatever follows an equals sign.
@@ -397,70 +368,60 @@ TEST_CASE("a flag takes neither nothing nor the next flag for its value") {
 
 TEST_CASE("contradictory flags are reported before the start") {
     const TemporaryFolder folder;
-    check_refused({"frobnicate"}, "unknown command 'frobnicate' (see");
-    check_refused({"recods"}, "unknown command 'recods'; did you mean records? (see");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-k", "1GiB"},
-                  "twscope: proxy has no -k; did you mean --keep? (see");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-max-per-address", "4"},
-                  "twscope: proxy has no -max-per-address; did you mean --max-per-address? (see");
-    check_refused({"proxy", "--keep", "1GiB", "--keep", "2GiB"},
-                  "--keep: may be given once (see 'twscope proxy --help')");
-    check_refused({"decode", "--objects", "a", "--objects", "b", "c"},
-                  "--objects: may be given once (see 'twscope decode --help')");
     const std::string config = folder.file("twice.conf");
+    const std::string no_folder = folder.file("no/such/folder.xml");
     write_text(config, "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
-    check_refused({"proxy", "--config", config}, "twice.conf: --keep: may be given once");
-    const std::pair<const char*, const char*> sizes[]{
-        {"10G", "--keep 10G: did you mean 10GiB?"},
-        {"10gb", "--keep 10gb: did you mean 10GiB?"},
-        {"1h,5mib", "--keep 1h,5mib: did you mean 5MiB?"},
-        {"10m", "--keep 10m: expected a time"},
-        {"0G", "--keep 0G: expected a time"},
-        {"10", "--keep 10: expected a time"}};
-    for (const auto& [size, error] : sizes) {
-        check_refused({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep", size},
-                      error);
+    check_all_refused(
+        {}, {{{"frobnicate"}, "unknown command 'frobnicate' (see"},
+             {{"recods"}, "unknown command 'recods'; did you mean records? (see"},
+             {{"proxy", "--keep", "1GiB", "--keep", "2GiB"},
+              "--keep: may be given once (see 'twscope proxy --help')"},
+             {{"decode", "--objects", "a", "--objects", "b", "c"},
+              "--objects: may be given once (see 'twscope decode --help')"},
+             {{"proxy", "--config", config}, "twice.conf, line 2: --keep: may be given once"},
+             {{"tap", "-i", "lo", "--resync"}, "tap has no --resync; proxy has it (see"},
+             {{"map"}, "map needs file: Map file (see 'twscope map --help')"},
+             {{"map", "a", "b"}, "map does not take 'b' (see 'twscope map --help')"},
+             {{"compare", "a.pcap"}, "compare needs b: "},
+             {{"explain", "--tick"}, "--tick: needs a value (see 'twscope explain --help')"},
+             {{"map", folder.file("no.map")}, "no.map: No such file or directory"},
+             {{"map", folder.path()}, ": is a folder; name one of its .map files"},
+             {{"map", "/dev/null"}, "/dev/null: is not a regular file"},
+             {{"decode", folder.file("missing.pcap"), "--summary", no_folder}, "folder.xml"}});
+    check_all_refused(
+        {"proxy", "-s", "127.0.0.1:1"},
+        {{{"-k", "1GiB"}, "twscope: proxy has no -k; did you mean --keep? (see"},
+         {{"-max-per-address", "4"},
+          "twscope: proxy has no -max-per-address; did you mean --max-per-address? (see"},
+         {{"-l", "192.0.2.2:99999"}, "--listen 192.0.2.2:99999: expected a port up to 65535"},
+         {{"--duration", "soon"}, "--duration"},
+         {{"-l", "127.0.0.1:0", "--summary", no_folder}, "folder.xml"},
+         {{"--sync", "1s"}, "--sync has no effect without --output or --write"}});
+    check_all_refused({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep"},
+                      {{{"10G"}, "--keep 10G: did you mean 10GiB?"},
+                       {{"10gb"}, "--keep 10gb: did you mean 10GiB?"},
+                       {{"1h,5mib"}, "--keep 1h,5mib: did you mean 5MiB?"},
+                       {{"10m"}, "--keep 10m: expected a time"},
+                       {{"0G"}, "--keep 0G: expected a time"},
+                       {{"10"}, "--keep 10: expected a time"}});
+    check_refused({"tap", "-i", "lo", "--sync", "1s"},
+                  "--sync has no effect without --output or --write");
+    for (const Arguments& command : {Arguments{"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0"},
+                                     {"decode", "missing.pcap"},
+                                     {"tap", "-i", "lo"}}) {
+        check_all_refused(command,
+                          {{{"--demo-version", "4"}, "--demo-version has no effect without"},
+                           {{"--bus-file", "x"}, "--bus-file has no effect without"},
+                           {{"--bus-limits", "1h"}, "--bus-limits has no effect without"},
+                           {{"--spool", "spool"}, "--spool has no effect without"}});
     }
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "192.0.2.2:99999"},
-                  "--listen 192.0.2.2:99999: expected a port up to 65535");
     const Finished bare = twscope({});
     CHECK(bare.status == 2);
-    CHECK(bare.err.find("\n  twscope decode traffic.pcap ") != std::string::npos);
+    CHECK(contains(bare.err, "\n  twscope decode traffic.pcap "));
     CHECK(std::ranges::count(bare.err, '\n') == 5);
-    check_refused({"map"}, "map needs file: Map file (see 'twscope map --help')");
-    check_refused({"compare", "a.pcap"}, "compare needs b: ");
-    check_refused({"explain", "--tick"}, "--tick needs a value (see 'twscope explain --help')");
-    check_refused({"map", folder.file("no.map")}, "no.map: No such file or directory");
-    check_refused({"map", folder.path()}, ": is a folder; name one of its .map files");
-    check_refused({"map", "/dev/null"}, "/dev/null: is not a regular file");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "--duration", "soon"}, "--duration");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--summary",
-                   folder.file("no/such/folder.xml")},
-                  "folder.xml");
-    check_refused(
-        {"decode", folder.file("missing.pcap"), "--summary", folder.file("no/such/folder.xml")},
-        "folder.xml");
-    for (const std::string command : {"proxy", "tap", "decode"}) {
-        for (const Arguments& alone :
-             {Arguments{"--demo-version", "4"}, Arguments{"--bus-file", "x"},
-              Arguments{"--bus-limits", "1h"}, Arguments{"--spool", "spool"}}) {
-            const Arguments where = command == "proxy"
-                                        ? Arguments{"-s", "127.0.0.1:1", "-l", "127.0.0.1:0"}
-                                    : command == "decode" ? Arguments{"missing.pcap"}
-                                                          : Arguments{"-i", "lo"};
-            check_refused(joined(joined({command}, alone), where),
-                          alone.front() + " has no effect without");
-        }
-    }
-    for (const std::string command : {"proxy", "tap"}) {
-        const Arguments where =
-            command == "proxy" ? Arguments{"-s", "127.0.0.1:1"} : Arguments{"-i", "lo"};
-        check_refused(joined({command, "--sync", "1s"}, where),
-                      "--sync has no effect without --output or --write");
-    }
     const Finished unreached = twscope({"collect", "--bus", "nats://127.0.0.1:1", "--expect",
                                         "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);
-    CHECK(unreached.err.find("nothing was checked") != std::string::npos);
+    CHECK(contains(unreached.err, "nothing was checked"));
     CHECK(twscope({"--version"}).out.starts_with("twscope "));
 }

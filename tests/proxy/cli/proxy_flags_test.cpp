@@ -1,10 +1,10 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/settings.h"
+#include "tests/support/program.h"
 
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -15,15 +15,25 @@ using namespace tw;
 using namespace tw::cli;
 using boost::asio::ip::make_address;
 using relay::ClientAddressMode;
+using test::contains;
 using Udp = boost::asio::ip::udp;
 
+using Arguments = std::vector<std::string>;
+
+struct Parsed {
+    explicit Parsed(const Arguments& arguments) {
+        Command command{"proxy"};
+        flags.add_to(command);
+        command.parse(arguments);
+    }
+
+    ProxyFlags flags;
+};
+
 /// Returns the relay's options for these arguments.
-relay::Options options_of(std::vector<std::string> arguments) {
-    Command command;
-    RelayFlags flags;
-    flags.add_to(command);
-    command.parse(std::move(arguments));
-    return flags.complete();
+relay::Options options_of(Arguments arguments) {
+    arguments.insert(arguments.end(), {"-s", "127.0.0.1:1"});
+    return Parsed{arguments}.flags.relay_options();
 }
 
 TEST_CASE("flags about the relay become its options") {
@@ -49,7 +59,7 @@ TEST_CASE("the state folder is the given one, or the system's usual one") {
     ::unsetenv("STATE_DIRECTORY");
     ::unsetenv("XDG_STATE_HOME");
     ::setenv("HOME", "/home/tee", 1);
-    RelayFlags flags;
+    ProxyFlags flags;
     CHECK(flags.state_folder() == "/home/tee/.local/state/twscope");
     ::setenv("XDG_STATE_HOME", "/state", 1);
     CHECK(flags.state_folder() == "/state/twscope");
@@ -61,13 +71,9 @@ TEST_CASE("the state folder is the given one, or the system's usual one") {
 }
 
 TEST_CASE("an invalid impairment is a usage error with the flag's name") {
-    std::string said;
-    try {
-        static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"}));
-    } catch (const UsageError& error) {
-        said = error.what();
-    }
-    CHECK(said == "--impair loss=2%;c2s:loss=3%: loss is given twice for c2s");
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"})),
+        "--impair loss=2%;c2s:loss=3%: loss is given twice for c2s", UsageError);
 }
 
 TEST_CASE("times are seconds, or have a unit") {
@@ -80,20 +86,14 @@ TEST_CASE("times are seconds, or have a unit") {
                         {"500ms", 0.5}, {"2min", 120}, {"1h", 3600}};
     for (const auto& row : rows) {
         CAPTURE(row.text);
-        Command command;
-        ProxyFlags flags;
-        flags.add_to(command);
         const std::string text{row.text};
-        command.parse({"--idle-timeout", text, "--duration", text});
-        CHECK(flags.duration == doctest::Approx(row.seconds));
-        CHECK(flags.idle_timeout == doctest::Approx(row.seconds));
+        const Parsed parsed{{"--idle-timeout", text, "--duration", text}};
+        CHECK(parsed.flags.duration == doctest::Approx(row.seconds));
+        CHECK(parsed.flags.idle_timeout == doctest::Approx(row.seconds));
     }
     for (const char* text : {"-3", "0", "0s", "3 parsecs", "3,5"}) {
         CAPTURE(text);
-        Command command;
-        ProxyFlags flags;
-        flags.add_to(command);
-        CHECK_THROWS_AS(command.parse({"--duration", text}), UsageError);
+        CHECK_THROWS_AS(Parsed({"--duration", text}), UsageError);
     }
 }
 
@@ -120,9 +120,9 @@ TEST_CASE("the start-up line says which client addresses the server sees, and wh
     for (const Row& row : rows) {
         const std::string line = describe_client_address_mode(row.wanted, row.chosen);
         CAPTURE(line);
-        CHECK(line.find(row.says) != std::string::npos);
-        CHECK(line.find(row.why) != std::string::npos);
-        CHECK(line.find('\n') == std::string::npos);
+        CHECK(contains(line, row.says));
+        CHECK(contains(line, row.why));
+        CHECK_FALSE(contains(line, "\n"));
     }
 }
 
@@ -148,26 +148,14 @@ TEST_CASE("routes contain the server's port, and its address if the server is on
         const Udp::endpoint server{make_address(row.server), 8304};
         const std::string text = transparent_routes(server, row.here, listen);
         CAPTURE(text);
-        CHECK(text.find(row.rule) != std::string::npos);
-        CHECK(text.find("route add local default dev lo table 8303\n") != std::string::npos);
-        CHECK((text.find("On the server's host") == std::string::npos) == row.here);
+        CHECK(contains(text, row.rule));
+        CHECK(contains(text, "route add local default dev lo table 8303\n"));
+        CHECK((!contains(text, "On the server's host")) == row.here);
     }
     const Udp::endpoint same_port{make_address("127.0.0.1"), 8303};
     CHECK_THROWS_AS(static_cast<void>(transparent_routes(same_port, true, listen)), UsageError);
     CHECK_NOTHROW(static_cast<void>(transparent_routes(same_port, false, listen)));
 }
-
-using Arguments = std::vector<std::string>;
-
-struct Parsed {
-    explicit Parsed(Arguments arguments) {
-        Command command;
-        flags.add_to(command);
-        command.parse(std::move(arguments));
-    }
-
-    ProxyFlags flags;
-};
 
 TEST_CASE("a single server needs no name") {
     const Parsed parsed{{"-s", "127.0.0.1:8304", "-l", "127.0.0.1:1", "-l", "[::1]:1"}};
@@ -250,14 +238,8 @@ TEST_CASE("servers that cannot be distinguished are rejected with a hint") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const Parsed parsed{row.arguments};
-        std::string said;
-        try {
-            static_cast<void>(parsed.flags.relay_options());
-        } catch (const UsageError& error) {
-            said = error.what();
-        }
-        CAPTURE(said);
-        CHECK(said.find(row.says) != std::string::npos);
+        CHECK_THROWS_WITH_AS(static_cast<void>(parsed.flags.relay_options()),
+                             doctest::Contains(std::string{row.says}.c_str()), UsageError);
     }
 }
 

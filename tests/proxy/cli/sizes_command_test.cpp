@@ -59,14 +59,6 @@ std::vector<std::int32_t> client_info(std::string_view name) {
     return ints;
 }
 
-std::size_t count(const std::string& text, std::string_view what) {
-    std::size_t found = 0;
-    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
-        ++found;
-    }
-    return found;
-}
-
 } // namespace
 
 TEST_CASE("the sizes of a mod are printed, and the written file makes its snapshots verifiable") {
@@ -75,31 +67,28 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     const std::string objects = folder.file("sizes.json");
     const std::string records = folder.file("records.jsonl");
     record_mod(capture);
+    const Arguments decode{"decode", capture, "--server", ":8303"};
 
-    const Finished plain = twscope({"decode", capture, "--server", ":8303", "-o", records});
+    const Finished plain = twscope(decode, {"-o", records});
     CHECK(plain.status == 0);
-    CHECK(read_text(records).find(R"("ok":true)") == std::string::npos);
+    CHECK_FALSE(contains(read_text(records), R"("ok":true)"));
 
-    const Finished sizes =
-        twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", objects});
+    const Finished sizes = twscope(decode, {"--sizes", "--write-objects", objects});
     CHECK(sizes.status == 0);
     CAPTURE(sizes.out);
-    CHECK(sizes.out.find("character") != std::string::npos);
-    CHECK(sizes.out.find("23") != std::string::npos);
-    CHECK(read_text(objects).find("int_22") != std::string::npos);
+    CHECK(contains(sizes.out, "character"));
+    CHECK(contains(sizes.out, "23"));
+    CHECK(contains(read_text(objects), "int_22"));
 
-    const Finished piped =
-        twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", "-"});
+    const Finished piped = twscope(decode, {"--sizes", "--write-objects", "-"});
     CHECK(piped.out == read_text(objects));
     const std::string told = sizes.out.substr(0, sizes.out.find("\n" + objects + " was written."));
-    CHECK(told.find("\n  character: 23 ints instead of 22 in 6 verified snapshots\n") !=
-          std::string::npos);
-    CHECK(piped.err.find(told) != std::string::npos);
+    CHECK(contains(told, "\n  character: 23 ints instead of 22 in 6 verified snapshots\n"));
+    CHECK(contains(piped.err, told));
     CHECK(sizes.out.ends_with("--objects '" + objects + "' -o game.jsonl\n"));
     CHECK(piped.err.ends_with(" --learn-sizes -o game.jsonl\n"));
 
-    const boost::json::value table = boost::json::parse(
-        twscope({"decode", capture, "--server", ":8303", "--sizes", "--json"}).out);
+    const boost::json::value table = boost::json::parse(twscope(decode, {"--sizes", "--json"}).out);
     bool seen = false;
     for (const boost::json::value& type : table.at("types").as_array()) {
         const bool character = type.at("type") == 9;
@@ -113,42 +102,40 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
         }
     }
     CHECK(seen);
-    check_refused({"decode", capture, "--sizes", "--json", "--write-objects", "-"},
-                  "both write to standard output");
-    check_refused({"decode", capture, "--sizes", "-o", "-", "--write-objects", "-"},
-                  "both write to standard output");
-    check_refused({"decode", capture, "--write-objects", objects}, "has no effect without --sizes");
-    check_refused({"decode", capture, "--json"}, "has no effect without --stats or --sizes");
+    check_all_refused(
+        {"decode", capture},
+        {{{"--sizes", "--json", "--write-objects", "-"}, "both write to standard output"},
+         {{"--sizes", "-o", "-", "--write-objects", "-"}, "both write to standard output"},
+         {{"--write-objects", objects}, "has no effect without --sizes"},
+         {{"--json"}, "has no effect without --stats or --sizes"}});
 
-    const Finished taught =
-        twscope({"decode", capture, "--server", ":8303", "-o", records, "--objects", objects});
+    const Finished taught = twscope(decode, {"-o", records, "--objects", objects});
     CHECK(taught.status == 0);
-    CHECK(read_text(records).find(R"("ok":false)") == std::string::npos);
-    CHECK(read_text(records).find(R"("int_22":17)") != std::string::npos);
+    CHECK_FALSE(contains(read_text(records), R"("ok":false)"));
+    CHECK(contains(read_text(records), R"("int_22":17)"));
 
-    const Finished learned =
-        twscope({"decode", capture, "--server", ":8303", "-o", records, "--learn-sizes"});
+    const Finished learned = twscope(decode, {"-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
-    CHECK(read_text(records).find(R"("ok":true)") != std::string::npos);
+    CHECK(contains(read_text(records), R"("ok":true)"));
 }
 
 TEST_CASE("a single snapshot leads to the object that may have another size") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("one snapshot.pcap");
     record_mod(capture, 10);
+    const Arguments decode{"decode", capture, "--server", ":8303"};
     const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
-    const Finished plain = twscope({"decode", capture, "--server", ":8303"});
+    const Finished plain = twscope(decode);
     CHECK(plain.out.ends_with(hint));
     // The records are elsewhere: the same totals go to standard error.
-    const Finished written =
-        twscope({"decode", capture, "--server", ":8303", "-o", folder.file("records.jsonl")});
+    const Finished written = twscope(decode, {"-o", folder.file("records.jsonl")});
     CHECK(written.out.empty());
     CHECK(written.err == plain.err + plain.out);
-    CHECK(twscope({"decode", capture, "--server", ":8303", "-o", "-"}).err == plain.err);
+    CHECK(twscope(decode, {"-o", "-"}).err == plain.err);
 
-    const Finished sizes = twscope({"decode", capture, "--server", ":8303", "--sizes"});
+    const Finished sizes = twscope(decode, {"--sizes"});
     CHECK(sizes.status == 0);
-    CHECK(sizes.out.find("  22     23          1  not as agreed\n") != std::string::npos);
+    CHECK(contains(sizes.out, "  22     23          1  not as agreed\n"));
     CHECK(sizes.out.ends_with("capture a longer game.\n"));
 }
 
@@ -162,9 +149,9 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
     const std::string cause = "Cause: an object of another size than agreed (seen in session 1)\n"
                               "  character: 23 ints instead of 22 in 6 verified snapshots\n";
     CHECK(story.starts_with(cause));
-    CHECK(story.find("\nsnapshot.size_differs\n") != std::string::npos);
-    CHECK(twscope({"explain", capture, "--server", ":8303", "--learn-sizes"})
-              .out.find("\n  int_22 ") != std::string::npos);
+    CHECK(contains(story, "\nsnapshot.size_differs\n"));
+    CHECK(contains(twscope({"explain", capture, "--server", ":8303", "--learn-sizes"}).out,
+                   "\n  int_22 "));
     record_mod(folder.file("damaged.pcap"), 60, 70);
     CHECK(twscope({"explain", folder.file("damaged.pcap"), "--server", ":8303", "--tick", "70"})
               .out.starts_with("snapshot.type_out_of_range\n"));
@@ -174,14 +161,14 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
         twscope({"explain", folder.file("deltas.pcap"), "--server", ":8303", "--tick", "20"}).out;
     CAPTURE(follows);
     CHECK(follows.starts_with("Cause: an object of another size than agreed (seen in session 1)"));
-    CHECK(follows.find("\nsnapshot.unknown_base\n") != std::string::npos);
-    CHECK(follows.find("The snapshot's base was rejected: see snapshot.") != std::string::npos);
+    CHECK(contains(follows, "\nsnapshot.unknown_base\n"));
+    CHECK(contains(follows, "The snapshot's base was rejected: see snapshot."));
     const std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
     std::string command = story.substr(story.find("twscope ", next));
     command.replace(command.find("sizes.json"), std::string{"sizes.json"}.size(),
                     folder.file("sizes.json"));
-    CHECK(in_shell("$" + command).out.find("  differs\n") != std::string::npos);
+    CHECK(contains(in_shell("$" + command).out, "  differs\n"));
     CHECK(twscope({"explain", records})
               .out.ends_with("\n  twscope decode CAPTURE-OF-THIS-GAME --sizes --write-objects "
                              "sizes.json\n"));
@@ -210,23 +197,18 @@ TEST_CASE("a known type keeps its meaning with a file of sizes") {
     }
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "--items", "all", "-o", "-"};
-    const auto with = [&](const Arguments& more) {
-        Arguments arguments = decode;
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return twscope(arguments).out;
-    };
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "--sizes", "--write-objects", objects})
                 .status == 0);
-    const std::string taught = with({"--objects", objects});
-    const std::string learned = with({"--learn-sizes"});
+    const std::string taught = twscope(decode, {"--objects", objects}).out;
+    const std::string learned = twscope(decode, {"--learn-sizes"}).out;
     constexpr std::string_view kInfo = R"("type":"player_info")";
-    CHECK(count(taught, R"("ok":true)") == 6);
-    CHECK(count(taught, kInfo) == 12);
-    CHECK(count(taught, R"("player":"ann")") >= count(learned, R"("player":"ann")"));
-    CHECK(count(taught, R"("player":"ann")") == 12); // character, player_info
-    CHECK(count(taught, R"("team":"red")") == 12);
-    CHECK(count(taught, R"("severity":"warning")") == 0);
-    CHECK(count(taught, R"("severity":"error")") == 0);
+    CHECK(count_of(taught, R"("ok":true)") == 6);
+    CHECK(count_of(taught, kInfo) == 12);
+    CHECK(count_of(taught, R"("player":"ann")") >= count_of(learned, R"("player":"ann")"));
+    CHECK(count_of(taught, R"("player":"ann")") == 12); // character, player_info
+    CHECK(count_of(taught, R"("team":"red")") == 12);
+    CHECK(count_of(taught, R"("severity":"warning")") == 0);
+    CHECK(count_of(taught, R"("severity":"error")") == 0);
 }
 
 TEST_CASE("a server of 0.6 has the agreed sizes") {
@@ -235,7 +217,7 @@ TEST_CASE("a server of 0.6 has the agreed sizes") {
     save_game(capture, tee_at(100, 80));
     const Finished done = twscope({"decode", "--sizes", capture});
     CHECK(done.status == 0);
-    CHECK(done.out.find("All sizes are as agreed in 0.6.\n") != std::string::npos);
+    CHECK(contains(done.out, "All sizes are as agreed in 0.6.\n"));
 }
 
 TEST_CASE("an error of --sizes is one line") {
@@ -252,5 +234,5 @@ TEST_CASE("an error of --sizes is one line") {
     const Finished done = twscope({"decode", "--sizes", silent});
     CHECK(done.status == 2);
     CHECK(done.out.empty());
-    CHECK(done.err.find("no snapshot") != std::string::npos);
+    CHECK(contains(done.err, "no snapshot"));
 }

@@ -60,7 +60,7 @@ TEST_CASE("a closed or full standard error has no other effect") {
         CAPTURE(row.script);
         const TemporaryFolder folder;
         CHECK(in_shell(row.script, folder).status == row.status);
-        CHECK(read_text(folder.file("summary")).find(row.summary) != std::string::npos);
+        CHECK(contains(read_text(folder.file("summary")), row.summary));
     }
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("no message gets into a file if a standard stream is closed") {
     CHECK(read_text(folder.file("closed")) == read_text(folder.file("plain")));
     const Finished unwritten = in_shell(R"("$0" decode "$1" -o - >&-)", folder);
     CHECK(unwritten.status == 3);
-    CHECK(unwritten.err.find("Bad file descriptor") != std::string::npos);
+    CHECK(contains(unwritten.err, "Bad file descriptor"));
     CHECK(in_shell(R"("$0" decode - <&-)", folder).status == 2);
 }
 
@@ -83,9 +83,7 @@ TEST_CASE("waiting for a pipe is reported on standard error") {
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), S_IRUSR | S_IWUSR) == 0);
     Program decode{TW_TWSCOPE, {"decode", game_in(folder), "-o", pipe}, folder.path()};
-    CHECK(within(kPatience, [&] {
-        return decode.err().find("the pipe has no reader yet") != std::string::npos;
-    }));
+    CHECK(within(kPatience, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
     CHECK(read_text(pipe).starts_with("{"));
     const Finished done = decode.finish();
     CHECK(done.status == 0);
@@ -115,14 +113,13 @@ TEST_CASE("a reader of records that leaves affects only its own output") {
         const Finished done = in_shell(
             R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
         CHECK(done.status == row.status);
-        CHECK(done.err.find("Broken pipe") ==
-              std::string::npos); // a reader that leaves is no error
-        CHECK(done.err.find("no UDP datagrams") ==
-              std::string::npos); // unread input is not reported as empty
-        if (row.command.find("summary") != std::string::npos) {
+        CHECK_FALSE(contains(done.err, "Broken pipe")); // a reader that leaves is no error
+        CHECK_FALSE(
+            contains(done.err, "no UDP datagrams")); // unread input is not reported as empty
+        if (contains(row.command, "summary")) {
             CHECK_FALSE(read_text(folder.file("summary")).empty());
         }
-        if (row.command.find("copy") != std::string::npos) {
+        if (contains(row.command, "copy")) {
             CHECK(twscope({"decode", folder.file("copy.pcapng"), "--expect", "snapshot"}).status ==
                   0);
         }

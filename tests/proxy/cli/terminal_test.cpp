@@ -9,9 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <doctest/doctest.h>
@@ -25,11 +23,9 @@ using Udp = boost::asio::ip::udp;
 } // namespace
 
 TEST_CASE("every command has --color, and it decides the colours of the log") {
-    const tw::cli::CommandLine line;
-    for (const CLI::App* command :
-         line.program.app().get_subcommands([](const CLI::App*) { return true; })) {
-        CAPTURE(command->get_name());
-        CHECK(command->get_option_no_throw("--color") != nullptr);
+    for (const auto& command : tw::cli::make_commands()) {
+        CAPTURE(command->name);
+        CHECK(command->find("--color") != nullptr);
     }
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
@@ -58,8 +54,8 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
                                        "--duration 1ms " +
                                        row.flags);
         CHECK(done.status == 0);
-        CHECK(done.err.find("stopping") != std::string::npos);
-        CHECK((done.err.find("\033[") != std::string::npos) == row.colored);
+        CHECK(contains(done.err, "stopping"));
+        CHECK((contains(done.err, "\033[")) == row.colored);
     }
     check_refused({"explain", "--color", "sometimes"}, "--color");
 }
@@ -80,17 +76,17 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     const std::string start = lines_of("-o " + records);
     CAPTURE(start);
     CHECK(std::count(start.begin(), start.end(), '\n') == 3);
-    CHECK(start.find("listening on 127.0.0.1:") != std::string::npos);
-    CHECK(start.find(" (this machine only), forwarding to " + where +
-                     "; the server sees each client as its own 127.x.y.z (it is on loopback)\n") !=
-          std::string::npos);
-    CHECK(start.find("recording records to " + records + "\n") != std::string::npos);
-    CHECK(start.find("live page on port ") != std::string::npos);
-    CHECK(lines_of("").find("not recording (use -o FILE)\n") != std::string::npos);
-    CHECK(lines_of("--log-level debug").find("confined by: ") != std::string::npos);
+    CHECK(contains(start, "listening on 127.0.0.1:"));
+    CHECK(contains(start,
+                   " (this machine only), forwarding to " + where +
+                       "; the server sees each client as its own 127.x.y.z (it is on loopback)\n"));
+    CHECK(contains(start, "recording records to " + records + "\n"));
+    CHECK(contains(start, "live page on port "));
+    CHECK(contains(lines_of(""), "not recording (use -o FILE)\n"));
+    CHECK(contains(lines_of("--log-level debug"), "confined by: "));
     const Finished early = in_shell("XDG_STATE_HOME=" + folder.path() +
                                     " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
-    CHECK(early.err.find("nothing listens on 127.0.0.1:1 yet") != std::string::npos);
+    CHECK(contains(early.err, "nothing listens on 127.0.0.1:1 yet"));
 }
 
 TEST_CASE(
@@ -105,25 +101,20 @@ TEST_CASE(
                   {"proxy", "-s", "127.0.0.1:" + std::to_string(server.local_endpoint().port()),
                    "-l", "127.0.0.1:0", "--no-admission"},
                   folder.path()};
-    constexpr std::string_view kWhere = "listening on 127.0.0.1:";
-    REQUIRE(within(kPatience, [&] { return proxy.err().find(kWhere) != std::string::npos; }));
-    const std::string told = proxy.err();
-    const auto port =
-        static_cast<std::uint16_t>(std::stoi(told.substr(told.find(kWhere) + kWhere.size())));
+    const std::uint16_t port = listening_port(proxy);
     for (int i = 0; i < 5; ++i) {
         client.send_to(boost::asio::buffer("x", 1), {anywhere.address(), port});
         char byte = 0;
         server.receive(boost::asio::buffer(&byte, 1));
     }
     const auto shown = [&] { return read_text(folder.file("out")); };
-    REQUIRE(
-        within(kPatience, [&] { return shown().find("packet.too_short") != std::string::npos; }));
+    REQUIRE(within(kPatience, [&] { return contains(shown(), "packet.too_short"); }));
     proxy.signal(SIGTERM);
     const Finished done = proxy.finish();
     CAPTURE(done.out);
     CHECK(done.status == 0);
-    CHECK(done.out.find(" warning packet.too_short: session 1") != std::string::npos);
-    CHECK(done.out.find("+4 like this") != std::string::npos);
-    CHECK(done.out.find("snapshots/s") == std::string::npos);
-    CHECK(done.out.find("\npacket.too_short                      5  ") != std::string::npos);
+    CHECK(contains(done.out, " warning packet.too_short: session 1"));
+    CHECK(contains(done.out, "+4 like this"));
+    CHECK_FALSE(contains(done.out, "snapshots/s"));
+    CHECK(contains(done.out, "\npacket.too_short                      5  "));
 }

@@ -1,0 +1,608 @@
+#include "proxy/analyze/explanation_text.h"
+#include "proxy/analyze/stats_report.h"
+#include "proxy/cli/commands.h"
+#include "proxy/cli/help.h"
+#include "proxy/cli/log.h"
+#include "proxy/cli/output_file.h"
+#include "proxy/cli/proxy_flags.h"
+#include "proxy/cli/run_flags.h"
+#include "proxy/cli/settings.h"
+#include "proxy/pipeline/resync.h"
+#include "proxy/process/confinement.h"
+#include "proxy/process/observer_process.h"
+#include "proxy/process/observer_run.h"
+#include "proxy/process/relay_run.h"
+#include "proxy/process/server_probe.h"
+#include "proxy/process/signals.h"
+#include "proxy/process/state_folder.h"
+#include "proxy/process/supervisor.h"
+#include "proxy/process/tap_run.h"
+#include "proxy/record/records.h"
+#include "proxy/record/terminal_text.h"
+#include "proxy/relay/listen_socket.h"
+#include "proxy/relay/options.h"
+#include "proxy/sink/console.h"
+#include "proxy/sink/output.h"
+#include "proxy/store/file_output.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tw::cli {
+
+namespace {
+
+/// Flags that must be the same in both processes of a takeover.
+constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
+                                                        "server", "state"};
+
+/// Rereads the configuration of a running command.
+class ConfigReloader final : public process::ReloadableConfig {
+  public:
+    /// `settings`: the complete settings at the start.
+    ConfigReloader(Invocation invocation, const RunFlags& flags, const Settings& settings)
+        : invocation_{std::move(invocation)}, flags_at_start_{&flags}, values_{settings.flags()} {}
+
+    /// Logs the changes that are not possible, with reasons. Returns no changes if the
+    /// configuration is invalid.
+    [[nodiscard]] process::ReloadedSettings reload() override;
+
+    [[nodiscard]] std::vector<web::ListeningSocket> open_page_sockets() const override {
+        return flags_at_start_->http.open_page_sockets();
+    }
+
+  private:
+    /// Rereads the configuration and returns the changes. Errors: UsageError; the settings are then
+    /// unchanged.
+    [[nodiscard]] process::ReloadedSettings reread();
+    [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
+    servers_of(const RunFlags& flags) const;
+
+    Invocation invocation_;
+    const RunFlags* flags_at_start_;         ///< the session limit of these flags stays in force
+    std::vector<process::GivenFlag> values_; ///< the values in force
+};
+
+process::ReloadedSettings ConfigReloader::reload() {
+    try {
+        return reread();
+    } catch (const std::exception& error) {
+        spdlog::error("configuration not reloaded: {}", error.what());
+        return {};
+    }
+}
+
+process::ReloadedSettings ConfigReloader::reread() {
+    const auto& given = invocation_.arguments;
+    Command command{given[1]};
+    const std::unique_ptr<RunFlags> made = flags_at_start_->make_default();
+    RunFlags& flags = *made;
+    Settings settings{command};
+    flags.add_to(command);
+    command.parse({given.begin() + 2, given.end()});
+    settings.fill_flags();
+    flags.check(settings);
+    process::ReloadedSettings reload;
+    if (flags.http.is_enabled()) {
+        reload.token = flags.http.token(flags.state_folder());
+    }
+    reload.servers = servers_of(flags);
+    std::array<std::vector<std::string>, 2> waiting; // [0]: need a takeover; [1]: a restart
+    const auto flags_now = settings.flags();
+    for (std::size_t i = 0; i < flags_now.size(); ++i) {
+        const std::string& name = flags_now[i].name;
+        if (flags_now[i] == values_[i]) {
+            continue;
+        }
+        if (name == "impair") {
+            reload.impairment = flags.impairment();
+        } else if (name == "log-level") {
+            reload.log_level = flags.log_level;
+        } else if (!reload.servers || (name != "server" && name != "listen")) {
+            const bool needs_restart =
+                command.name != "proxy" ||
+                std::ranges::find(kRestartFlags, name) != kRestartFlags.end();
+            waiting[needs_restart ? 1 : 0].push_back(name);
+            continue;
+        }
+        values_[i] = flags_now[i];
+        spdlog::info("{} changed", name);
+    }
+    for (const auto& names : waiting) {
+        if (!names.empty()) {
+            spdlog::warn("changed, but takes effect at the next {}restart: {}",
+                         &names == waiting.data() ? "takeover or " : "", fmt::join(names, ", "));
+        }
+    }
+    spdlog::info("configuration reloaded");
+    return reload;
+}
+
+/// Returns the new servers; nullopt if the servers had no names at the start or have none now,
+/// because changing that needs a restart.
+std::optional<std::vector<process::ConfiguredServer>>
+ConfigReloader::servers_of(const RunFlags& flags) const {
+    auto servers = flags.servers();
+    if (flags_at_start_->servers().empty() || servers.empty()) {
+        return std::nullopt;
+    }
+    flags_at_start_->prepare_servers(servers.size());
+    return servers;
+}
+
+/// Returns the command that explains a finding of this run. Returns null if the records do not
+/// contain all findings, or if no single path contains all records, as for segments beside a file.
+sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
+    const RecordFlags& records = flags.records;
+    std::error_code ignored;
+    const bool is_split = !flags.recording.folder(flags.recordings().front()).empty() &&
+                          !std::filesystem::is_directory(records.output, ignored);
+    if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
+        return nullptr;
+    }
+    return [file = shell_word(record::terminal_text(records.output))](std::uint32_t session,
+                                                                      auto tick) {
+        return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
+    };
+}
+
+/// Prints the result of a run and returns the exit code. `after_loss`: the previous observer ended
+/// without a result.
+int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
+               store::OutputFile* summary) {
+    auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
+    analyze::add_expectation_checks(checks, result.seen.expectations, "--expect");
+    const std::chrono::duration<double> seconds = result.duration;
+    if (after_loss && (summary != nullptr || !checks.empty())) {
+        checks.push_back(
+            {.flag = "run",
+             .text = "checked as a whole",
+             .passed = false,
+             .actual = fmt::format("an observer was lost: only the last {:.1f} s were checked",
+                                   seconds.count())});
+    }
+    const int code = report_result(analyze::make_outcome(std::move(checks), result.seen.totals,
+                                                         result.seen.sessions, seconds.count()),
+                                   summary);
+    return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
+}
+
+/// Restricts the process, which reads data from unknown senders. Called when everything is open.
+void confine_observer(const RunFlags& flags, std::uint32_t number) {
+    constexpr std::uint64_t kMiB = 1U << 20U;
+    auto readable = flags.records.map_folders();
+    const auto of_bus = flags.bus.access.files();
+    readable.insert(readable.end(), of_bus.begin(), of_bus.end());
+    const process::Confinement confinement =
+        process::confine({.readable = std::move(readable),
+                          .writable = flags.written_folders(),
+                          .reopened = flags.folders_of_reopened_files(),
+                          .memory_bytes = flags.observer_memory_mib * kMiB});
+    if (number == 1) {
+        spdlog::debug("inspecting in process {}, confined by: {}", ::getpid(),
+                      process::describe(confinement));
+    }
+}
+
+/// Runs the observer until the relay has ended. Returns the exit code.
+int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
+                 sink::BoundedWaitStream& console, store::OutputFile* summary) {
+    try {
+        const process::ObserverResult result = run.run();
+        if (!result.inspected) {
+            return 0;
+        }
+        constexpr std::chrono::milliseconds kLastWords{500};
+        console.set_write_timeout(kLastWords);
+        if (flags.records.config.stats) {
+            fmt::print(console.file(), "{}",
+                       analyze::stats_table({.captures = {"this run"},
+                                             .sessions = result.seen.sessions,
+                                             .duration_ns = result.duration.count(),
+                                             .totals = &result.seen.totals,
+                                             .ledger = &result.seen.ledger}));
+        }
+        return report_run(flags, result, after_loss, summary);
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+/// Sets the actions of signals that may arrive before their handlers exist, in both processes of a
+/// live run.
+void prepare_signals(const Invocation& invocation) {
+    std::signal(SIGUSR1, SIG_IGN); // requests totals, which do not exist yet
+    std::signal(SIGUSR2, SIG_IGN); // requests a file of the flight recorder, which is not ready yet
+    std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails
+    std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
+    if (invocation.is_observer) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+            std::signal(signal, SIG_IGN); // only the parent handles these and controls this process
+        }
+    }
+}
+
+/// Runs the observer process, a child of the process that receives the traffic. Returns the exit
+/// code.
+int run_observer_process(const RunFlags& flags, Settings& settings) {
+    using StartMode = store::Recording::StartMode;
+    relay::lower_thread_priority(); // output threads, which start later, inherit the priority
+    process::ObserverChannel post{
+        .link = channel::ProcessLink{base::UniqueFd{process::ObserverProcess::kLinkDescriptor}},
+        .memory = base::UniqueFd{process::ObserverProcess::kMemoryDescriptor}};
+    auto greeting = process::await_startup(post.link);
+    if (!greeting) {
+        // The log is not open yet, and its default is standard output, where records may go.
+        sink::print_error("the relay did not send the observer's settings");
+        return kExitFailed;
+    }
+    post.number = greeting->number;
+    post.waits = greeting->waits;
+    settings.complete_from_process(greeting->flags);
+    open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
+    const auto mod = flags.records.lookup.description();
+    const auto summary = open_output_file("--summary", flags.records.summary);
+    const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
+    const auto recordings = flags.recordings();
+    const auto file = flags.recording.open(recordings[0], begin);
+    const auto capture = flags.recording.open(recordings[1], begin);
+    // Text for users must not be mixed with records on standard output.
+    sink::BoundedWaitStream console{flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO};
+    console.set_colors(log_stream().colors());
+    const auto bus =
+        flags.bus.open(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());
+    process::ObserverOptions options{.config = flags.config(*mod),
+                                     .map_folders = flags.records.map_folders(),
+                                     .map_cache = flags.records.map_cache,
+                                     .inspect = !flags.no_inspect,
+                                     .resync = flags.requests_resync(),
+                                     .explain = explain_command(flags),
+                                     .flight_flag = "--flight 60s,64MiB DIR"};
+    options.file = file.get();
+    if (bus != nullptr) {
+        options.bus = {.output = bus.get(), .totals = [&bus] { return bus->totals(); }};
+    }
+    options.console = flags.quiet ? nullptr : &console;
+    options.summary = summary.get();
+    options.capture = capture.get();
+    if (flags.http.is_enabled()) {
+        options.page = process::PageOptions{.admin = flags.http.admin,
+                                            .token = greeting->token,
+                                            .log_is_private = log_stream().is_terminal(),
+                                            .recording_folders = flags.recording_folders(),
+                                            .explain_finding = analyze::explanation_of_lines};
+        options.page_addresses = flags.http.page_addresses();
+    }
+    confine_observer(flags, post.number);
+    // An observer that waits was started for a takeover, not because the previous one was lost.
+    const bool after_loss = post.number > 1 && !post.waits;
+    if (post.number == 1) {
+        spdlog::info("{}", flags.describe_recording());
+    }
+    process::ObserverRun run{std::move(options), std::move(post)};
+    return run_observer(flags, run, after_loss, console, summary.get());
+}
+
+/// Returns the options of a live run's supervisor: its observer, its duration, and the effect of
+/// signals. `flags` and `settings` are complete and have to outlive the run.
+/// Errors: UsageError.
+process::SupervisorOptions supervision(const RunFlags& flags, const Settings& settings,
+                                       const Invocation& invocation) {
+    process::SupervisorOptions options;
+    const bool reports =
+        !flags.records.summary.empty() || flags.http.is_enabled() || flags.records.config.stats;
+    if (!flags.no_inspect || reports) {
+        options.observer = {invocation.arguments[0], kObserverArgument, invocation.arguments[1]};
+    }
+    options.startup.flags = settings.flags();
+    if (flags.http.is_enabled()) {
+        options.startup.token = flags.http.token(flags.state_folder());
+    }
+    if (flags.duration > 0) {
+        options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
+                              .reason = "the --duration has elapsed"};
+    }
+    options.config = std::make_shared<ConfigReloader>(invocation, flags, settings);
+    std::signal(SIGHUP,
+                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // run() replaces this
+    return options;
+}
+
+int exit_code(const process::LiveRunResult& result) {
+    if (!result.observer) {
+        return 0;
+    }
+    const int code = result.observer->code;
+    const bool failed =
+        result.observer->signal != 0 || (code == 0 && result.observer_failures != 0);
+    return failed ? kExitFailed : code;
+}
+
+/// Returns the exit code of a run whose observer could not start.
+int exit_code_of_failed_start(const process::ProcessExit& ending) {
+    if (ending.signal == SIGINT || ending.signal == SIGTERM) {
+        spdlog::info("stopping: {} during start-up",
+                     ending.signal == SIGINT ? "interrupted" : "terminated");
+        return 0;
+    }
+    if (ending.signal == 0 && ending.code != 0) {
+        return ending.code; // the observer printed the reason
+    }
+    sink::print_error("the observer could not start: {}", process::describe(ending));
+    return kExitUsage;
+}
+
+/// The end of the reason why a takeover failed.
+constexpr const char* kCarriesOn = "; the running twscope carries on as before";
+
+/// Forwards or taps traffic until the end of the run. Calls `started` when datagrams are handled.
+template <typename Flags>
+using LiveRun = int (*)(const Flags& flags, const Settings& settings, const Invocation& invocation,
+                        const std::function<void()>& started);
+
+/// Adds the flags of a command for live traffic, and its action, which runs the observer in the
+/// observer process.
+template <typename Flags>
+void add_live_command(Command& command, const std::string& traffic, LiveRun<Flags> run) {
+    auto flags = std::make_shared<Flags>();
+    auto settings = std::make_shared<Settings>(command);
+    flags->add_to(command);
+    command.traffic_heading = traffic;
+    const auto run_command = [flags, settings, run](const Invocation& invocation) {
+        prepare_signals(invocation);
+        if (invocation.is_observer) {
+            return run_observer_process(*flags, *settings);
+        }
+        if (flags->check_config) {
+            return check_config(*flags, *settings);
+        }
+        settings->complete();
+        open_log(flags->log_level);
+        const auto start = [&](const std::function<void()>& started) {
+            return run(*flags, *settings, invocation, started);
+        };
+        return flags->background ? run_in_background(start) : start([] {});
+    };
+    command.action = [settings, run_command](const Invocation& invocation) {
+        return settings->run([&] { return run_command(invocation); });
+    };
+}
+
+process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
+    process::RelayRunOptions options{.relay = flags.relay_options(),
+                                     .admission = !flags.no_admission,
+                                     .info_cache = !flags.no_info_cache,
+                                     .inspected = !flags.no_inspect,
+                                     .ring_bytes = flags.ring_mib << 20U,
+                                     .address_limit = "--max-per-address"};
+    options.servers = flags.servers();
+    if (flags.resync) {
+        options.relay.resync = pipeline::make_resync_functions();
+    }
+    return options;
+}
+
+/// Binds the addresses. Retries until the timeout while a name or address is not available yet.
+/// Returns null and prints an error if that failed.
+/// Errors: UsageError for permanent errors.
+std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
+                                              const process::RelayRunOptions& options) {
+    constexpr std::chrono::milliseconds kFirstPause{100};
+    constexpr std::chrono::milliseconds kLongestPause{2000};
+    const auto deadline =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>{flags.takeover ? 0 : flags.start_timeout});
+    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+        try {
+            process::BlockedSignals held;
+            auto run = std::make_unique<process::RelayRun>(options);
+            held.keep_signals_blocked();
+            return run;
+        } catch (const relay::RetryableStartError& error) {
+            const std::string why =
+                fmt::format("{}{}", error.what(),
+                            flags.takeover ? kCarriesOn
+                            : process::TakeoverSocket::connect(options.takeover_file)
+                                ? "; a twscope is running there: --takeover takes over from it "
+                                  "while players play"
+                                : "");
+            const auto left = deadline - std::chrono::steady_clock::now();
+            if (left <= std::chrono::steady_clock::duration::zero()) {
+                sink::print_error("{}", why);
+                return nullptr;
+            }
+            if (pause == kFirstPause) {
+                spdlog::warn("{}; trying again for {} seconds", why, flags.start_timeout);
+            }
+            std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
+        } catch (const relay::SharedAddressError& error) {
+            throw usage_error(
+                "{}; use --client-address transparent, or accept this with --insecure-shared",
+                error.what());
+        } catch (const relay::StartError& error) {
+            throw usage_error("{}{}", error.what(), flags.takeover ? kCarriesOn : "");
+        }
+    }
+}
+
+/// Returns the path of the socket through which this process takes over, and a later process takes
+/// over from it. With several servers, the path must not depend on the first server, which may have
+/// changed by then.
+std::filesystem::path takeover_file(const ProxyFlags& flags,
+                                    const process::RelayRunOptions& options) {
+    return process::TakeoverSocket::path_of(
+        flags.state_folder(),
+        options.servers.empty() ? base::to_string(options.relay.listen.front()) : "fleet");
+}
+
+int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
+              const std::function<void()>& started) {
+    flags.check(settings); // also checks the observer's flags, so that errors are printed once
+    process::RelayRunOptions options = relay_run_options(flags);
+    options.supervision = supervision(flags, settings, invocation);
+    options.started = [&started] {
+        process::notify_service_ready();
+        started();
+    };
+    const process::StoredKey key =
+        process::read_or_create_key(flags.state_folder(), "addresses.key");
+    options.relay.address_key = key.key;
+    options.takeover_file = takeover_file(flags, options);
+    if (!flags.no_inspect) {
+        options.example_client = record::client_address_text(std::string{process::kExampleClient},
+                                                             flags.records.config.pseudonym_key);
+    }
+    flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
+    std::optional<process::HandoverTaker> taker;
+    if (flags.takeover) {
+        options.taker = &taker.emplace(options.takeover_file, options.example_client);
+    }
+    const relay::ClientAddressMode wanted = options.relay.client_address;
+    const auto run = open_relay(flags, options);
+    if (run == nullptr) {
+        return kExitNotYet;
+    }
+    if (const auto ending = run->start_observer()) {
+        return exit_code_of_failed_start(*ending);
+    }
+    const relay::ClientAddressMode mode = run->client_address();
+    if (flags.takeover) {
+        run->take_over();
+        if (!options.supervision.observer.empty()) {
+            spdlog::info("{}", flags.describe_recording());
+        }
+    }
+    if (mode == relay::ClientAddressMode::loopback && !key.warning.empty()) {
+        spdlog::warn("{} (see --state)", key.warning);
+    }
+    const std::string addresses = describe_client_address_mode(wanted, mode);
+    if (mode == relay::ClientAddressMode::shared) {
+        run->log_routes({});
+        spdlog::warn("{}", addresses);
+    } else {
+        run->log_routes(addresses);
+    }
+    try {
+        return exit_code(run->run());
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+int print_routes(const ProxyFlags& flags, const Settings& settings) {
+    flags.check_traffic(settings);
+    if (flags.servers().size() > 1) {
+        throw UsageError{"--print-routes: name one server at a time"};
+    }
+    const relay::Options options = flags.relay_options();
+    const auto server = process::resolve_answering_addresses(
+                            options.server_host, options.server_port, process::AnswersWanted::one)
+                            .front();
+    fmt::print("{}", transparent_routes(server, relay::is_local_address(server), options.listen));
+    return 0;
+}
+
+int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
+                const std::function<void()>& started) {
+    if (flags.print_routes) {
+        return print_routes(flags, settings);
+    }
+    try {
+        return run_relay(flags, settings, invocation, started);
+    } catch (const process::NoTakeoverPeerError& error) {
+        sink::print_error("--takeover: {}", error.what());
+        return kExitNotYet;
+    } catch (const relay::HandoverError& error) {
+        sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
+        return kExitUsage;
+    }
+}
+
+} // namespace
+
+void add_proxy_command(Command& command) {
+    command.about = "Forward traffic between clients and a server, and record what happens";
+    add_live_command<ProxyFlags>(command, "Forward", start_relay);
+}
+
+namespace {
+
+constexpr const char* kAboutTap =
+    "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
+    "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
+    "traffic belong to proxy. See docs/tap.md.";
+
+process::TapRunOptions tap_run_options(const TapFlags& flags) {
+    constexpr unsigned kMiB = 20;
+    constexpr double kSecond = 1e9;
+    return {.live = {.interface = flags.interface,
+                     .ports = flags.ports(),
+                     .buffer_bytes = flags.buffer_mib << kMiB},
+            .servers = flags.server_detector(),
+            .shown = flags.traffic_text(),
+            .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
+                       .max_sessions = flags.max_sessions},
+            .ring_bytes = flags.ring_mib << kMiB};
+}
+
+int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
+            const std::function<void()>& started) {
+    flags.check(settings); // also checks the observer's flags, so that errors are printed once
+    process::TapRunOptions options = tap_run_options(flags);
+    options.supervision = supervision(flags, settings, invocation);
+    std::optional<process::TapRun> tap;
+    try {
+        tap.emplace(std::move(options));
+    } catch (const capture::NoInterfaceError& error) {
+        sink::print_error("{}", error.what());
+        return kExitNotYet;
+    } catch (const capture::NoPermissionError& error) {
+        throw usage_error(
+            "{}: this needs CAP_NET_RAW: run 'sudo setcap cap_net_raw=ep TWSCOPE' with this "
+            "program's path, set AmbientCapabilities=CAP_NET_RAW in its systemd unit, or use sudo",
+            error.what());
+    }
+    if (const auto ending = tap->start_observer()) {
+        return exit_code_of_failed_start(*ending);
+    }
+    process::notify_service_ready();
+    started();
+    try {
+        const int code = exit_code(tap->run());
+        return code == 0 && tap->failed() ? kExitFailed : code;
+    } catch (const std::exception& error) {
+        spdlog::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
+} // namespace
+
+void add_tap_command(Command& command) {
+    command.about = "Observe traffic on an interface and record what happens, without forwarding";
+    command.footer = kAboutTap;
+    add_live_command<TapFlags>(command, "Observe", run_tap);
+}
+
+} // namespace tw::cli
