@@ -13,6 +13,7 @@ namespace tw::snapshot {
 namespace {
 
 constexpr std::size_t kBits = 64;
+constexpr std::size_t kPageInts = Arena::kPageBytes / sizeof(std::int32_t);
 
 /// The words of a region's bit set that contain the bits of some consecutive pages.
 struct PageBits {
@@ -124,19 +125,15 @@ Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     num_empty_ -= region.free == kPages ? 1 : 0;
     flip_used_bits(region.used, first, pages);
     region.free -= pages;
-    constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
     AllocatedPages run;
-    run.arena_ = this;
-    run.region_ = index;
-    run.ints_ = {region.memory + first * kPageInts, pages * kPageInts};
+    run.memory_ = {region.memory + first * kPageInts, {this, index, pages * kPageInts}};
     return run;
 }
 
-void Arena::free_pages(const AllocatedPages& run) {
-    constexpr std::size_t kPageInts = kPageBytes / sizeof(std::int32_t);
-    Region& region = regions_[run.region_];
-    const auto first = static_cast<std::size_t>(run.ints_.data() - region.memory) / kPageInts;
-    const std::size_t pages = run.ints_.size() / kPageInts;
+void Arena::free_pages(std::size_t region_index, std::span<const std::int32_t> memory) {
+    Region& region = regions_[region_index];
+    const auto first = static_cast<std::size_t>(memory.data() - region.memory) / kPageInts;
+    const std::size_t pages = memory.size() / kPageInts;
     flip_used_bits(region.used, first, pages);
     given_ += pages;
     region.free += pages;

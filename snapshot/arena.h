@@ -50,42 +50,28 @@ class Arena {
     /// Consecutive pages of an arena. The destructor frees the pages; the arena must outlive it.
     class AllocatedPages {
       public:
-        AllocatedPages() = default;
-
-        AllocatedPages(AllocatedPages&& other) noexcept { swap(other); }
-
-        AllocatedPages& operator=(AllocatedPages&& other) noexcept {
-            AllocatedPages moved{std::move(other)};
-            swap(moved);
-            return *this;
-        }
-
-        AllocatedPages(const AllocatedPages&) = delete;
-        AllocatedPages& operator=(const AllocatedPages&) = delete;
-
-        ~AllocatedPages() {
-            if (arena_ != nullptr) {
-                arena_->free_pages(*this);
-            }
-        }
-
         /// Returns the memory of the pages, initially uninitialised; empty if there are no pages.
-        [[nodiscard]] std::span<std::int32_t> ints() const { return ints_; }
+        [[nodiscard]] std::span<std::int32_t> ints() const {
+            return {memory_.get(), memory_ ? memory_.get_deleter().size : 0};
+        }
 
-        [[nodiscard]] std::size_t bytes() const { return ints_.size_bytes(); }
+        [[nodiscard]] std::size_t bytes() const { return ints().size_bytes(); }
 
       private:
         friend class Arena;
 
-        void swap(AllocatedPages& other) noexcept {
-            std::swap(arena_, other.arena_);
-            std::swap(region_, other.region_);
-            std::swap(ints_, other.ints_);
-        }
+        struct Free {
+            Arena* arena;
+            std::size_t region;
+            std::size_t size; ///< number of ints
 
-        Arena* arena_ = nullptr;
-        std::size_t region_ = 0;
-        std::span<std::int32_t> ints_;
+            void operator()(std::int32_t* memory) const {
+                arena->free_pages(region, {memory, size});
+            }
+        };
+
+        // NOLINTNEXTLINE(modernize-avoid-c-arrays): pages of an arena
+        std::unique_ptr<std::int32_t[], Free> memory_;
     };
 
     Arena() = default;
@@ -113,7 +99,7 @@ class Arena {
 
     [[nodiscard]] std::size_t add_region();
     void return_region(Region& region);
-    void free_pages(const AllocatedPages& run);
+    void free_pages(std::size_t region, std::span<const std::int32_t> pages);
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory
