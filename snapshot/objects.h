@@ -149,14 +149,14 @@ struct ObjectSpec {
     std::uint16_t type = 0; ///< type number on the wire; 0 for a type with a UUID
     Uuid uuid{};            ///< UUID of the type; all zero for a numbered type
     std::string_view name;  ///< the name that DDNet gives the type, in snake_case
-    std::string_view uuid_name;
+    std::string_view uuid_name{};
     ObjectKind kind = ObjectKind::object;
     /// Size in ints: the agreed size (see AgreedSizes) of a numbered type, or the current size of a
     /// type with a UUID.
     std::uint8_t size = 0;
     std::uint8_t min_size = 0; ///< in ints; clients ignore shorter items
-    std::span<const FieldSpec> fields;
-    std::optional<PositionSpec> position;
+    std::span<const FieldSpec> fields{};
+    std::optional<PositionSpec> position{};
     std::optional<ClientSpec> client{};
     Dialect dialect = Dialect::six; ///< dialect of a numbered type; UUID types exist in both
     MergeSpec merge{};

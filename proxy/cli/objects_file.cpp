@@ -564,30 +564,27 @@ void add_object(const JsonReader& in, wire::ModDescription& mod) {
 }
 
 bool takes_the_rest(FieldType type) {
-    return type == FieldType::integers_until_end || type == FieldType::strings_until_end ||
-           type == FieldType::raw_until_end;
+    return type == FieldType::array || type == FieldType::raw_until_end;
 }
 
 MessageField parse_message_field(const JsonReader& in, const std::vector<MessageField>& fields,
                                  SpecStorage& storage) {
+    constexpr std::size_t kUntilEnd = MessageField::kUntilEnd;
     in.require_known_keys({"name", "kind", "optional", "secret", "names", "flags"});
-    MessageField field{.name = storage.keep(in.name("name")),
-                       .type =
-                           in.choice<FieldType>("kind", {{"int", FieldType::integer},
-                                                         {"bool", FieldType::boolean},
-                                                         {"tick", FieldType::tick},
-                                                         {"string", FieldType::string},
-                                                         {"uuid", FieldType::uuid},
-                                                         {"bytes", FieldType::raw},
-                                                         {"ints", FieldType::integers_until_end},
-                                                         {"strings", FieldType::strings_until_end},
-                                                         {"rest", FieldType::raw_until_end}}),
-                       .optional = in.flag("optional"),
-                       .secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open};
-    if (field.type == FieldType::boolean) { // other values are invalid, as in game programs
-        field.min = 0;
-        field.max = 1;
-    }
+    auto field = in.choice<MessageField>(
+        "kind", {{"int", {}},
+                 {"bool", {.type = FieldType::boolean, .min = 0, .max = 1}}, // as in game programs
+                 {"tick", {.type = FieldType::tick}},
+                 {"string", {.type = FieldType::string}},
+                 {"uuid", {.type = FieldType::uuid}},
+                 {"bytes", {.type = FieldType::raw}},
+                 {"ints", {.type = FieldType::array, .count = kUntilEnd}},
+                 {"strings",
+                  {.type = FieldType::array, .element = FieldType::string, .count = kUntilEnd}},
+                 {"rest", {.type = FieldType::raw_until_end}}});
+    field.name = storage.keep(in.name("name"));
+    field.optional = in.flag("optional");
+    field.secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open;
     const MessageField* const before = fields.empty() ? nullptr : &fields.back();
     if (std::ranges::find(fields, field.name, &MessageField::name) != fields.end()) {
         in.fail("the message already has a field '{}'", field.name);

@@ -14,80 +14,46 @@ constexpr std::size_t kMarkSize = 4; ///< number of ff bytes before each magic
 constexpr std::size_t kMagicSize = kConnlessPrefixSize - kMarkSize;
 constexpr std::byte kMark{0xff};
 
-constexpr MessageField text(std::string_view name) {
-    return {.name = name, .type = FieldType::string};
-}
+using namespace table;
 
-constexpr MessageField decimal(std::string_view name) {
-    return {.name = name, .type = FieldType::decimal_string};
-}
+constexpr auto kGetInfo = layout(MessageField{.name = "token", .type = FieldType::request_token});
+constexpr auto kGetInfo64 = layout(MessageField{.name = "token", .type = FieldType::u8});
 
-constexpr MessageField port(std::string_view name) {
-    return {.name = name, .type = FieldType::u16_be, .min = 0, .max = 0xffff};
-}
+constexpr MessageField kClients = structs("clients", std::span{kClient}.first(kClient.size() - 1));
+constexpr MessageField kExtendedClients = structs("clients", kClient);
 
-constexpr MessageField kGetInfo[] = {{.name = "token", .type = FieldType::request_token}};
-constexpr MessageField kGetInfo64[] = {{.name = "token", .type = FieldType::u8}};
+constexpr auto kInfo =
+    layout(decimal("token"), text("version"), text("name"), text("map"), text("game_type"),
+           decimal("flags"), decimal("num_players"), decimal("max_players"), decimal("num_clients"),
+           decimal("max_clients"), kClients);
 
-constexpr MessageField kInfo[] = {
-    decimal("token"),
-    text("version"),
-    text("name"),
-    text("map"),
-    text("game_type"),
-    decimal("flags"),
-    decimal("num_players"),
-    decimal("max_players"),
-    decimal("num_clients"),
-    decimal("max_clients"),
-    {.name = "clients", .type = FieldType::clients},
-};
+constexpr auto kInfo64 =
+    layout(decimal("token"), text("version"), text("name"), text("map"), text("game_type"),
+           decimal("flags"), decimal("num_players"), decimal("max_players"), decimal("num_clients"),
+           decimal("max_clients"), "offset", kClients);
 
-constexpr MessageField kInfo64[] = {
-    decimal("token"),
-    text("version"),
-    text("name"),
-    text("map"),
-    text("game_type"),
-    decimal("flags"),
-    decimal("num_players"),
-    decimal("max_players"),
-    decimal("num_clients"),
-    decimal("max_clients"),
-    {.name = "offset", .type = FieldType::integer},
-    {.name = "clients", .type = FieldType::clients},
-};
+constexpr auto kInfoExtended =
+    layout(decimal("token"), text("version"), text("name"), text("map"), decimal("map_crc"),
+           decimal("map_size"), text("game_type"), decimal("flags"), decimal("num_players"),
+           decimal("max_players"), decimal("num_clients"), decimal("max_clients"), text("reserved"),
+           kExtendedClients);
 
-constexpr MessageField kInfoExtended[] = {
-    decimal("token"),       text("version"),
-    text("name"),           text("map"),
-    decimal("map_crc"),     decimal("map_size"),
-    text("game_type"),      decimal("flags"),
-    decimal("num_players"), decimal("max_players"),
-    decimal("num_clients"), decimal("max_clients"),
-    text("reserved"),       {.name = "clients", .type = FieldType::clients_extended},
-};
+constexpr auto kInfoExtendedMore =
+    layout(decimal("token"), decimal("packet_no"), text("reserved"), kExtendedClients);
 
-constexpr MessageField kInfoExtendedMore[] = {
-    decimal("token"),
-    decimal("packet_no"),
-    text("reserved"),
-    {.name = "clients", .type = FieldType::clients_extended},
-};
-
-constexpr MessageField kList[] = {{.name = "servers", .type = FieldType::server_addresses}};
-constexpr MessageField kCount[] = {port("count")};
-constexpr MessageField kHeartbeat[] = {port("alt_port")};
+constexpr auto kList = layout(MessageField{.name = "servers", .type = FieldType::server_addresses});
+constexpr auto kCount = layout(port("count"));
+constexpr auto kHeartbeat = layout(port("alt_port"));
 
 // In 0.7, connless packets encode their fields like messages. The message sv_server_info contains
 // the same fields as a connless server info, except for the token and the players.
-constexpr MessageField kSevenGetInfo[] = {{.name = "token", .type = FieldType::integer}};
+constexpr auto kSevenGetInfo = layout("token");
 
 constexpr auto kSevenInfo = [] {
-    std::array<MessageField, std::size(table::kServerInfo) + 2> fields;
-    fields.front() = {.name = "token", .type = FieldType::integer};
-    std::copy(std::begin(table::kServerInfo), std::end(table::kServerInfo), fields.begin() + 1);
-    fields.back() = {.name = "clients", .type = FieldType::clients_seven};
+    std::array<MessageField, kServerInfo.size() + 2> fields;
+    fields.front() = integer("token");
+    std::ranges::copy(kServerInfo, fields.begin() + 1);
+    fields.back() = structs("clients", kSevenClient);
     return fields;
 }();
 

@@ -258,9 +258,6 @@ void FieldDecoder::decode_field(const MessageField& spec) {
         return decode_raw(spec, Kind::uuid, kUuidSize);
     case FieldType::sha256:
         return decode_raw(spec, Kind::raw, kSha256Size);
-    case FieldType::integers_until_end:
-    case FieldType::strings_until_end:
-        return decode_until_end(spec);
     case FieldType::object: {
         const std::int64_t bytes = previous_integer();
         if (bytes < 0) {
@@ -280,10 +277,6 @@ void FieldDecoder::decode_field(const MessageField& spec) {
         const std::int64_t high = big_endian(extra_.first(std::min<std::size_t>(extra_.size(), 2)));
         return put_integer(spec, high * 256 + in_.u8(), offset);
     }
-    case FieldType::clients:
-    case FieldType::clients_extended:
-    case FieldType::clients_seven:
-        return decode_clients(spec);
     case FieldType::raw_until_end:
         return decode_raw(spec, Kind::raw, static_cast<std::int64_t>(in_.remaining()));
     case FieldType::array:
@@ -362,21 +355,11 @@ void FieldDecoder::decode_decimal(const MessageField& spec) {
     put_integer(spec, value, offset);
 }
 
-void FieldDecoder::decode_until_end(const MessageField& spec) {
-    begin_nested(Kind::array_begin, spec.name);
-    MessageField element = spec;
-    element.name = {};
-    element.type =
-        spec.type == FieldType::integers_until_end ? FieldType::integer : FieldType::string;
-    while (in_.remaining() > 0) {
-        decode_field(element);
-    }
-    end_nested();
-}
-
 void FieldDecoder::decode_array(const MessageField& spec) {
-    const std::int64_t count = spec.count != 0 ? spec.count : previous_integer();
-    if (count < 0 || count > static_cast<std::int64_t>(in_.remaining())) {
+    const bool until_end = spec.count == MessageField::kUntilEnd;
+    const auto left = static_cast<std::int64_t>(in_.remaining());
+    const std::int64_t count = until_end ? left : spec.count != 0 ? spec.count : previous_integer();
+    if (count < 0 || count > left) {
         return in_.fail(DecodeErrc::length_out_of_range); // an element has at least one byte
     }
     begin_nested(Kind::array_begin, spec.name);
@@ -384,7 +367,22 @@ void FieldDecoder::decode_array(const MessageField& spec) {
     element.name = {};
     element.type = spec.element;
     for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
-        decode_field(element);
+        if (until_end && in_.remaining() == 0) {
+            break;
+        }
+        if (spec.members.empty()) {
+            decode_field(element);
+        } else {
+            decode_struct(spec.members);
+        }
+    }
+    end_nested();
+}
+
+void FieldDecoder::decode_struct(std::span<const MessageField> members) {
+    begin_nested(Kind::object_begin, {});
+    for (const MessageField& member : members) {
+        decode_field(member);
     }
     end_nested();
 }
@@ -444,23 +442,6 @@ void FieldDecoder::decode_objects(const MessageField& spec) {
     begin_nested(Kind::array_begin, spec.name);
     for (std::int64_t i = 0; i < count && !in_.failed(); ++i) {
         decode_object(spec, {}, ints);
-    }
-    end_nested();
-}
-
-void FieldDecoder::decode_clients(const MessageField& spec) {
-    const bool extended = spec.type == FieldType::clients_extended;
-    const auto fields =
-        spec.type == FieldType::clients_seven
-            ? std::span<const MessageField>{table::kSevenClient}
-            : std::span{table::kClient}.first(std::size(table::kClient) - (extended ? 0 : 1));
-    begin_nested(Kind::array_begin, spec.name);
-    while (in_.remaining() > 0) {
-        begin_nested(Kind::object_begin, {});
-        for (const auto& field_spec : fields) {
-            decode_field(field_spec);
-        }
-        end_nested();
     }
     end_nested();
 }

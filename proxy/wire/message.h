@@ -60,22 +60,15 @@ enum class FieldType : std::uint8_t {
     raw, ///< bytes; the integer field before this field holds the number of bytes
     uuid,
     sha256,
-    integers_until_end,
-    strings_until_end,
     object, ///< the ints of an object; the field before this field holds their size in bytes
     decimal_string, ///< in connless packets: an integer as decimal digits
     server_addresses,
-    clients,
     objects, ///< an array of objects; the integer field before it holds the number of objects
     u8,
-    u16_be,           ///< in connless packets: two bytes, big-endian
-    request_token,    ///< one byte: a token's bits 0 to 7; an extended header has bits 8 to 23
-    clients_extended, ///< in connless packets: like `clients`, plus a string "reserved" per client
-    clients_seven,    ///< in connless packets of 0.7: like `clients`, but numbers are varints
+    u16_be,        ///< in connless packets: two bytes, big-endian
+    request_token, ///< one byte: a token's bits 0 to 7; an extended header has bits 8 to 23
     raw_until_end,
-    /// MessageField::count elements of the type MessageField::element. If `count` is 0, the integer
-    /// field before the array holds the number of elements.
-    array,
+    array, ///< MessageField::count elements
 };
 
 /// Whether a value must be hidden. Secret values are shown only if the user asks for secrets.
@@ -97,8 +90,10 @@ struct MessageField {
     std::optional<std::int32_t> default_value{};
     FieldType element = FieldType::integer; ///< for an array: type of its elements
     /// For an array: the number of elements; 0: the integer field before the array holds the
-    /// number.
+    /// number; kUntilEnd: the array fills the rest of the message.
     std::uint8_t count = 0;
+    static constexpr std::uint8_t kUntilEnd = 255;
+    std::span<const MessageField> members{}; ///< for an array of structs: the fields of a struct
 };
 
 /// The directions in which a message is sent; `none`: no program sends it.
@@ -239,9 +234,8 @@ class FieldDecoder {
   private:
     // NOLINTBEGIN(misc-no-recursion): an element of a list is never a list
     void decode_field(const MessageField& spec);
-    void decode_until_end(const MessageField& spec);
     void decode_array(const MessageField& spec);
-    void decode_clients(const MessageField& spec);
+    void decode_struct(std::span<const MessageField> members);
     void decode_addresses(const MessageField& spec);
     // NOLINTEND(misc-no-recursion)
     void add_missing_field(const MessageField& spec);

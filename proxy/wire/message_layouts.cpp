@@ -83,41 +83,40 @@ namespace {
 
 namespace names = snapshot::names;
 
-constexpr MessageField kInfo[] = {text("version", kOneLine),
-                                  optional(secret(text("password", kOneLine)))};
+constexpr auto kInfo =
+    layout(text("version", kOneLine), optional(secret(text("password", kOneLine))));
 
 // The messages of the remote console. Its output may contain passwords of the configuration,
 // addresses or private messages. Therefore all fields except numbers and command names are secret.
-constexpr MessageField kRconAuthStatus[] = {always_shown(integer("authed")),
-                                            always_shown(optional(integer("receive_commands")))};
+constexpr auto kRconAuthStatus =
+    layout(always_shown(integer("authed")), always_shown(optional(integer("receive_commands"))));
 
-constexpr MessageField kRconAuth[] = {text("name", kOneLine), text("password", kOneLine),
-                                      always_shown(optional(integer("request_commands")))};
+constexpr auto kRconAuth = layout(text("name", kOneLine), text("password", kOneLine),
+                                  always_shown(optional(integer("request_commands"))));
 
-constexpr MessageField kRequestMapData[] = {integer("chunk")};
+constexpr auto kRequestMapData = layout("chunk");
 
-constexpr MessageField kUuid[] = {uuid("uuid")};
+constexpr auto kUuid = layout(uuid("uuid"));
 
-constexpr MessageField kItIs[] = {uuid("uuid"), text("name", kOneLine)};
+constexpr auto kItIs = layout(uuid("uuid"), text("name", kOneLine));
 
-constexpr MessageField kRconType[] = {always_shown(flags("flags", &names::rcontypeflag))};
+constexpr auto kRconType = layout(always_shown(flags("flags", &names::rcontypeflag)));
 
-constexpr MessageField kCapabilities[] = {integer("version"),
-                                          flags("flags", &names::servercapflag)};
+constexpr auto kCapabilities = layout("version", flags("flags", &names::servercapflag));
 
-constexpr MessageField kRequestId[] = {uuid("id")};
+constexpr auto kRequestId = layout(uuid("id"));
 
-constexpr MessageField kChecksumRequest[] = {uuid("id"), integer("start"), integer("length")};
+constexpr auto kChecksumRequest = layout(uuid("id"), "start", "length");
 
-constexpr MessageField kChecksumResponse[] = {uuid("id"), sha256("sha256")};
+constexpr auto kChecksumResponse = layout(uuid("id"), sha256("sha256"));
 
-constexpr MessageField kChecksumError[] = {uuid("id"), integer("error")};
+constexpr auto kChecksumError = layout(uuid("id"), "error");
 
-constexpr MessageField kRedirect[] = {integer("port")};
+constexpr auto kRedirect = layout("port");
 
-constexpr MessageField kCount[] = {always_shown(integer("count"))};
+constexpr auto kCount = layout(always_shown(integer("count")));
 
-constexpr MessageField kMaplistAdd[] = {strings("names", kOneLine)};
+constexpr auto kMaplistAdd = layout(strings("names", kOneLine));
 
 constexpr MessageSpec kSystemMessages[] = {
     system(1, "info", c2s, kInfo),
@@ -184,95 +183,89 @@ constexpr MessageSpec kSystemMessages[] = {
                   "maplist_group_end", s2c)),
 };
 
-constexpr MessageField kSvKillMsg[] = {client_id("killer"), client_id("victim"),
-                                       ranged("weapon", -3, 5, &names::kill_weapon),
-                                       integer("mode_special")};
+constexpr auto kSvKillMsg = layout(client_id("killer"), client_id("victim"),
+                                   ranged("weapon", -3, 5, &names::kill_weapon), "mode_special");
 
-constexpr MessageField kSvSoundGlobal[] = {ranged("sound_id", 0, 40, &names::sound)};
+constexpr auto kSvSoundGlobal = layout(ranged("sound_id", 0, 40, &names::sound));
 
-constexpr MessageField kSvExtraProjectile[] = {integer("num"),
-                                               objects("projectiles", "projectile")};
+constexpr auto kSvExtraProjectile = layout("num", objects("projectiles", "projectile"));
 
-constexpr MessageField kSvEmoticon[] = {client_id("client_id"),
-                                        ranged("emoticon", 0, 15, &names::emoticon)};
+constexpr auto kSvEmoticon =
+    layout(client_id("client_id"), ranged("emoticon", 0, 15, &names::emoticon));
 
-constexpr MessageField kSvVoteOptionListAdd[] = {
-    ranged("num_options", 1, 15),   text("description0", kStrict),  text("description1", kStrict),
-    text("description2", kStrict),  text("description3", kStrict),  text("description4", kStrict),
-    text("description5", kStrict),  text("description6", kStrict),  text("description7", kStrict),
-    text("description8", kStrict),  text("description9", kStrict),  text("description10", kStrict),
+constexpr auto kSvVoteOptionListAdd = layout(
+    ranged("num_options", 1, 15), text("description0", kStrict), text("description1", kStrict),
+    text("description2", kStrict), text("description3", kStrict), text("description4", kStrict),
+    text("description5", kStrict), text("description6", kStrict), text("description7", kStrict),
+    text("description8", kStrict), text("description9", kStrict), text("description10", kStrict),
     text("description11", kStrict), text("description12", kStrict), text("description13", kStrict),
-    text("description14", kStrict)};
+    text("description14", kStrict));
 
-constexpr MessageField kSvVoteSet[] = {ranged("timeout", 0, INT32_MAX),
-                                       text("description", kStrict), text("reason", kStrict)};
+constexpr auto kSvVoteSet =
+    layout(ranged("timeout", 0, INT32_MAX), text("description", kStrict), text("reason", kStrict));
 
-constexpr MessageField kSvVoteStatus[] = {
-    ranged("yes", 0, kMaxClients), ranged("no", 0, kMaxClients), ranged("pass", 0, kMaxClients),
-    ranged("total", 0, kMaxClients)};
+constexpr auto kSvVoteStatus =
+    layout(ranged("yes", 0, kMaxClients), ranged("no", 0, kMaxClients),
+           ranged("pass", 0, kMaxClients), ranged("total", 0, kMaxClients));
 
-constexpr MessageField kClSay[] = {boolean("team"), text("message", kOneLine)};
+constexpr auto kClSay = layout(boolean("team"), text("message", kOneLine));
 
-constexpr MessageField kClSetSpectatorMode[] = {
-    ranged("spectator_id", -1, kMaxClientId, &names::spectator_special)};
+constexpr auto kClSetSpectatorMode =
+    layout(ranged("spectator_id", -1, kMaxClientId, &names::spectator_special));
 
-constexpr MessageField kPlayerInfo[] = {
-    text("name", kStrict),       text("clan", kStrict), integer("country"),   text("skin", kStrict),
-    boolean("use_custom_color"), integer("color_body"), integer("color_feet")};
+constexpr auto kPlayerInfo =
+    layout(text("name", kStrict), text("clan", kStrict), "country", text("skin", kStrict),
+           boolean("use_custom_color"), "color_body", "color_feet");
 
-constexpr MessageField kClCallVote[] = {text("type", kStrict), text("value", kStrict),
-                                        text("reason", kStrict)};
+constexpr auto kClCallVote =
+    layout(text("type", kStrict), text("value", kStrict), text("reason", kStrict));
 
-constexpr MessageField kClIsDdnetLegacy[] = {optional(integer("ddnet_version"))};
+constexpr auto kClIsDdnetLegacy = layout(optional(integer("ddnet_version")));
 
-constexpr MessageField kRaceTime[] = {integer("time"), integer("check"), ranged("finish", 0, 1)};
+constexpr auto kRaceTime = layout("time", "check", ranged("finish", 0, 1));
 
-constexpr MessageField kRecord[] = {integer("server_time_best"), integer("player_time_best")};
+constexpr auto kRecord = layout("server_time_best", "player_time_best");
 
-constexpr MessageField kSvPlayerTime[] = {integer("time"), client_id("client_id")};
+constexpr auto kSvPlayerTime = layout("time", client_id("client_id"));
 
-constexpr MessageField kTeamsState[] = {integers("teams", 0, kMaxTeam)};
+constexpr auto kTeamsState = layout(integers("teams", 0, kMaxTeam));
 
-constexpr MessageField kClShowOthersLegacy[] = {boolean("show")};
+constexpr auto kClShowOthersLegacy = layout(boolean("show"));
 
-constexpr MessageField kSvMyOwnMessage[] = {integer("test")};
+constexpr auto kSvMyOwnMessage = layout("test");
 
-constexpr MessageField kClShowDistance[] = {integer("x"), integer("y")};
+constexpr auto kClShowDistance = layout("x", "y");
 
-constexpr MessageField kClShowOthers[] = {ranged("show", 0, 2)};
+constexpr auto kClShowOthers = layout(ranged("show", 0, 2));
 
-constexpr MessageField kClCameraInfo[] = {integer("zoom"), integer("deadzone"),
-                                          integer("follow_factor")};
+constexpr auto kClCameraInfo = layout("zoom", "deadzone", "follow_factor");
 
-constexpr MessageField kSvKillMsgTeam[] = {ranged("team", 0, kMaxClientId),
-                                           ranged("first", -1, kMaxClientId)};
+constexpr auto kSvKillMsgTeam =
+    layout(ranged("team", 0, kMaxClientId), ranged("first", -1, kMaxClientId));
 
-constexpr MessageField kSvYourVote[] = {ranged("voted", -1, 1)};
+constexpr auto kSvYourVote = layout(ranged("voted", -1, 1));
 
-constexpr MessageField kSvRaceFinish[] = {client_id("client_id"), integer("time"), integer("diff"),
-                                          boolean("record_personal"),
-                                          defaulted(boolean("record_server"), 0)};
+constexpr auto kSvRaceFinish =
+    layout(client_id("client_id"), "time", "diff", boolean("record_personal"),
+           defaulted(boolean("record_server"), 0));
 
-constexpr MessageField kSvChangeInfoCooldown[] = {tick("wait_until")};
+constexpr auto kSvChangeInfoCooldown = layout(tick("wait_until"));
 
-constexpr MessageField kSvMapSoundGlobal[] = {integer("sound_id")};
+constexpr auto kSvMapSoundGlobal = layout("sound_id");
 
-constexpr MessageField kSvPreInput[] = {
-    integer("direction"),   integer("target_x"), integer("target_y"),      integer("jump"),
-    integer("fire"),        integer("hook"),     integer("wanted_weapon"), integer("next_weapon"),
-    integer("prev_weapon"), client_id("owner"),  tick("intended_tick")};
+constexpr auto kSvPreInput =
+    layout("direction", "target_x", "target_y", "jump", "fire", "hook", "wanted_weapon",
+           "next_weapon", "prev_weapon", client_id("owner"), tick("intended_tick"));
 
-constexpr MessageField kSvSaveCode[] = {ranged("state", 0, 4, &names::savestate),
-                                        text("error", kStrict),
-                                        text("save_requester", kStrict),
-                                        text("server_name", kStrict),
-                                        secret(text("generated_code", kStrict)),
-                                        secret(text("code", kStrict)),
-                                        text("team_members", kStrict)};
+constexpr auto kSvSaveCode =
+    layout(ranged("state", 0, 4, &names::savestate), text("error", kStrict),
+           text("save_requester", kStrict), text("server_name", kStrict),
+           secret(text("generated_code", kStrict)), secret(text("code", kStrict)),
+           text("team_members", kStrict));
 
-constexpr MessageField kClEnableSpectatorCount[] = {boolean("enable")};
+constexpr auto kClEnableSpectatorCount = layout(boolean("enable"));
 
-constexpr MessageField kSvMapInfo[] = {text("description", kLines)};
+constexpr auto kSvMapInfo = layout(text("description", kLines));
 
 constexpr MessageSpec kGameMessages[] = {
     game(1, "sv_motd", s2c, kMessage),

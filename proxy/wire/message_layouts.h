@@ -29,7 +29,22 @@ inline constexpr std::int64_t kMaxTeam = kMaxClients;    ///< DDNet's TEAM_SUPER
 inline constexpr std::int64_t kMaxGameTick = 0x6fffffff; ///< DDNet's MAX_TICK
 
 constexpr MessageField integer(std::string_view name) {
-    return {.name = name, .type = FieldType::integer};
+    return {.name = name};
+}
+
+constexpr MessageField to_field(std::string_view name) {
+    return integer(name);
+}
+
+constexpr MessageField to_field(const MessageField& field) {
+    return field;
+}
+
+/// Returns the fields of a message, which are given in order. A text stands for an integer of this
+/// name.
+template <typename... Fields>
+constexpr std::array<MessageField, sizeof...(Fields)> layout(const Fields&... fields) {
+    return {to_field(fields)...};
 }
 
 constexpr MessageField ranged(std::string_view name, std::int64_t min, std::int64_t max,
@@ -49,12 +64,22 @@ constexpr MessageField boolean(std::string_view name) {
     return {.name = name, .type = FieldType::boolean, .min = 0, .max = 1};
 }
 
-constexpr MessageField tick(std::string_view name) {
-    return {.name = name, .type = FieldType::tick, .min = 0, .max = kMaxGameTick};
+constexpr MessageField tick(std::string_view name, std::int64_t max = kMaxGameTick) {
+    return {.name = name, .type = FieldType::tick, .min = 0, .max = max};
 }
 
-constexpr MessageField text(std::string_view name, std::uint8_t sanitize) {
+constexpr MessageField text(std::string_view name, std::uint8_t sanitize = 0) {
     return {.name = name, .type = FieldType::string, .sanitize = sanitize};
+}
+
+/// In connless packets of 0.6: a number as decimal digits.
+constexpr MessageField decimal(std::string_view name) {
+    return {.name = name, .type = FieldType::decimal_string};
+}
+
+/// In connless packets of 0.6: a port or another number of two bytes.
+constexpr MessageField port(std::string_view name) {
+    return {.name = name, .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 }
 
 constexpr MessageField uuid(std::string_view name) {
@@ -70,13 +95,29 @@ constexpr MessageField raw(std::string_view name) {
     return {.name = name, .type = FieldType::raw};
 }
 
+/// An array of elements of the given field's type. `count`: see MessageField.
+constexpr MessageField array_of(MessageField field, std::uint8_t count) {
+    field.element = field.type;
+    field.type = FieldType::array;
+    field.count = count;
+    return field;
+}
+
 constexpr MessageField integers(std::string_view name, std::int64_t min = INT32_MIN,
                                 std::int64_t max = INT32_MAX) {
-    return {.name = name, .type = FieldType::integers_until_end, .min = min, .max = max};
+    return array_of(ranged(name, min, max), MessageField::kUntilEnd);
 }
 
 constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
-    return {.name = name, .type = FieldType::strings_until_end, .sanitize = sanitize};
+    return array_of(text(name, sanitize), MessageField::kUntilEnd);
+}
+
+/// An array of structs with these members, up to the end of the message.
+constexpr MessageField structs(std::string_view name, std::span<const MessageField> members) {
+    return {.name = name,
+            .type = FieldType::array,
+            .count = MessageField::kUntilEnd,
+            .members = members};
 }
 
 /// A field with the ints of one object of a snapshot. The field before it holds their size in
@@ -186,15 +227,6 @@ constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
     return message;
 }
 
-/// A field with an array of `count` elements of the given field's type. If `count` is 0, the
-/// integer field before the array holds the number of elements.
-constexpr MessageField array_of(MessageField field, std::uint8_t count) {
-    field.element = field.type;
-    field.type = FieldType::array;
-    field.count = count;
-    return field;
-}
-
 [[nodiscard]] std::span<const MessageSpec> system_messages();
 [[nodiscard]] std::span<const MessageSpec> game_messages();
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
@@ -205,147 +237,101 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 // The fields of messages that bodies.cpp decodes into typed values, and of structures that occur in
 // several messages or in control packets.
 
-inline constexpr MessageField kMapChange[] = {text("name", kStrict), integer("crc"),
-                                              integer("size")};
+inline constexpr auto kMapChange = layout(text("name", kStrict), "crc", "size");
 
-inline constexpr MessageField kMapData[] = {integer("last"), integer("crc"), integer("chunk"),
-                                            integer("size"), raw("data")};
+inline constexpr auto kMapData = layout("last", "crc", "chunk", "size", raw("data"));
 
-inline constexpr MessageField kSnap[] = {
-    integer("tick"), integer("delta_tick"), integer("num_parts"), integer("part"),
-    integer("crc"),  integer("part_size"),  raw("data")};
+inline constexpr auto kSnap =
+    layout("tick", "delta_tick", "num_parts", "part", "crc", "part_size", raw("data"));
 
-inline constexpr MessageField kSnapEmpty[] = {integer("tick"), integer("delta_tick")};
+inline constexpr auto kSnapEmpty = layout("tick", "delta_tick");
 
-inline constexpr MessageField kSnapSingle[] = {integer("tick"), integer("delta_tick"),
-                                               integer("crc"), integer("part_size"), raw("data")};
+inline constexpr auto kSnapSingle = layout("tick", "delta_tick", "crc", "part_size", raw("data"));
 
-inline constexpr MessageField kInputTiming[] = {integer("input_pred_tick"), integer("time_left")};
+inline constexpr auto kInputTiming = layout("input_pred_tick", "time_left");
 
-inline constexpr MessageField kInput[] = {integer("ack_tick"), integer("intended_tick"),
-                                          integer("size"), object("data", "player_input")};
+inline constexpr auto kInput =
+    layout("ack_tick", "intended_tick", "size", object("data", "player_input"));
 
-inline constexpr MessageField kMapDetails[] = {text("name", kStrict), sha256("sha256"),
-                                               integer("crc"), integer("size"),
-                                               optional(text("url", kOneLine))};
+inline constexpr auto kMapDetails =
+    layout(text("name", kStrict), sha256("sha256"), "crc", "size", optional(text("url", kOneLine)));
 
-inline constexpr MessageField kClientVersion[] = {uuid("connection_id"), integer("ddnet_version"),
-                                                  text("version_string", kOneLine)};
+inline constexpr auto kClientVersion =
+    layout(uuid("connection_id"), "ddnet_version", text("version_string", kOneLine));
 
-inline constexpr MessageField kSvChat[] = {ranged("team", -2, 3, &snapshot::names::chat_team),
-                                           ranged("client_id", -1, kMaxClientId),
-                                           text("message", kOneLine)};
+inline constexpr auto kSvChat =
+    layout(ranged("team", -2, 3, &snapshot::names::chat_team),
+           ranged("client_id", -1, kMaxClientId), text("message", kOneLine));
 
-inline constexpr MessageField kSvCommandInfo[] = {
-    text("name", kStrict), text("args_format", kStrict), text("help_text", kStrict)};
+inline constexpr auto kSvCommandInfo =
+    layout(text("name", kStrict), text("args_format", kStrict), text("help_text", kStrict));
 
-inline constexpr MessageField kSvCommandInfoRemove[] = {text("name", kStrict)};
+inline constexpr auto kSvCommandInfoRemove = layout(text("name", kStrict));
 
 // Fields that messages of 0.6 and of 0.7 share.
 
-inline constexpr MessageField kRconLine[] = {text("line", kLines)};
+inline constexpr auto kRconLine = layout(text("line", kLines));
 
-inline constexpr MessageField kRconCmd[] = {text("command", kOneLine)};
+inline constexpr auto kRconCmd = layout(text("command", kOneLine));
 
-inline constexpr MessageField kRconCmdAdd[] = {always_shown(text("name", kOneLine)),
-                                               text("help", kOneLine), text("params", kOneLine)};
+inline constexpr auto kRconCmdAdd =
+    layout(always_shown(text("name", kOneLine)), text("help", kOneLine), text("params", kOneLine));
 
-inline constexpr MessageField kRconCmdRem[] = {always_shown(text("name", kOneLine))};
+inline constexpr auto kRconCmdRem = layout(always_shown(text("name", kOneLine)));
 
-inline constexpr MessageField kMessage[] = {text("message", kLines)};
+inline constexpr auto kMessage = layout(text("message", kLines));
 
-inline constexpr MessageField kSvWeaponPickup[] = {
-    ranged("weapon", 0, 5, &snapshot::names::weapon)};
+inline constexpr auto kSvWeaponPickup = layout(ranged("weapon", 0, 5, &snapshot::names::weapon));
 
-inline constexpr MessageField kClSetTeam[] = {ranged("team", -1, 1, &snapshot::names::team)};
+inline constexpr auto kClSetTeam = layout(ranged("team", -1, 1, &snapshot::names::team));
 
-inline constexpr MessageField kClEmoticon[] = {
-    ranged("emoticon", 0, 15, &snapshot::names::emoticon)};
+inline constexpr auto kClEmoticon = layout(ranged("emoticon", 0, 15, &snapshot::names::emoticon));
 
-inline constexpr MessageField kClVote[] = {ranged("vote", -1, 1)};
+inline constexpr auto kClVote = layout(ranged("vote", -1, 1));
 
-inline constexpr MessageField kDescription[] = {text("description", kStrict)};
+inline constexpr auto kDescription = layout(text("description", kStrict));
 
 /// The tuning parameters, as integers in hundredths. All are optional, because older versions have
 /// fewer of them.
 inline constexpr auto kSvTuneParams = [] {
-    constexpr std::string_view kNames[] = {"ground_control_speed",
-                                           "ground_control_accel",
-                                           "ground_friction",
-                                           "ground_jump_impulse",
-                                           "air_jump_impulse",
-                                           "air_control_speed",
-                                           "air_control_accel",
-                                           "air_friction",
-                                           "hook_length",
-                                           "hook_fire_speed",
-                                           "hook_drag_accel",
-                                           "hook_drag_speed",
-                                           "gravity",
-                                           "velramp_start",
-                                           "velramp_range",
-                                           "velramp_curvature",
-                                           "gun_curvature",
-                                           "gun_speed",
-                                           "gun_lifetime",
-                                           "shotgun_curvature",
-                                           "shotgun_speed",
-                                           "shotgun_speeddiff",
-                                           "shotgun_lifetime",
-                                           "grenade_curvature",
-                                           "grenade_speed",
-                                           "grenade_lifetime",
-                                           "laser_reach",
-                                           "laser_bounce_delay",
-                                           "laser_bounce_num",
-                                           "laser_bounce_cost",
-                                           "laser_damage",
-                                           "player_collision",
-                                           "player_hooking",
-                                           "jetpack_strength",
-                                           "shotgun_strength",
-                                           "explosion_strength",
-                                           "hammer_strength",
-                                           "hook_duration",
-                                           "hammer_fire_delay",
-                                           "gun_fire_delay",
-                                           "shotgun_fire_delay",
-                                           "grenade_fire_delay",
-                                           "laser_fire_delay",
-                                           "ninja_fire_delay",
-                                           "hammer_hit_fire_delay",
-                                           "ground_elasticity_x",
-                                           "ground_elasticity_y"};
-    std::array<MessageField, std::size(kNames) + 1> fields;
-    std::ranges::transform(kNames, fields.begin(),
-                           [](std::string_view name) { return optional(integer(name)); });
-    fields.back() = optional(integers("more"));
+    auto fields = layout(
+        "ground_control_speed", "ground_control_accel", "ground_friction", "ground_jump_impulse",
+        "air_jump_impulse", "air_control_speed", "air_control_accel", "air_friction", "hook_length",
+        "hook_fire_speed", "hook_drag_accel", "hook_drag_speed", "gravity", "velramp_start",
+        "velramp_range", "velramp_curvature", "gun_curvature", "gun_speed", "gun_lifetime",
+        "shotgun_curvature", "shotgun_speed", "shotgun_speeddiff", "shotgun_lifetime",
+        "grenade_curvature", "grenade_speed", "grenade_lifetime", "laser_reach",
+        "laser_bounce_delay", "laser_bounce_num", "laser_bounce_cost", "laser_damage",
+        "player_collision", "player_hooking", "jetpack_strength", "shotgun_strength",
+        "explosion_strength", "hammer_strength", "hook_duration", "hammer_fire_delay",
+        "gun_fire_delay", "shotgun_fire_delay", "grenade_fire_delay", "laser_fire_delay",
+        "ninja_fire_delay", "hammer_hit_fire_delay", "ground_elasticity_x", "ground_elasticity_y",
+        integers("more"));
+    std::ranges::transform(fields, fields.begin(), optional);
     return fields;
 }();
 
 /// The largest client id in 0.7's messages.
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
-inline constexpr MessageField kSevenMapChange[] = {
-    text("name", kOneLine),        integer("crc"),        integer("size"),
-    integer("chunks_per_request"), integer("chunk_size"), optional(sha256("sha256"))};
+inline constexpr auto kSevenMapChange =
+    layout(text("name", kOneLine), "crc", "size", "chunks_per_request", "chunk_size",
+           optional(sha256("sha256")));
 
-inline constexpr MessageField kSevenMapData[] = {
-    {.name = "data", .type = FieldType::raw_until_end}};
+inline constexpr auto kSevenMapData =
+    layout(MessageField{.name = "data", .type = FieldType::raw_until_end});
 
-inline constexpr MessageField kSevenInput[] = {integer("ack_tick"), integer("intended_tick"),
-                                               integer("size"), object("data", "player_input"),
-                                               optional(integer("ping_correction"))};
+inline constexpr auto kSevenInput =
+    layout("ack_tick", "intended_tick", "size", object("data", "player_input"),
+           optional(integer("ping_correction")));
 
-inline constexpr MessageField kSevenSvChat[] = {
+inline constexpr auto kSevenSvChat = layout(
     ranged("mode", 0, 3, &snapshot::names::seven::chat), ranged("client_id", -1, kSevenMaxClientId),
-    ranged("target_id", -1, kSevenMaxClientId), text("message", kStrict)};
+    ranged("target_id", -1, kSevenMaxClientId), text("message", kStrict));
 
-inline constexpr MessageField kSvTeam[] = {
-    ranged("client_id", -1, kSevenMaxClientId),
-    ranged("team", -1, 1, &snapshot::names::team),
-    boolean("silent"),
-    {.name = "cooldown_tick", .type = FieldType::tick, .min = 0, .max = INT32_MAX}};
+inline constexpr auto kSvTeam = layout(ranged("client_id", -1, kSevenMaxClientId),
+                                       ranged("team", -1, 1, &snapshot::names::team),
+                                       boolean("silent"), tick("cooldown_tick", INT32_MAX));
 
 /// The number of parts of a skin: body, marking, decoration, hands, feet, eyes.
 inline constexpr std::uint8_t kSkinParts = 6;
@@ -354,53 +340,34 @@ inline constexpr MessageField kSkinPartNames =
 inline constexpr MessageField kUseCustomColors = array_of(boolean("use_custom_colors"), kSkinParts);
 inline constexpr MessageField kSkinPartColors = array_of(integer("skin_part_colors"), kSkinParts);
 
-inline constexpr MessageField kSvClientInfo[] = {ranged("client_id", 0, kSevenMaxClientId),
-                                                 boolean("local"),
-                                                 ranged("team", -1, 1, &snapshot::names::team),
-                                                 text("name", kStrict),
-                                                 text("clan", kStrict),
-                                                 integer("country"),
-                                                 kSkinPartNames,
-                                                 kUseCustomColors,
-                                                 kSkinPartColors,
-                                                 boolean("silent")};
+inline constexpr auto kSvClientInfo = layout(
+    ranged("client_id", 0, kSevenMaxClientId), boolean("local"),
+    ranged("team", -1, 1, &snapshot::names::team), text("name", kStrict), text("clan", kStrict),
+    "country", kSkinPartNames, kUseCustomColors, kSkinPartColors, boolean("silent"));
 
-inline constexpr MessageField kSvClientDrop[] = {ranged("client_id", 0, kSevenMaxClientId),
-                                                 text("reason", kStrict), boolean("silent")};
+inline constexpr auto kSvClientDrop =
+    layout(ranged("client_id", 0, kSevenMaxClientId), text("reason", kStrict), boolean("silent"));
 
 /// The fields of a 0.7 server info, which servers send to clients and in answers to info requests.
-inline constexpr MessageField kServerInfo[] = {
-    text("version", kOneLine),   text("name", kOneLine),
-    text("hostname", kOneLine),  text("map", kOneLine),
-    text("game_type", kOneLine), flags("flags", &snapshot::names::seven::serverinfoflag),
-    ranged("skill_level", 0, 2), integer("num_players"),
-    integer("max_players"),      integer("num_clients"),
-    integer("max_clients")};
+inline constexpr auto kServerInfo =
+    layout(text("version", kOneLine), text("name", kOneLine), text("hostname", kOneLine),
+           text("map", kOneLine), text("game_type", kOneLine),
+           flags("flags", &snapshot::names::seven::serverinfoflag), ranged("skill_level", 0, 2),
+           "num_players", "max_players", "num_clients", "max_clients");
 
 /// The fields of a player in a 0.7 server info. In `kind`, bit 0 means spectator, bit 1 means bot.
-inline constexpr MessageField kSevenClient[] = {
-    {.name = "name", .type = FieldType::string},     {.name = "clan", .type = FieldType::string},
-    {.name = "country", .type = FieldType::integer}, {.name = "score", .type = FieldType::integer},
-    {.name = "kind", .type = FieldType::integer},
-};
+inline constexpr auto kSevenClient = layout(text("name"), text("clan"), "country", "score", "kind");
 
 /// The fields of a player in a 0.6 server info. Only extended server infos contain `reserved`.
-inline constexpr MessageField kClient[] = {
-    {.name = "name", .type = FieldType::string},
-    {.name = "clan", .type = FieldType::string},
-    {.name = "country", .type = FieldType::decimal_string},
-    {.name = "score", .type = FieldType::decimal_string},
-    {.name = "is_player", .type = FieldType::decimal_string},
-    {.name = "reserved", .type = FieldType::string},
-};
+inline constexpr auto kClient = layout(text("name"), text("clan"), decimal("country"),
+                                       decimal("score"), decimal("is_player"), text("reserved"));
 
 // The fields of a game server in a master server's list.
 inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw};
-inline constexpr MessageField kPort{
-    .name = "port", .type = FieldType::u16_be, .min = 0, .max = 0xffff};
+inline constexpr MessageField kPort = port("port");
 
 /// The surplus ints of an object: those at its end that the object table does not describe.
-inline constexpr MessageField kSurplus{.name = "more", .type = FieldType::integers_until_end};
+inline constexpr MessageField kSurplus = integers("more");
 
 // The fields of control packets: the reason of a CLOSE, and the token.
 inline constexpr MessageField kCloseReason{.name = "reason", .type = FieldType::string};

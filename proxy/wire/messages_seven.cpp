@@ -27,21 +27,20 @@ constexpr MessageField at_least(std::string_view name, std::int64_t min) {
     return ranged(name, min, INT32_MAX);
 }
 
-constexpr MessageField kInfo[] = {text("version", kOneLine),
-                                  optional(secret(text("password", kOneLine))),
-                                  optional(integer("client_version"))};
+constexpr auto kInfo =
+    layout(text("version", kOneLine), optional(secret(text("password", kOneLine))),
+           optional(integer("client_version")));
 
 // The optional chunk number: to request map data, DDNet's client sends 0.6's id of
 // request_map_data, which in 0.7 is the id of enter_game. Servers ignore an enter_game that comes
 // before `ready`.
-constexpr MessageField kEnterGame[] = {optional(integer("chunk"))};
+constexpr auto kEnterGame = layout(optional(integer("chunk")));
 
-constexpr MessageField kRconAuth[] = {text("password", kOneLine)};
-constexpr MessageField kName[] = {text("name", kOneLine)};
+constexpr auto kRconAuth = layout(text("password", kOneLine));
+constexpr auto kName = layout(text("name", kOneLine));
 
-constexpr MessageField kSvKillMsg[] = {ranged("killer", -2, kSevenMaxClientId), player("victim"),
-                                       ranged("weapon", -3, 5, &names::kill_weapon),
-                                       integer("mode_special")};
+constexpr auto kSvKillMsg = layout(ranged("killer", -2, kSevenMaxClientId), player("victim"),
+                                   ranged("weapon", -3, 5, &names::kill_weapon), "mode_special");
 
 constexpr std::size_t kLaserDamage = 30;
 static_assert(kSvTuneParams[kLaserDamage].name == "laser_damage");
@@ -55,30 +54,28 @@ constexpr auto kSevenTuneParams = [] {
     return fields;
 }();
 
-constexpr MessageField kSvEmoticon[] = {player("client_id"),
-                                        ranged("emoticon", 0, 15, &names::emoticon)};
+constexpr auto kSvEmoticon =
+    layout(player("client_id"), ranged("emoticon", 0, 15, &names::emoticon));
 
 // DDNet always sends 15 descriptions. Only the first `num_options` of them are valid.
-constexpr MessageField kSvVoteOptionListAdd[] = {integer("num_options"),
-                                                 array_of(text("descriptions", kStrict), 0),
-                                                 optional(strings("more", kStrict))};
+constexpr auto kSvVoteOptionListAdd = layout(
+    "num_options", array_of(text("descriptions", kStrict), 0), optional(strings("more", kStrict)));
 
-constexpr MessageField kSvVoteSet[] = {player_or_none("client_id"),
-                                       ranged("type", 0, 6, &seven::vote), ranged("timeout", 0, 60),
-                                       text("description", kStrict), text("reason", kStrict)};
+constexpr auto kSvVoteSet =
+    layout(player_or_none("client_id"), ranged("type", 0, 6, &seven::vote),
+           ranged("timeout", 0, 60), text("description", kStrict), text("reason", kStrict));
 
-constexpr MessageField kSvVoteStatus[] = {
-    ranged("yes", 0, kSevenMaxClients), ranged("no", 0, kSevenMaxClients),
-    ranged("pass", 0, kSevenMaxClients), ranged("total", 0, kSevenMaxClients)};
+constexpr auto kSvVoteStatus =
+    layout(ranged("yes", 0, kSevenMaxClients), ranged("no", 0, kSevenMaxClients),
+           ranged("pass", 0, kSevenMaxClients), ranged("total", 0, kSevenMaxClients));
 
-constexpr MessageField kSvServerSettings[] = {
-    boolean("kick_vote"),    ranged("kick_min", 0, kSevenMaxClients),
-    boolean("spec_vote"),    boolean("team_lock"),
-    boolean("team_balance"), ranged("player_slots", 0, kSevenMaxClients)};
+constexpr auto kSvServerSettings = layout(
+    boolean("kick_vote"), ranged("kick_min", 0, kSevenMaxClients), boolean("spec_vote"),
+    boolean("team_lock"), boolean("team_balance"), ranged("player_slots", 0, kSevenMaxClients));
 
-constexpr MessageField kSvGameInfo[] = {flags("game_flags", &seven::gameflag),
-                                        at_least("score_limit", 0), at_least("time_limit", 0),
-                                        at_least("match_num", 0), at_least("match_current", 0)};
+constexpr auto kSvGameInfo =
+    layout(flags("game_flags", &seven::gameflag), at_least("score_limit", 0),
+           at_least("time_limit", 0), at_least("match_num", 0), at_least("match_current", 0));
 
 constexpr MessageField with_names(MessageField field, const snapshot::NameTable* of) {
     field.names = of;
@@ -86,40 +83,39 @@ constexpr MessageField with_names(MessageField field, const snapshot::NameTable*
 }
 
 // The id determines whether the message has no parameter or one, which is a team or a client id.
-constexpr MessageField kSvGameMsg[] = {with_names(integer("id"), &seven::gamemsg),
-                                       integers("parameters")};
+constexpr auto kSvGameMsg =
+    layout(with_names(integer("id"), &seven::gamemsg), integers("parameters"));
 
-constexpr MessageField kDeClientEnter[] = {text("name", kStrict), player_or_none("client_id"),
-                                           ranged("team", -1, 1, &names::team)};
+constexpr auto kDeClientEnter =
+    layout(text("name", kStrict), player_or_none("client_id"), ranged("team", -1, 1, &names::team));
 
-constexpr MessageField kDeClientLeave[] = {text("name", kStrict), player_or_none("client_id"),
-                                           text("reason", kStrict)};
+constexpr auto kDeClientLeave =
+    layout(text("name", kStrict), player_or_none("client_id"), text("reason", kStrict));
 
-constexpr MessageField kClSay[] = {ranged("mode", 0, 3, &seven::chat), player_or_none("target"),
-                                   text("message", kStrict)};
+constexpr auto kClSay =
+    layout(ranged("mode", 0, 3, &seven::chat), player_or_none("target"), text("message", kStrict));
 
-constexpr MessageField kClSetSpectatorMode[] = {ranged("spec_mode", 0, 3, &seven::spec_mode),
-                                                player_or_none("spectator_id")};
+constexpr auto kClSetSpectatorMode =
+    layout(ranged("spec_mode", 0, 3, &seven::spec_mode), player_or_none("spectator_id"));
 
-constexpr MessageField kClStartInfo[] = {text("name", kStrict), text("clan", kStrict),
-                                         integer("country"),    kSkinPartNames,
-                                         kUseCustomColors,      kSkinPartColors};
+constexpr auto kClStartInfo = layout(text("name", kStrict), text("clan", kStrict), "country",
+                                     kSkinPartNames, kUseCustomColors, kSkinPartColors);
 
-constexpr MessageField kClCallVote[] = {text("type", kStrict), text("value", kStrict),
-                                        text("reason", kStrict), boolean("force")};
+constexpr auto kClCallVote = layout(text("type", kStrict), text("value", kStrict),
+                                    text("reason", kStrict), boolean("force"));
 
-constexpr MessageField kSvSkinChange[] = {player("client_id"), kSkinPartNames, kUseCustomColors,
-                                          kSkinPartColors};
+constexpr auto kSvSkinChange =
+    layout(player("client_id"), kSkinPartNames, kUseCustomColors, kSkinPartColors);
 
-constexpr MessageField kClSkinChange[] = {kSkinPartNames, kUseCustomColors, kSkinPartColors};
+constexpr auto kClSkinChange = layout(kSkinPartNames, kUseCustomColors, kSkinPartColors);
 
-constexpr MessageField kSvRaceFinish[] = {player("client_id"), at_least("time", -1),
-                                          integer("diff"), boolean("record_personal"),
-                                          defaulted(boolean("record_server"), 0)};
+constexpr auto kSvRaceFinish =
+    layout(player("client_id"), at_least("time", -1), "diff", boolean("record_personal"),
+           defaulted(boolean("record_server"), 0));
 
-constexpr MessageField kSvCheckpoint[] = {integer("diff")};
+constexpr auto kSvCheckpoint = layout("diff");
 
-constexpr MessageField kClCommand[] = {text("name", kStrict), text("arguments", kStrict)};
+constexpr auto kClCommand = layout(text("name", kStrict), text("arguments", kStrict));
 
 constexpr MessageSpec kMessages[] = {
     system(1, "info", c2s, kInfo),

@@ -192,7 +192,8 @@ TEST_CASE("a message is described by number or UUID, with who sends it and its f
     REQUIRE(key != nullptr);
     CHECK(key->secrecy == wire::Secrecy::secret);
     CHECK(key->fields[1].type == wire::FieldType::raw);
-    CHECK(key->fields[2].type == wire::FieldType::integers_until_end);
+    CHECK(key->fields[2].type == wire::FieldType::array);
+    CHECK(key->fields[2].count == wire::MessageField::kUntilEnd);
 }
 
 TEST_CASE("an invalid file is rejected with a hint") {

@@ -2,10 +2,8 @@
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
-#include "tests/support/test_data.h"
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <string>
@@ -62,29 +60,29 @@ MessageBuilder extended_sample() {
 } // namespace
 
 TEST_CASE("connless packets stand in the table as in the reference") {
-    std::ifstream file{tw::test::test_data("spec/gamenet-0.6-ddnet.json")};
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    const auto reference = boost::json::parse(text);
-    const auto& wanted = reference.at("connless_messages").as_array();
-    const auto table = connless_table(Dialect::six);
-    REQUIRE(table.size() == 16);
-    REQUIRE(wanted.size() == table.size());
-    for (const auto& value : wanted) {
-        const auto& row = value.as_object();
-        const auto* spec =
-            find_connless(from_hex(std::string_view{row.at("magic").as_string()}), Dialect::six);
-        REQUIRE(spec != nullptr);
-        CAPTURE(spec->name);
-        CHECK(spec->magic == std::string_view{row.at("ascii").as_string()});
-        CHECK(spec->name == std::string_view{row.at("name").as_string()});
-        const auto* const fields = row.if_contains("fields");
-        const std::size_t count = fields == nullptr ? 0 : fields->as_array().size();
-        REQUIRE(spec->fields.size() == count);
-        for (std::size_t j = 0; j < count; ++j) {
-            CHECK(spec->fields[j].name ==
-                  std::string_view{fields->as_array()[j].at("name").as_string()});
+    for (const Dialect dialect : {Dialect::six, Dialect::seven}) {
+        const auto& wanted =
+            spec_file(dialect == Dialect::six ? "gamenet-0.6-ddnet.json" : "gamenet-0.7.json")
+                .at("connless_messages")
+                .as_array();
+        REQUIRE(wanted.size() == connless_table(dialect).size());
+        for (const auto& value : wanted) {
+            const auto& row = value.as_object();
+            const auto* spec = find_connless(hex_at(row, "magic"), dialect);
+            REQUIRE(spec != nullptr);
+            CAPTURE(spec->name);
+            CHECK(spec->magic == text_at(row, "ascii"));
+            CHECK(spec->name == text_at(row, "name"));
+            const auto* const fields = row.if_contains("fields");
+            const std::size_t count = fields == nullptr ? 0 : fields->as_array().size();
+            REQUIRE(spec->fields.size() == count);
+            for (std::size_t j = 0; j < count; ++j) {
+                CHECK(spec->fields[j].name == text_at(fields->as_array()[j].as_object(), "name"));
+            }
         }
     }
+    CHECK(connless_table(Dialect::six).size() == 16);
+    CHECK(find_connless(from_hex("ffffffff69657874"), Dialect::seven) == nullptr); // DDNet's
 }
 
 TEST_CASE("what is no known connless packet is none") {
@@ -135,6 +133,40 @@ TEST_CASE("server info of each kind lists its players") {
     CHECK(decoded(client(more, "x", true).bytes()) ==
           "token=5 packet_no=63 reserved=\"\" clients[ "
           "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
+}
+
+TEST_CASE("server info of 0.7 lists its players, and tells its version") {
+    PacketScratch scratch;
+    DecodedFields fields;
+    int seen = 0;
+    for (const auto& row : seven_vectors("packets")) {
+        if (row.at("kind").as_string() != "connless") {
+            continue;
+        }
+        const Bytes datagram = hex_at(row, "bytes");
+        const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
+        REQUIRE(packet);
+        const auto* const spec = find_connless(packet->payload, Dialect::seven);
+        REQUIRE(spec != nullptr);
+        decode_connless(*spec, *packet, fields);
+        CHECK_FALSE(fields.error);
+        CHECK(fields.trailing.empty());
+        CHECK(fields.values.front().name == "token");
+        if (spec->name == "info") {
+            CHECK(find_server_version(packet->payload, Dialect::seven) == "0.7.5");
+            CHECK(std::ranges::any_of(
+                fields.values, [](const FieldValue& value) { return value.name == "kind"; }));
+            ++seen;
+        }
+        for (std::size_t size = 8; size < packet->payload.size(); ++size) {
+            Packet cut = *packet;
+            cut.payload = packet->payload.first(size);
+            decode_connless(*spec, cut, fields);
+            CHECK(is_balanced(fields));
+        }
+    }
+    CHECK(seen == 1);
+    CHECK_FALSE(find_server_version({}, Dialect::seven));
 }
 
 TEST_CASE("numbers in text that are none stay text and are marked") {

@@ -1,52 +1,30 @@
 // Covers: proxy/wire/message_layouts.cpp
+// Covers: proxy/wire/messages_seven.cpp
 #include "proxy/wire/message.h"
 #include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
 #include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
-#include "tests/support/test_data.h"
 
 #include <algorithm>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 namespace tw::wire::test {
 namespace {
 
+using snapshot::Dialect;
 using tw::test::MessageBuilder;
 
 namespace json = boost::json;
 
-const json::object& reference() {
-    static const json::object all = [] {
-        std::ifstream file{tw::test::test_data("spec/gamenet-0.6-ddnet.json")};
-        const std::string text{std::istreambuf_iterator<char>{file}, {}};
-        return json::parse(text).as_object();
-    }();
-    return all;
-}
-
-/// Returns the fields of a message in the reference; empty if the reference lists none.
-json::array reference_fields(const json::object& message) {
-    const auto* const fields = message.if_contains("fields");
-    return fields == nullptr ? json::array{} : fields->as_array();
-}
-
-std::string string_or(const json::object& object, std::string_view key,
-                      std::string_view otherwise) {
-    const auto* const found = object.if_contains(key);
-    return std::string{found == nullptr ? otherwise : std::string_view{found->as_string()}};
-}
-
-std::int64_t integer_or(const json::object& object, std::string_view key, std::int64_t otherwise) {
-    const auto* const found = object.if_contains(key);
-    return found == nullptr ? otherwise : found->as_int64();
+const json::object& reference(Dialect dialect = Dialect::six) {
+    return spec_file(dialect == Dialect::six ? "gamenet-0.6-ddnet.json" : "gamenet-0.7.json");
 }
 
 std::string uuid_text(const snapshot::Uuid& uuid) {
@@ -57,34 +35,75 @@ std::string uuid_text(const snapshot::Uuid& uuid) {
     return hex;
 }
 
-FieldType expected_type(const json::object& field) {
-    static const std::map<std::string, FieldType> types{
-        {"int", FieldType::integer},
-        {"int_range", FieldType::integer},
-        {"bool", FieldType::boolean},
-        {"tick", FieldType::tick},
-        {"string", FieldType::string},
-        {"string_strict", FieldType::string},
-        {"string_halfstrict", FieldType::string},
-        {"uuid", FieldType::uuid},
-        {"raw[32]", FieldType::sha256},
-        {"raw[size]", FieldType::raw},
-        {"raw[part_size]", FieldType::raw},
-        {"int[size/4]", FieldType::object},
-        {"object:projectile", FieldType::objects},
-        {"string[until end]", FieldType::strings_until_end},
-    };
-    if (string_or(field, "count", "") == "until end of message") {
-        return FieldType::integers_until_end;
+/// Returns type_of() for a field of the reference.
+std::string expected_type(const json::object& field) {
+    static const std::map<std::string, std::string> kinds{{"int", "int"},
+                                                          {"int_range", "int"},
+                                                          {"enum", "int"},
+                                                          {"flags", "int"},
+                                                          {"bool", "bool"},
+                                                          {"tick", "tick"},
+                                                          {"string", "string"},
+                                                          {"string_strict", "string"},
+                                                          {"string_halfstrict", "string"},
+                                                          {"string[until end]", "string[end]"},
+                                                          {"uuid", "uuid"},
+                                                          {"raw[32]", "sha256"},
+                                                          {"raw[rest]", "rest"},
+                                                          {"raw[size]", "raw"},
+                                                          {"raw[part_size]", "raw"},
+                                                          {"int[size/4]", "object"},
+                                                          {"object:projectile", "objects"}};
+    const std::string kind = kinds.at(text_at(field, "type"));
+    const auto* const count = field.if_contains("count");
+    if (count == nullptr || kind == "objects") {
+        return kind;
     }
-    return types.at(string_or(field, "type", ""));
+    // The number of a message's "by id" parameters depends on the id; no fields follow them.
+    const std::string text = text_at(field, "count");
+    const bool until_end = text == "until end of message" || text == "by id";
+    return kind + (until_end            ? "[end]"
+                   : count->is_string() ? "[counted]"
+                                        : '[' + json::serialize(*count) + ']');
+}
+
+std::string type_of(const MessageField& field) {
+    switch (field.type) {
+    case FieldType::integer:
+        return "int";
+    case FieldType::boolean:
+        return "bool";
+    case FieldType::tick:
+        return "tick";
+    case FieldType::string:
+        return "string";
+    case FieldType::uuid:
+        return "uuid";
+    case FieldType::sha256:
+        return "sha256";
+    case FieldType::raw_until_end:
+        return "rest";
+    case FieldType::raw:
+        return "raw";
+    case FieldType::object:
+        return "object";
+    case FieldType::objects:
+        return "objects";
+    case FieldType::array:
+        return type_of({.type = field.element}) + (field.count == MessageField::kUntilEnd ? "[end]"
+                                                   : field.count == 0
+                                                       ? "[counted]"
+                                                       : '[' + std::to_string(field.count) + ']');
+    default:
+        return "?";
+    }
 }
 
 /// Returns how the reference sanitises a string field. In game messages, the type determines it.
 std::uint8_t expected_cleaning(const MessageSpec& spec, const json::object& field) {
     static const std::map<std::string, std::uint8_t> game{
         {"string", 1}, {"string_halfstrict", 2}, {"string_strict", 6}};
-    const auto type = string_or(field, "type", "");
+    const auto type = text_at(field, "type");
     if (type.rfind("string", 0) != 0) {
         return 0;
     }
@@ -92,7 +111,7 @@ std::uint8_t expected_cleaning(const MessageSpec& spec, const json::object& fiel
         return game.at(type);
     }
     const bool map_name = spec.id == MessageId::map_change || spec.id == MessageId::map_details;
-    if (map_name && string_or(field, "name", "") == "name") {
+    if (map_name && text_at(field, "name") == "name") {
         return 6;
     }
     return spec.name == "rcon_line" ? 1 : 2;
@@ -100,26 +119,48 @@ std::uint8_t expected_cleaning(const MessageSpec& spec, const json::object& fiel
 
 void check_field(const MessageSpec& spec, const MessageField& field, const json::object& wanted) {
     CAPTURE(field.name);
-    CHECK(field.name == string_or(wanted, "name", ""));
-    CHECK(field.type == expected_type(wanted));
-    CHECK(field.min == integer_or(wanted, "min", INT32_MIN));
-    CHECK(field.max == integer_or(wanted, "max", INT32_MAX));
+    CHECK(field.name == text_at(wanted, "name"));
+    CHECK(type_of(field) == expected_type(wanted));
+    CHECK(field.min == integer_at(wanted, "min", INT32_MIN));
+    CHECK(field.max == integer_at(wanted, "max", INT32_MAX));
+    if (wanted.contains("flags")) {
+        REQUIRE(field.names != nullptr);
+        CHECK(field.names->name == text_at(wanted, "flags"));
+    }
+    if (spec.dialect == Dialect::seven) {
+        return; // the reference of 0.7 does not say what follows
+    }
     const bool tuning = spec.id == MessageId::sv_tune_params;
     const bool optional = wanted.contains("optional") || wanted.contains("default") || tuning;
     CHECK(field.optional == optional);
     CHECK(field.default_value.has_value() == wanted.contains("default"));
     if (field.default_value) {
-        CHECK(*field.default_value == integer_or(wanted, "default", -1));
+        CHECK(*field.default_value == integer_at(wanted, "default", -1));
     }
     CHECK(field.sanitize == expected_cleaning(spec, wanted));
 }
 
-/// Returns the messages of 0.6 and those with a UUID. seven_messages_test.cpp tests those of 0.7.
-std::span<const MessageSpec> of_six() {
-    const auto table = message_table();
-    const auto end = std::ranges::find_if(
-        table, [](const MessageSpec& spec) { return spec.dialect == snapshot::Dialect::seven; });
-    return {table.begin(), end};
+/// Returns the messages of 0.7, or those of 0.6 and those with a UUID.
+std::vector<const MessageSpec*> messages_of(Dialect dialect) {
+    std::vector<const MessageSpec*> own;
+    for (const MessageSpec& spec : message_table()) {
+        if (spec.dialect == dialect) {
+            own.push_back(&spec);
+        }
+    }
+    return own;
+}
+
+/// Returns the number of fields that twscope adds after those of the reference: ints that later
+/// versions may add to the tunings, and in 0.7 the fields of DDNet.
+std::size_t surplus_of(const MessageSpec& spec) {
+    if (spec.dialect == Dialect::six) {
+        return spec.id == MessageId::sv_tune_params ? 1 : 0;
+    }
+    constexpr std::size_t kTunings = 15; // DDNet's own tunings and the surplus ints
+    return spec.id == MessageId::sv_tune_params                                  ? kTunings
+           : spec.name == "enter_game" || spec.name == "sv_vote_option_list_add" ? 1
+                                                                                 : 0;
 }
 
 void check_message(const MessageSpec& spec, bool system, const json::object& wanted) {
@@ -128,24 +169,25 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
         {"c2s", MessageDirection::c2s},
         {"s2c", MessageDirection::s2c},
         {"both", MessageDirection::both},
-        {"none", MessageDirection::none}};
-    CHECK(spec.name == string_or(wanted, "name", ""));
+        {"none", MessageDirection::none},
+        {"demo", MessageDirection::none}};
+    CHECK(spec.name == text_at(wanted, "name"));
     CHECK(spec.system == system);
-    CHECK(spec.number == integer_or(wanted, "id", 0));
-    CHECK(spec.direction == directions.at(string_or(wanted, "direction", "")));
+    CHECK(spec.number == integer_at(wanted, "id", 0));
+    CHECK(spec.direction == directions.at(text_at(wanted, "direction")));
     CHECK(spec.vital == wanted.at("vital").as_bool());
     CHECK((spec.removed_in != 0) == wanted.contains("until"));
-    CHECK(spec.uuid_name == string_or(wanted, "uuid_name", ""));
+    CHECK(spec.uuid_name == text_at(wanted, "uuid_name"));
     if (wanted.contains("uuid")) {
-        CHECK(uuid_text(spec.uuid) == string_or(wanted, "uuid", ""));
+        CHECK(uuid_text(spec.uuid) == text_at(wanted, "uuid"));
     }
-    const auto fields = reference_fields(wanted);
-    // The table also has a field for ints that later versions may add to the tunings.
-    const std::size_t surplus = spec.id == MessageId::sv_tune_params ? 1 : 0;
-    REQUIRE(spec.fields.size() == fields.size() + surplus);
+    const auto* const listed = wanted.if_contains("fields");
+    const json::array fields = listed == nullptr ? json::array{} : listed->as_array();
+    REQUIRE(spec.fields.size() == fields.size() + surplus_of(spec));
     for (std::size_t i = 0; i < fields.size(); ++i) {
         check_field(spec, spec.fields[i], fields[i].as_object());
     }
+    CHECK((surplus_of(spec) == 0 || spec.fields.back().optional));
 }
 
 /// Whether the field is the length of the array after it.
@@ -185,12 +227,6 @@ void append_sample(MessageBuilder& out, const MessageSpec& spec, const MessageFi
     case FieldType::sha256:
         out.raw(std::vector<std::byte>(32, std::byte{9}));
         return;
-    case FieldType::integers_until_end:
-        out.number(0).number(1);
-        return;
-    case FieldType::strings_until_end:
-        out.string("a").string("b");
-        return;
     case FieldType::object:
         for (std::int32_t i = 0; i < 10; ++i) {
             out.number(i);
@@ -205,7 +241,7 @@ void append_sample(MessageBuilder& out, const MessageSpec& spec, const MessageFi
         out.raw(std::vector<std::byte>(40, std::byte{7}));
         return;
     case FieldType::array:
-        for (int i = 0; i < (field.count == 0 ? 2 : field.count); ++i) {
+        for (int i = 0; i < (field.count % MessageField::kUntilEnd == 0 ? 2 : field.count); ++i) {
             if (field.element == FieldType::string) {
                 out.string(high ? "ab c" : "");
             } else {
@@ -221,16 +257,23 @@ void append_sample(MessageBuilder& out, const MessageSpec& spec, const MessageFi
 } // namespace
 
 TEST_CASE("the message table is the reference's, message by message and field by field") {
-    const auto& system = reference().at("system_messages").as_array();
-    const auto& game = reference().at("game_messages").as_array();
-    REQUIRE(system.size() == 46);
-    REQUIRE(game.size() == 55);
-    const auto table = of_six();
-    REQUIRE(table.size() == system.size() + game.size());
-    for (std::size_t i = 0; i < table.size(); ++i) {
-        const bool is_system = i < system.size();
-        const auto& wanted = is_system ? system[i] : game[i - system.size()];
-        check_message(table[i], is_system, wanted.as_object());
+    struct Row {
+        Dialect dialect;
+        std::size_t system, game;
+    };
+
+    for (const Row& row : {Row{Dialect::six, 46, 55}, Row{Dialect::seven, 30, 39}}) {
+        const auto& system = reference(row.dialect).at("system_messages").as_array();
+        const auto& game = reference(row.dialect).at("game_messages").as_array();
+        REQUIRE(system.size() == row.system);
+        REQUIRE(game.size() == row.game);
+        const auto own = messages_of(row.dialect);
+        REQUIRE(own.size() == system.size() + game.size());
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            const bool is_system = i < system.size();
+            const auto& wanted = is_system ? system[i] : game[i - system.size()];
+            check_message(*own[i], is_system, wanted.as_object());
+        }
     }
 }
 
@@ -249,21 +292,24 @@ TEST_CASE("every message is found by its number or UUID, and by nothing else") {
         }
     }
     CHECK(uuids.size() == 44);
-    CHECK(find_message(true, 0, tw::snapshot::Dialect::six) == nullptr);
-    CHECK(find_message(false, 0, tw::snapshot::Dialect::six) == nullptr);
+    CHECK(find_message(true, 0, Dialect::six) == nullptr);
+    CHECK(find_message(false, 0, Dialect::six) == nullptr);
     for (const std::uint16_t number : std::initializer_list<std::uint16_t>{27, 31, 32, 63, 65535}) {
         CAPTURE(number);
-        CHECK(find_message(true, number, tw::snapshot::Dialect::six) == nullptr);
+        CHECK(find_message(true, number, Dialect::six) == nullptr);
     }
     for (const std::uint16_t number : std::initializer_list<std::uint16_t>{32, 33, 65535}) {
-        CHECK(find_message(false, number, tw::snapshot::Dialect::six) == nullptr);
+        CHECK(find_message(false, number, Dialect::six) == nullptr);
+    }
+    for (const auto number : std::initializer_list<std::uint16_t>{0, 31, 40, 63, 64, 65535}) {
+        CHECK(find_message(true, number, Dialect::seven) == nullptr);
     }
 }
 
 TEST_CASE("names behind ints are the reference's enums and flags") {
     std::map<std::string, const snapshot::NameTable*> used;
-    for (const auto& spec : of_six()) {
-        for (const auto& field : spec.fields) {
+    for (const MessageSpec* const spec : messages_of(Dialect::six)) {
+        for (const auto& field : spec->fields) {
             // The reference mentions these names only in its notes. message_test.cpp tests them.
             const bool in_notes = field.names == &snapshot::names::chat_team ||
                                   field.names == &snapshot::names::rcontypeflag;
@@ -325,8 +371,10 @@ TEST_CASE("one past a bound is marked and kept") {
         for (const auto& field : spec.fields) {
             for (const bool high : {false, true}) {
                 const std::int64_t value = high ? field.max + 1 : field.min - 1;
+                const bool of_several =
+                    field.type == FieldType::array && field.count != MessageField::kUntilEnd;
                 if (value < INT32_MIN || value > INT32_MAX || field.type == FieldType::string ||
-                    field.type == FieldType::array) {
+                    of_several) {
                     continue;
                 }
                 CAPTURE(spec.name);

@@ -1,4 +1,6 @@
+#include "proxy/wire/connless.h"
 #include "proxy/wire/huffman.h"
+#include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 
@@ -35,73 +37,88 @@ std::string token_hex(const std::optional<Token>& token) {
     return token ? test::to_hex(std::as_bytes(std::span{*token})) : "none";
 }
 
-std::string wanted_token(const boost::json::object& row) {
-    return row.contains("token") ? std::string{row.at("token").as_string()} : "none";
-}
-
 void check_control(const Packet& packet, const boost::json::object& row) {
-    constexpr std::string_view kNames[] = {"keepalive", "connect", "connectaccept", "accept",
-                                           "close"};
     REQUIRE(packet.kind == PacketKind::control);
     const Control control = decode_control(packet, std::nullopt);
     REQUIRE(control.kind != ControlKind::unknown);
-    CHECK(kNames[control.raw_kind] == std::string_view{row.at("msg").as_string()});
-    CHECK(token_hex(control.token) == wanted_token(row));
+    CHECK(control_name(control.kind) == test::text_at(row, "msg"));
+    const std::string_view token = packet.dialect == Dialect::six        ? "token"
+                                   : control.kind == ControlKind::accept ? "surplus"
+                                                                         : "own_token";
+    CHECK(token_hex(control.token) == test::text_at(row, token, "none"));
     CHECK_FALSE(control.vanilla_token);
     if (row.contains("reason")) {
-        CHECK(control.reason == std::string_view{row.at("reason").as_string()});
+        CHECK(control.reason == test::text_at(row, "reason"));
     }
 }
 
 void check_chunks(const Packet& packet, const boost::json::object& row) {
     REQUIRE(packet.kind == PacketKind::chunks);
-    ChunkReader reader{packet.payload, packet.num_chunks, Dialect::six};
+    ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
     for (const auto& wanted : row.at("chunks").as_array()) {
         const auto chunk = reader.next();
         REQUIRE(chunk);
         CHECK(chunk->vital == wanted.at("vital").as_bool());
         CHECK(chunk->resend == wanted.at("resend").as_bool());
-        CHECK(test::to_hex(chunk->payload) == wanted.at("data").as_string());
         CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
+        if (packet.dialect == Dialect::six) {
+            CHECK(test::to_hex(chunk->payload) == wanted.at("data").as_string());
+        } else {
+            CHECK(chunk->payload.size() == wanted.at("size").to_number<std::size_t>());
+            const auto head = decode_message_header(chunk->payload, Dialect::seven);
+            REQUIRE(head);
+            REQUIRE(head->spec != nullptr);
+            CHECK(head->spec->name == std::string_view{wanted.at("name").as_string()});
+        }
     }
     CHECK_FALSE(reader.next());
     CHECK_FALSE(reader.error());
-    CHECK((reader.rest().empty() ? "none" : test::to_hex(reader.rest())) == wanted_token(row));
+    CHECK((reader.rest().empty() ? "none" : test::to_hex(reader.rest())) ==
+          (packet.dialect == Dialect::six ? test::text_at(row, "token", "none") : "none"));
 }
 
-void check_packet(const boost::json::object& row) {
-    CAPTURE(std::string{row.at("note").as_string()});
+void check_packet(const boost::json::object& row, Dialect dialect, Protocol known) {
+    CAPTURE(test::text_at(row, "note"));
     const Bytes datagram = test::hex_at(row, "bytes");
-    for (const Protocol known : {Protocol::six, Protocol::unknown}) {
-        PacketScratch scratch;
-        const Packet packet = decode(datagram, scratch, known);
-        CHECK(packet.compressed == row.at("compressed").as_bool());
-        CHECK(packet.resend == row.at("resend").as_bool());
-        CHECK(packet.ack == row.at("ack").to_number<int>());
-        CHECK(packet.num_chunks == row.at("num_chunks").to_number<int>());
-        CHECK_FALSE(packet.header_token);
-        if (row.contains("body")) {
-            CHECK(test::to_hex(packet.payload) == row.at("body").as_string());
-        }
-        if (row.at("kind").as_string() == "control") {
-            check_control(packet, row);
-        } else {
-            check_chunks(packet, row);
-        }
+    CAPTURE(test::to_hex(datagram).substr(0, 40));
+    PacketScratch scratch;
+    const Packet packet = decode(datagram, scratch, known);
+    CHECK(packet.dialect == dialect);
+    CHECK(token_hex(packet.header_token) ==
+          (dialect == Dialect::seven ? test::text_at(row, "token", "none") : "none"));
+    const std::string kind = test::text_at(row, "kind");
+    if (kind == "connless") {
+        CHECK(packet.kind == PacketKind::connless);
+        CHECK(find_connless(packet.payload, dialect) != nullptr);
+        return;
+    }
+    CHECK(packet.compressed == row.at("compressed").as_bool());
+    CHECK(packet.resend == row.at("resend").as_bool());
+    CHECK(packet.ack == row.at("ack").to_number<int>());
+    CHECK(packet.num_chunks == row.at("num_chunks").to_number<int>());
+    if (row.contains("body")) {
+        CHECK(test::to_hex(packet.payload) == test::text_at(row, "body"));
+    }
+    if (kind == "control") {
+        check_control(packet, row);
+    } else {
+        check_chunks(packet, row);
     }
 }
 
 } // namespace
 
-TEST_CASE("packets decode as the reference decodes them") {
-    for (const auto& row : test::vectors("packets")) {
-        check_packet(row.as_object());
+TEST_CASE("packets, and those of whole sessions, decode as the reference decodes them") {
+    for (const std::string_view group : {"packets", "session_token"}) {
+        for (const auto& row : test::vectors(group)) {
+            check_packet(row.as_object(), Dialect::six, Protocol::six);
+            check_packet(row.as_object(), Dialect::six, Protocol::unknown);
+        }
     }
-}
-
-TEST_CASE("a whole session with token decodes packet by packet") {
-    for (const auto& row : test::vectors("session_token")) {
-        check_packet(row.as_object());
+    for (const std::string_view group : {"packets", "session"}) {
+        for (const auto& row : test::seven_vectors(group)) {
+            check_packet(row.as_object(), Dialect::seven, Protocol::seven);
+        }
     }
 }
 

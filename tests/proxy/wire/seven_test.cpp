@@ -1,6 +1,4 @@
 // Covers: proxy/wire/packet.cpp
-#include "proxy/wire/connless.h"
-#include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/wire/vectors.h"
 
@@ -14,90 +12,9 @@ namespace tw::wire {
 
 using test::Bytes;
 
-namespace {
-
-std::string hex_of(const std::optional<Token>& token) {
-    return token ? test::to_hex(std::as_bytes(std::span{*token})) : "none";
-}
-
-std::string text_at(const boost::json::object& row, std::string_view key) {
-    const auto* const found = row.if_contains(key);
-    return found == nullptr || found->is_null() ? "none" : std::string{found->as_string()};
-}
-
-void check_control(const Packet& packet, const boost::json::object& row) {
-    REQUIRE(packet.kind == PacketKind::control);
-    const Control control = decode_control(packet, std::nullopt);
-    CHECK(control_name(control.kind) == text_at(row, "msg"));
-    CHECK(hex_of(control.token) ==
-          text_at(row, control.kind == ControlKind::accept ? "surplus" : "own_token"));
-    if (row.contains("reason")) {
-        CHECK(control.reason == text_at(row, "reason"));
-    }
-}
-
-void check_chunks(const Packet& packet, const boost::json::object& row) {
-    REQUIRE(packet.kind == PacketKind::chunks);
-    ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
-    for (const auto& wanted : row.at("chunks").as_array()) {
-        const auto chunk = reader.next();
-        REQUIRE(chunk);
-        CHECK(chunk->vital == wanted.at("vital").as_bool());
-        CHECK(chunk->resend == wanted.at("resend").as_bool());
-        CHECK(chunk->payload.size() == wanted.at("size").to_number<std::size_t>());
-        CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
-        const auto head = decode_message_header(chunk->payload, Dialect::seven);
-        REQUIRE(head);
-        REQUIRE(head->spec != nullptr);
-        CHECK(head->spec->name == std::string_view{wanted.at("name").as_string()});
-    }
-    CHECK_FALSE(reader.next());
-    CHECK_FALSE(reader.error());
-    CHECK(reader.rest().empty());
-}
-
-void check_packet(const boost::json::object& row, Protocol known) {
-    const Bytes datagram = test::hex_at(row, "bytes");
-    CAPTURE(test::to_hex(datagram).substr(0, 40));
-    PacketScratch scratch;
-    const auto packet = decode_packet(datagram, known, scratch);
-    REQUIRE(packet);
-    CHECK(packet->dialect == Dialect::seven);
-    CHECK(hex_of(packet->header_token) == text_at(row, "token"));
-    const std::string kind = text_at(row, "kind");
-    if (kind == "connless") {
-        CHECK(packet->kind == PacketKind::connless);
-        CHECK(find_connless(packet->payload, Dialect::seven) != nullptr);
-        return;
-    }
-    CHECK(packet->compressed == row.at("compressed").as_bool());
-    CHECK(packet->resend == row.at("resend").as_bool());
-    CHECK(packet->ack == row.at("ack").to_number<int>());
-    CHECK(packet->num_chunks == row.at("num_chunks").to_number<int>());
-    if (row.contains("body")) {
-        CHECK(test::to_hex(packet->payload) == text_at(row, "body"));
-    }
-    if (kind == "control") {
-        check_control(*packet, row);
-    } else {
-        check_chunks(*packet, row);
-    }
-}
-
-} // namespace
-
-TEST_CASE("packets of 0.7 decode as the reference decodes them") {
-    for (const auto& row : test::seven_vectors("packets")) {
-        check_packet(row.as_object(), Protocol::seven);
-    }
-    for (const auto& row : test::seven_vectors("session")) {
-        check_packet(row.as_object(), Protocol::seven);
-    }
-}
-
 TEST_CASE("a datagram is of 0.6 or 0.7 by itself, or by what is known of its session") {
     for (const auto& row : test::seven_vectors("recognise")) {
-        const std::string known = text_at(row.as_object(), "known");
+        const std::string known = test::text_at(row.as_object(), "known", "none");
         CAPTURE(std::string{row.at("note").as_string()});
         const Bytes datagram = test::hex_at(row, "bytes");
         PacketScratch scratch;
@@ -109,7 +26,7 @@ TEST_CASE("a datagram is of 0.6 or 0.7 by itself, or by what is known of its ses
         // A truncated packet is rejected in its own protocol: 0.7 sets the control bit, and 0.6 never does.
         const bool seven =
             packet ? packet->dialect == Dialect::seven : packet.error().offset >= kSevenHeaderSize;
-        CHECK((seven ? "0.7" : "0.6") == text_at(row.as_object(), "protocol"));
+        CHECK((seven ? "0.7" : "0.6") == test::text_at(row.as_object(), "protocol"));
     }
 }
 
@@ -261,17 +178,6 @@ TEST_CASE("chunks of 0.7 end where their packet ends") {
     CHECK_FALSE(fits(""));
 }
 
-TEST_CASE("a handshake of 0.6 is known among the packets of 0.7") {
-    CHECK(is_six_handshake(test::from_hex("10000001544b454effffffff")));
-    CHECK(is_six_handshake(test::from_hex("10000002544b454ea1b2c3d4")));
-    CHECK(is_six_handshake(test::from_hex("10000003a1b2c3d4")));
-    CHECK(is_six_handshake(test::from_hex("10000001")));
-    CHECK_FALSE(is_six_handshake(test::from_hex("10000000a1b2c3d4"))); // KEEPALIVE
-    CHECK_FALSE(is_six_handshake(test::from_hex("10000101020304")));   // has chunks
-    CHECK_FALSE(is_six_handshake(test::from_hex("14000001544b454effffffff")));
-    CHECK_FALSE(is_six_handshake(test::from_hex("100000")));
-}
-
 TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") {
     struct Row {
         std::string_view name;
@@ -292,6 +198,8 @@ TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") 
         {"ACCEPT with a token", "1000000301020304", 0, true},
         {"ACCEPT without", "10000003", 0, false},
         {"KEEPALIVE", "10000000", 0, false},
+        {"KEEPALIVE with a token", "10000000a1b2c3d4", 0, false},
+        {"with the bit of 0.7", "14000001544b454effffffff", 0, false},
         {"with a number of chunks", "10000101", 0, false},
         {"with the flag of a resend", "50000001", 0, false},
         {"a header alone", "100000", 0, false},
