@@ -37,19 +37,22 @@ void read_field(Cursor& in, T& out, [[maybe_unused]] std::int32_t previous) {
 }
 
 /// Reads the first fields of `kFields` into the members `kMembers` of `out`, in order. Returns
-/// whether the body contains all these fields.
+/// whether the body contains all these fields, except for optional ones.
 template <const auto& kFields, auto... kMembers, typename T>
 bool read_fields(Cursor& in, T& out) {
     static_assert(sizeof...(kMembers) <= std::size(kFields));
     [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
         std::int32_t previous = 0;
-        const auto one = [&]<FieldType kType>(auto& member) {
-            read_field<kType>(in, member, previous);
-            if constexpr (kType == FieldType::integer) {
+        const auto one = [&]<std::size_t kField>(auto& member) {
+            if (kFields[kField].optional && in.remaining() == 0) {
+                return;
+            }
+            read_field<kFields[kField].type>(in, member, previous);
+            if constexpr (kFields[kField].type == FieldType::integer) {
                 previous = member;
             }
         };
-        (one.template operator()<kFields[kIndex].type>(out.*kMembers), ...);
+        (one.template operator()<kIndex>(out.*kMembers), ...);
     }
     (std::make_index_sequence<sizeof...(kMembers)>{});
     return !in.failed();
@@ -61,59 +64,33 @@ std::optional<T> decode_body(std::span<const std::byte> body) {
     std::optional<T> out{std::in_place};
     if (!read_fields<kFields, kMembers...>(in, *out)) {
         out.reset();
+    } else if constexpr (std::is_same_v<T, SnapshotBody>) {
+        out->data_offset = in.offset() - out->data.size();
     }
     return out;
-}
-
-template <const auto& kFields, auto... kMembers>
-bool read_snapshot(Cursor& in, SnapshotBody& out) {
-    using Body = SnapshotBody;
-    if (!read_fields<kFields, &Body::tick, &Body::distance, kMembers...>(in, out)) {
-        return false;
-    }
-    out.data_offset = in.offset() - out.data.size();
-    return true;
 }
 
 } // namespace
 
 std::optional<SnapshotBody> decode_snapshot(MessageId id, std::span<const std::byte> body) {
     using Body = SnapshotBody;
-    Cursor in{body};
-    std::optional<SnapshotBody> out{std::in_place};
-    bool good = false;
     if (id == MessageId::snap) {
-        good = read_snapshot<table::kSnap, &Body::num_parts, &Body::part, &Body::crc,
-                             &Body::part_size, &Body::data>(in, *out);
-    } else if (id == MessageId::snap_single) {
-        good =
-            read_snapshot<table::kSnapSingle, &Body::crc, &Body::part_size, &Body::data>(in, *out);
-    } else {
-        good = read_snapshot<table::kSnapEmpty>(in, *out);
+        return decode_body<table::kSnap, Body, &Body::tick, &Body::distance, &Body::num_parts,
+                           &Body::part, &Body::crc, &Body::part_size, &Body::data>(body);
     }
-    if (!good) {
-        out.reset();
+    if (id == MessageId::snap_single) {
+        return decode_body<table::kSnapSingle, Body, &Body::tick, &Body::distance, &Body::crc,
+                           &Body::part_size, &Body::data>(body);
     }
-    return out;
+    return decode_body<table::kSnapEmpty, Body, &Body::tick, &Body::distance>(body);
 }
 
 std::optional<MapChangeBody> decode_map_change(std::span<const std::byte> body, Dialect dialect) {
     using Body = MapChangeBody;
-    if (dialect == Dialect::seven) {
-        Cursor in{body};
-        std::optional<Body> out{std::in_place};
-        if (!read_fields<table::kSevenMapChange, &Body::name, &Body::crc, &Body::size,
-                         &Body::chunks_per_request, &Body::chunk_size>(in, *out)) {
-            out.reset();
-        } else if (in.remaining() != 0) {
-            out->sha256 = in.raw(kSha256Bytes);
-        }
-        if (in.failed()) {
-            out.reset();
-        }
-        return out;
-    }
-    return decode_body<table::kMapChange, Body, &Body::name, &Body::crc, &Body::size>(body);
+    return dialect == Dialect::seven
+               ? decode_body<table::kSevenMapChange, Body, &Body::name, &Body::crc, &Body::size,
+                             &Body::chunks_per_request, &Body::chunk_size, &Body::sha256>(body)
+               : decode_body<table::kMapChange, Body, &Body::name, &Body::crc, &Body::size>(body);
 }
 
 std::optional<MapDetailsBody> decode_map_details(std::span<const std::byte> body) {

@@ -60,13 +60,27 @@ PacketScratch::decompressed_bytes(const Result<std::size_t>& size) const {
 
 namespace {
 
-// The bits of byte 0 in the header of a 0.6 packet that is not connless.
-constexpr std::uint32_t kCompressedBit = 0x80;
-constexpr std::uint32_t kResendBit = 0x40;
-constexpr std::uint32_t kControlBit = 0x10;
-constexpr std::uint32_t kHeaderTokenBit = 0x08;
-constexpr std::uint32_t kSevenBit = 0x04;
-constexpr std::uint32_t kAckHighBits = 0x03;
+/// The flag bits in the first byte of the header of a packet that is not connless, for one dialect.
+struct HeaderBits {
+    std::uint32_t compressed;
+    std::uint32_t resend;
+    std::uint32_t control;
+    std::uint32_t token; ///< set if a token follows the header
+};
+
+constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};
+constexpr HeaderBits kSevenBits{.compressed = 0x10, .resend = 0x08, .control = 0x04, .token = 0};
+constexpr std::uint32_t kAckHighBits = 0x03; ///< the same in both dialects
+
+/// Decodes the three bytes with which every header begins.
+void read_header(std::span<const std::byte> datagram, const HeaderBits& bits, Packet& packet) {
+    const std::uint32_t first = byte_at(datagram, 0);
+    packet.kind = (first & bits.control) != 0 ? PacketKind::control : PacketKind::chunks;
+    packet.compressed = (first & bits.compressed) != 0;
+    packet.resend = (first & bits.resend) != 0;
+    packet.ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
+    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+}
 
 /// The version in the low two bits of a connless 0.7 packet's first byte. 0.6 does not use these
 /// bits.
@@ -79,7 +93,8 @@ bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol
     // All 0.7 control packets have this bit, and no 0.6 program sets it. So it means 0.7 even
     // during a 0.6 connection. A 0.6 handshake ends a 0.7 connection, for example if the client
     // switches servers.
-    return (first & kSevenBit) != 0 || (known == Protocol::seven && !is_six_handshake(datagram));
+    return (first & kSevenBits.control) != 0 ||
+           (known == Protocol::seven && !is_six_handshake(datagram));
 }
 
 Result<Packet> decode_six_connless(std::span<const std::byte> datagram) {
@@ -117,15 +132,10 @@ void decompress_payload(Result<Packet>& packet, std::size_t header_size, std::si
 /// would slow down decoding.
 Result<Packet> decode_connected(std::span<const std::byte> datagram, PacketScratch& scratch,
                                 HeaderTokenBit token_bit) {
-    const std::uint32_t first = byte_at(datagram, 0);
     Result<Packet> packet{tl::in_place};
-    packet->kind = (first & kControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
-    packet->compressed = (first & kCompressedBit) != 0;
-    packet->resend = (first & kResendBit) != 0;
-    packet->ack = static_cast<std::uint16_t>((first & kAckHighBits) << 8U | byte_at(datagram, 1));
-    packet->num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
+    read_header(datagram, kSixBits, *packet);
     std::size_t header_size = kHeaderSize;
-    if ((first & kHeaderTokenBit) != 0 && token_bit == HeaderTokenBit::read) {
+    if ((byte_at(datagram, 0) & kSixBits.token) != 0 && token_bit == HeaderTokenBit::read) {
         if (datagram.size() < kHeaderSize + kTokenSize) {
             packet = tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
             return packet;
@@ -152,7 +162,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
     if (is_seven(first, datagram, known)) {
         return decode_seven_packet(datagram, scratch);
     }
-    if ((first & kConnlessBit) != 0) {
+    if (is_connless(datagram)) {
         return decode_six_connless(datagram);
     }
     return decode_connected(datagram, scratch, token_bit);
@@ -163,11 +173,11 @@ CompressedPayload guess_compressed_payload(std::span<const std::byte> datagram) 
         return {};
     }
     const std::uint32_t first = byte_at(datagram, 0);
-    if ((first & (kConnlessBit | kSevenBit)) != 0) {
+    if ((first & (kConnlessBit | kSevenBits.control)) != 0) {
         return {};
     }
-    if ((first & kCompressedBit) != 0) {
-        const std::size_t token = (first & kHeaderTokenBit) != 0 ? kTokenSize : 0;
+    if ((first & kSixBits.compressed) != 0) {
+        const std::size_t token = (first & kSixBits.token) != 0 ? kTokenSize : 0;
         return {datagram.subspan(kHeaderSize + token), kMaxPayloadSize};
     }
     const auto seven = decode_seven_header(datagram);
@@ -309,27 +319,9 @@ Control decode_control(const Packet& packet, std::optional<Token> known_token) {
 
 namespace {
 
-constexpr std::uint32_t kSevenCompressedBit = 0x10;
-constexpr std::uint32_t kSevenResendBit = 0x08;
-constexpr std::uint32_t kSevenControlBit = 0x04;
-constexpr std::uint32_t kSevenAckHighBits = 0x03;
-
-ControlKind control_kind(std::uint32_t raw) {
-    switch (raw) {
-    case 0:
-        return ControlKind::keepalive;
-    case 1:
-        return ControlKind::connect;
-    case 2:
-        return ControlKind::accept;
-    case 4:
-        return ControlKind::close;
-    case 5:
-        return ControlKind::token;
-    default:
-        return ControlKind::unknown;
-    }
-}
+/// The kinds of control packets by their numbers in 0.7.
+constexpr std::array kSevenKinds{ControlKind::keepalive, ControlKind::connect, ControlKind::accept,
+                                 ControlKind::unknown,   ControlKind::close,   ControlKind::token};
 
 Result<Packet> decode_seven_connless(std::span<const std::byte> datagram) {
     const std::size_t header = connless_header_size(Dialect::seven);
@@ -344,39 +336,33 @@ Result<Packet> decode_seven_connless(std::span<const std::byte> datagram) {
     return packet;
 }
 
-void read_header(std::span<const std::byte> datagram, Packet& packet) {
-    const std::uint32_t first = byte_at(datagram, 0);
-    packet.kind = (first & kSevenControlBit) != 0 ? PacketKind::control : PacketKind::chunks;
+void read_seven_header(std::span<const std::byte> datagram, Packet& packet) {
+    read_header(datagram, kSevenBits, packet);
     packet.dialect = Dialect::seven;
-    packet.compressed = (first & kSevenCompressedBit) != 0;
-    packet.resend = (first & kSevenResendBit) != 0;
-    packet.ack =
-        static_cast<std::uint16_t>((first & kSevenAckHighBits) << 8U | byte_at(datagram, 1));
-    packet.num_chunks = std::to_integer<std::uint8_t>(datagram[2]);
-    packet.header_token = token_at(datagram, 3);
+    packet.header_token = token_at(datagram, kHeaderSize);
     packet.payload = datagram.subspan(kSevenHeaderSize);
 }
 
 } // namespace
 
 std::optional<Packet> decode_seven_header(std::span<const std::byte> datagram) {
-    if (datagram.size() < kSevenHeaderSize || (byte_at(datagram, 0) & kConnlessBit) != 0) {
+    if (datagram.size() < kSevenHeaderSize || is_connless(datagram)) {
         return std::nullopt;
     }
     std::optional<Packet> packet{std::in_place};
-    read_header(datagram, *packet);
+    read_seven_header(datagram, *packet);
     return packet;
 }
 
 Result<Packet> decode_seven_packet(std::span<const std::byte> datagram, PacketScratch& scratch) {
-    if (!datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0) {
+    if (is_connless(datagram)) {
         return decode_seven_connless(datagram);
     }
     if (datagram.size() < kSevenHeaderSize) {
         return tl::unexpected{WireError{WireErrc::too_short, datagram.size()}};
     }
     Result<Packet> packet{tl::in_place};
-    read_header(datagram, *packet);
+    read_seven_header(datagram, *packet);
     decompress_payload(packet, kSevenHeaderSize, kSevenMaxPayloadSize, scratch);
     return packet;
 }
@@ -387,7 +373,8 @@ Control decode_seven_control(const Packet& packet) {
         return control;
     }
     control.raw_kind = std::to_integer<std::uint8_t>(packet.payload[0]);
-    control.kind = control_kind(control.raw_kind);
+    control.kind = control.raw_kind < kSevenKinds.size() ? kSevenKinds[control.raw_kind]
+                                                         : ControlKind::unknown;
     const auto data = packet.payload.subspan(1);
     const bool announces =
         control.kind == ControlKind::connect || control.kind == ControlKind::token;
@@ -405,8 +392,7 @@ Control decode_seven_control(const Packet& packet) {
 }
 
 bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scratch) {
-    constexpr std::uint32_t kSixFlags = 0xC0; // a 0.6 header's flags for compression and resend
-    if (datagram.empty() || (byte_at(datagram, 0) & kSixFlags) != 0) {
+    if (datagram.empty() || (byte_at(datagram, 0) & (kSixBits.compressed | kSixBits.resend)) != 0) {
         return false;
     }
     const auto packet = decode_seven_packet(datagram, scratch);
@@ -421,8 +407,7 @@ bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scr
 
 bool is_six_handshake(std::span<const std::byte> datagram) {
     constexpr std::size_t kKind = kHeaderSize;
-    constexpr std::uint32_t kSixControl = 0x10;
-    if (datagram.size() <= kKind || (byte_at(datagram, 0) & ~kSevenAckHighBits) != kSixControl ||
+    if (datagram.size() <= kKind || (byte_at(datagram, 0) & ~kAckHighBits) != kSixBits.control ||
         byte_at(datagram, 2) != 0) {
         return false;
     }
@@ -430,8 +415,9 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
     const bool magic = datagram.size() >= kKind + 1 + 2 * kTokenSize &&
                        token_at(datagram, kKind + 1) == kTokenMagic;
     switch (static_cast<ControlKind>(kind)) {
-    case ControlKind::connect: // 0.6.5's CONNECT has 512 bytes of padding
-        return magic || datagram.size() == kKind + 1 || datagram.size() == kKind + 1 + 512;
+    case ControlKind::connect:
+        return magic || datagram.size() == kKind + 1 ||
+               datagram.size() == kKind + 1 + kVanillaConnectPadding;
     case ControlKind::connectaccept:
         return magic || datagram.size() == kKind + 1;
     case ControlKind::accept:
@@ -456,15 +442,13 @@ void append_u8(Buffer& out, std::uint32_t value) {
 }
 
 void append_token(Buffer& out, const Token& token) {
-    for (const std::uint8_t value : token) {
-        append_u8(out, value);
-    }
+    const auto bytes = std::as_bytes(std::span{token});
+    out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 void append_text(Buffer& out, std::string_view text) {
-    for (const char c : text) {
-        out.push_back(static_cast<std::byte>(c));
-    }
+    const auto bytes = std::as_bytes(std::span{text});
+    out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uint8_t num_chunks) {
@@ -474,34 +458,11 @@ void append_header(Buffer& out, std::uint32_t flags, std::uint16_t ack, std::uin
     append_u8(out, num_chunks);
 }
 
-/// The flag bits in the first byte of a packet header, for one dialect.
-struct HeaderBits {
-    std::uint32_t compressed;
-    std::uint32_t resend;
-    std::uint32_t control;
-    std::uint32_t token; ///< set if a token follows the header
-};
-
-constexpr HeaderBits kSixBits{.compressed = 0x80, .resend = 0x40, .control = 0x10, .token = 0x08};
-constexpr HeaderBits kSevenBits{.compressed = 0x10, .resend = 0x08, .control = 0x04, .token = 0};
-
-const HeaderBits& header_bits(Dialect dialect) {
-    return dialect == Dialect::six ? kSixBits : kSevenBits;
-}
-
-std::uint32_t seven_kind_number(ControlKind kind) {
-    constexpr std::uint32_t kAccept = 2;
-    constexpr std::uint32_t kToken = 5;
-    return kind == ControlKind::accept  ? kAccept
-           : kind == ControlKind::token ? kToken
-                                        : static_cast<std::uint32_t>(kind);
-}
-
 } // namespace
 
 Buffer encode_packet(const PacketSpec& spec) {
     assert(spec.dialect == Dialect::six || spec.header_token);
-    const HeaderBits& bits = header_bits(spec.dialect);
+    const HeaderBits& bits = spec.dialect == Dialect::six ? kSixBits : kSevenBits;
     Buffer payload(spec.chunks.begin(), spec.chunks.end());
     if (spec.token) {
         append_token(payload, *spec.token);
@@ -528,7 +489,8 @@ Buffer encode_control(const ControlSpec& spec) {
     if (spec.seven_token) {
         append_header(out, kSevenBits.control, spec.ack, 0);
         append_token(out, *spec.seven_token);
-        append_u8(out, seven_kind_number(spec.kind));
+        const auto* const kind = std::ranges::find(kSevenKinds, spec.kind);
+        append_u8(out, static_cast<std::uint32_t>(kind - kSevenKinds.begin()));
     } else {
         append_header(out, kSixBits.control, spec.ack, 0);
         append_u8(out, static_cast<std::uint32_t>(spec.kind));

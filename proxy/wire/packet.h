@@ -103,12 +103,35 @@ struct Packet {
 /// the header (vanilla 0.6.5). `ignored`: the bit has no meaning (DDNet before 19.4).
 enum class HeaderTokenBit : std::uint8_t { read, ignored };
 
+/// The bit that is set in the first byte of each connless packet of 0.6 and 0.7.
+inline constexpr std::uint32_t kConnlessBit = 0x20;
+
+/// Returns the byte at an index as a number. Precondition: the index is less than data.size().
+[[nodiscard]] inline std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
+    return std::to_integer<std::uint32_t>(data[index]);
+}
+
+/// Returns the token at a byte offset. Precondition: `data` contains all bytes of the token.
+[[nodiscard]] inline Token token_at(std::span<const std::byte> data, std::size_t offset) {
+    Token token{};
+    std::ranges::transform(data.subspan(offset, kTokenSize), token.begin(),
+                           [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
+    return token;
+}
+
+[[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+[[nodiscard]] inline bool is_connless(std::span<const std::byte> datagram) {
+    return !datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0;
+}
+
 /// Whether the datagram's header has a bit set that 0.6 programs interpret in different ways.
 [[nodiscard]] inline bool has_ambiguous_bits(std::span<const std::byte> datagram) {
-    constexpr std::uint32_t kConnless = 0x20;
     constexpr std::uint32_t kDisputed = 0x0c;
-    return !datagram.empty() && (std::to_integer<std::uint32_t>(datagram[0]) & kConnless) == 0 &&
-           (std::to_integer<std::uint32_t>(datagram[0]) & kDisputed) != 0;
+    return !datagram.empty() && !is_connless(datagram) && (byte_at(datagram, 0) & kDisputed) != 0;
 }
 
 /// Returns the number of bytes before a connless packet's payload.
@@ -154,27 +177,6 @@ struct Control {
 /// Decodes a control packet. `known_token`: the connection's token, if known. It is needed to tell
 /// a token after CLOSE from a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
-
-/// The bit that is set in the first byte of each connless packet of 0.6 and 0.7.
-inline constexpr std::uint32_t kConnlessBit = 0x20;
-
-/// Returns the byte at an index as a number. Precondition: the index is less than data.size().
-[[nodiscard]] inline std::uint32_t byte_at(std::span<const std::byte> data, std::size_t index) {
-    return std::to_integer<std::uint32_t>(data[index]);
-}
-
-/// Returns the token at a byte offset. Precondition: `data` contains all bytes of the token.
-[[nodiscard]] inline Token token_at(std::span<const std::byte> data, std::size_t offset) {
-    Token token{};
-    std::ranges::transform(data.subspan(offset, kTokenSize), token.begin(),
-                           [](std::byte byte) { return std::to_integer<std::uint8_t>(byte); });
-    return token;
-}
-
-[[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
 

@@ -4,7 +4,6 @@
 #include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -12,7 +11,6 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::ptrdiff_t kSevenConnlessHeader = 9;
 constexpr std::size_t kSevenTokenRequest = 512; ///< bytes; servers do not answer shorter requests
 // Message ids as sent: the id times two, plus one for system messages.
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
@@ -81,17 +79,15 @@ bool acknowledges_tick(const ClientTrustState& state, const Packet& packet) {
 }
 
 bool ends_with(std::span<const std::byte> payload, const Token& token) {
-    return payload.size() >= token.size() &&
-           std::memcmp(payload.data() + payload.size() - token.size(), token.data(),
-                       token.size()) == 0;
+    return payload.size() >= kTokenSize && token_at(payload.last(kTokenSize), 0) == token;
 }
 
 /// Returns the kind of a client's connless request; nullopt if ff ff ff ff does not follow the
 /// header. Sets `payload` to the bytes after the header.
 std::optional<ConnlessRequest> read_request(std::span<const std::byte> datagram,
                                             std::span<const std::byte>& payload) {
-    const bool seven = (std::to_integer<std::uint32_t>(datagram[0]) & 3U) == 1;
-    const std::size_t header = seven ? kSevenConnlessHeader : kConnlessHeaderSize;
+    const bool seven = (byte_at(datagram, 0) & 3U) == 1;
+    const std::size_t header = connless_header_size(seven ? Dialect::seven : Dialect::six);
     if (datagram.size() < header + kConnlessPrefixSize) {
         return std::nullopt;
     }
@@ -115,13 +111,11 @@ DatagramJudgement judge_request(const ClientTrustState& state,
     }
     // A 0.6 server answers only if exactly one byte follows the magic. A 0.7 server answers only if
     // the header contains the server's token.
-    const bool seven = payload.data() - datagram.data() == kSevenConnlessHeader;
+    const bool seven = datagram.size() - payload.size() == connless_header_size(Dialect::seven);
     const bool is_answered =
         *request == ConnlessRequest::info &&
         text_of(payload.subspan(kConnlessPrefixSize / 2)).starts_with("gie3") &&
-        (seven ? is_token_known(state.seven_token) &&
-                     text_of(datagram.subspan(1))
-                         .starts_with(text_of(std::as_bytes(std::span{state.seven_token})))
+        (seven ? is_token_returned(state.seven_token, token_at(datagram, 1))
                : payload.size() == kConnlessPrefixSize + 1);
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
 }
@@ -130,7 +124,7 @@ DatagramJudgement judge_request(const ClientTrustState& state,
 /// Precondition: the datagram is not connless.
 bool has_seven_bit(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kSevenBit = 0x04;
-    return (std::to_integer<std::uint32_t>(datagram[0]) & kSevenBit) != 0;
+    return (byte_at(datagram, 0) & kSevenBit) != 0;
 }
 
 Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> datagram) {
@@ -194,7 +188,7 @@ DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byt
         return {.trust = state.trust};
     }
     DatagramJudgement judgement;
-    if ((std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
+    if (is_connless(datagram)) {
         judgement = judge_request(state, datagram);
     } else if (is_trust_final(state)) {
         judgement.is_answered = true;
@@ -251,7 +245,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
         return evidence_of_seven(state, datagram).value_or(SlotEvidence::none);
     }
     constexpr std::uint32_t kControlBit = 0x10;
-    const bool control = (std::to_integer<std::uint32_t>(datagram[0]) & kControlBit) != 0;
+    const bool control = (byte_at(datagram, 0) & kControlBit) != 0;
     if (state.trust >= Trust::weak && !control) { // a playing client gets no prelude
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? SlotEvidence::plays : SlotEvidence::none;
@@ -275,7 +269,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
 }
 
 DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byte> datagram) {
-    if (datagram.empty() || (std::to_integer<std::uint32_t>(datagram[0]) & kConnlessBit) != 0) {
+    if (datagram.empty() || is_connless(datagram)) {
         return {.trust = state.trust};
     }
     const SlotEvidence evidence = evidence_of(state, datagram);
