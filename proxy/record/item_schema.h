@@ -108,62 +108,50 @@ constexpr const Tile* tile_unless_air(const Tile& tile) {
     return tile.index == map::kTileAir ? nullptr : &tile;
 }
 
-inline constexpr auto kFrontSchema = schema(
-    key(
-        "type", [](const map::Location& at) { return map::tile_name(map::Layer::front, at.front); },
-        "The tile's name."),
-    key("index", &map::Location::front, "The tile's number in the layer."));
+inline constexpr auto kFrontSchema =
+    schema(key("type", "The tile's name.",
+               [](const map::Location& at) { return map::tile_name(map::Layer::front, at.front); }),
+           key("index", "The tile's number in the layer.", &map::Location::front));
 
 template <map::Layer kLayer, typename Tile>
 inline constexpr auto kNumberedTileSchema =
-    schema(key(
-               "type", [](const Tile& tile) { return map::tile_name(kLayer, tile.index); },
-               "The tile's name."),
-           key("index", &Tile::index, "The tile's number in the layer."),
-           key("number", &Tile::number, "Which teleporter, switch or tune zone."));
+    schema(key("type", "The tile's name.",
+               [](const Tile& tile) { return map::tile_name(kLayer, tile.index); }),
+           key("index", "The tile's number in the layer.", &Tile::index),
+           key("number", "Which teleporter, switch or tune zone.", &Tile::number));
 
 inline constexpr auto kSpeedupSchema =
-    schema(key("force", &map::SpeedupTile::force, "How strongly it pushes."),
-           key("max_speed", &map::SpeedupTile::max_speed, "The speed it pushes up to."),
-           key("angle", &map::SpeedupTile::angle, "Where it pushes, in degrees."));
+    schema(key("force", "How strongly it pushes.", &map::SpeedupTile::force),
+           key("max_speed", "The speed it pushes up to.", &map::SpeedupTile::max_speed),
+           key("angle", "Where it pushes, in degrees.", &map::SpeedupTile::angle));
 
 inline constexpr auto kSwitchSchema =
-    schema(merged([](const map::SwitchTile& tile) { return &tile; },
-                  kNumberedTileSchema<map::Layer::switch_, map::SwitchTile>),
-           key("delay", &map::SwitchTile::delay, "Seconds, of a timed switch."));
+    schema(merged(kNumberedTileSchema<map::Layer::switch_, map::SwitchTile>,
+                  [](const map::SwitchTile& tile) { return &tile; }),
+           key("delay", "Seconds, of a timed switch.", &map::SwitchTile::delay));
 
 inline constexpr auto kPlaceSchema = schema(
-    key(
-        "x", [](const map::Location& at) { return at.position.x; }, "In world units, 32 per tile."),
-    key(
-        "y", [](const map::Location& at) { return at.position.y; }, "In world units, downwards."),
-    key(
-        "tile",
+    key("x", "In world units, 32 per tile.", [](const map::Location& at) { return at.position.x; }),
+    key("y", "In world units, downwards.", [](const map::Location& at) { return at.position.y; }),
+    key("tile", "The tile, `[x, y]`; `tile.x` and `tile.y` in filters.",
         [](const map::Location& at) {
             return NumberPair{at.tile.x, at.tile.y};
-        },
-        "The tile, `[x, y]`; `tile.x` and `tile.y` in filters."),
-    key(
-        "game", [](const map::Location& at) { return map::tile_name(map::Layer::game, at.game); },
-        "The name of the tile in the game layer; empty if unknown."),
-    key("index", &map::Location::game, "That tile's number."),
-    object(
-        "front", [](const map::Location& at) { return at.front == map::kTileAir ? nullptr : &at; },
-        "In the front layer, where it is not air there.", kFrontSchema),
-    object(
-        "tele", [](const map::Location& at) { return tile_unless_air(at.tele); },
-        "In the tele layer, where it is not air there.",
-        kNumberedTileSchema<map::Layer::tele, map::TeleTile>),
-    object(
-        "speedup", [](const map::Location& at) { return tile_unless_air(at.speedup); },
-        "In the speedup layer, where it is not air there.", kSpeedupSchema),
-    object(
-        "switch", [](const map::Location& at) { return tile_unless_air(at.switch_); },
-        "In the switch layer, where it is not air there.", kSwitchSchema),
-    object(
-        "tune", [](const map::Location& at) { return tile_unless_air(at.tune); },
-        "In the tune layer, where it is not air there.",
-        kNumberedTileSchema<map::Layer::tune, map::TuneTile>));
+        }),
+    key("game", "The name of the tile in the game layer; empty if unknown.",
+        [](const map::Location& at) { return map::tile_name(map::Layer::game, at.game); }),
+    key("index", "That tile's number.", &map::Location::game),
+    object("front", "In the front layer, where it is not air there.", kFrontSchema,
+           [](const map::Location& at) { return at.front == map::kTileAir ? nullptr : &at; }),
+    object("tele", "In the tele layer, where it is not air there.",
+           kNumberedTileSchema<map::Layer::tele, map::TeleTile>,
+           [](const map::Location& at) { return tile_unless_air(at.tele); }),
+    object("speedup", "In the speedup layer, where it is not air there.", kSpeedupSchema,
+           [](const map::Location& at) { return tile_unless_air(at.speedup); }),
+    object("switch", "In the switch layer, where it is not air there.", kSwitchSchema,
+           [](const map::Location& at) { return tile_unless_air(at.switch_); }),
+    object("tune", "In the tune layer, where it is not air there.",
+           kNumberedTileSchema<map::Layer::tune, map::TuneTile>,
+           [](const map::Location& at) { return tile_unless_air(at.tune); }));
 
 /// An item that is written as an element of a record's `items`.
 struct RecordItem {
@@ -203,51 +191,52 @@ inline IdKind id_kind(const SnapshotRecord& record, const snapshot::ObjectSpec* 
     return client ? record.sightings->id_kind(*client) : IdKind::server;
 }
 
-inline constexpr auto kItemType = key(
-    "type", [](const RecordItem& i) { return type_name(i.item.key.type, i.object); },
-    "`character`, `player_info`, …; `descriptor` for the items that name UUID types; empty if "
-    "unknown.");
-inline constexpr auto kItemUuid = key(
-    "uuid",
-    [](const RecordItem& i) { return type_uuid(i.item.key.type, i.object, i.record->types); },
-    "Of types with a UUID.");
+inline constexpr auto kItemType =
+    key("type",
+        "`character`, `player_info`, …; `descriptor` for the items that name UUID types; empty if "
+        "unknown.",
+        [](const RecordItem& i) { return type_name(i.item.key.type, i.object); });
+inline constexpr auto kItemUuid = key("uuid", "Of types with a UUID.", [](const RecordItem& i) {
+    return type_uuid(i.item.key.type, i.object, i.record->types);
+});
 inline constexpr auto kItemTypeId = key(
-    "type_id", [](const RecordItem& i) { return i.item.key.type; },
-    "As on the wire. Numbers of UUID types are valid only within one server process.");
-inline constexpr auto kItemId = key(
-    "id", [](const RecordItem& i) { return i.item.key.id; }, "As on the wire.");
-inline constexpr auto kItemFields =
-    key("fields", kWrittenWithItems,
-        "Named, in order; an older server may send fewer. Text packed into ints is unpacked.");
+    "type_id", "As on the wire. Numbers of UUID types are valid only within one server process.",
+    [](const RecordItem& i) { return i.item.key.type; });
+inline constexpr auto kItemId =
+    key("id", "As on the wire.", [](const RecordItem& i) { return i.item.key.id; });
+inline constexpr auto kItemFields = key(
+    "fields", "Named, in order; an older server may send fewer. Text packed into ints is unpacked.",
+    kWrittenWithItems);
 inline constexpr auto kItemNames =
-    key("names", kWrittenWithItems, "Names of enum values and flag bits, under the same keys.");
+    key("names", "Names of enum values and flag bits, under the same keys.", kWrittenWithItems);
 inline constexpr auto kItemPlayer = key(
     "player",
+    "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
+    "with an `owner`, …): that player's name, if the snapshot, or in 0.7 an earlier message, "
+    "contains it.",
     [](const RecordItem& i) -> std::optional<PackedText> {
         if (i.object == nullptr) {
             return std::nullopt;
         }
         const auto client = snapshot::client_of(*i.object, i.item.key, i.item.data);
         return client ? player_name(*i.record, *client) : std::nullopt;
-    },
-    "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
-    "with an `owner`, …): that player's name, if the snapshot, or in 0.7 an earlier message, "
-    "contains it.");
+    });
 inline constexpr auto kItemIdKind = key(
     "id_kind",
+    "In a `world`, of what belongs to a client whose number at the server is not known: `views` if "
+    "the number is the one that the clients' views have, `twscope` if it is made up.",
     [](const RecordItem& i) -> std::optional<EnumWord<kIdKinds>> {
         const IdKind kind = id_kind(*i.record, i.object, i.item);
         return kind == IdKind::server ? std::nullopt
                                       : std::optional{EnumWord<kIdKinds>{id_kind_name(kind)}};
-    },
-    "In a `world`, of what belongs to a client whose number at the server is not known: `views` if "
-    "the number is the one that the clients' views have, `twscope` if it is made up.");
+    });
 inline constexpr auto kItemSeenBy =
-    key("seen_by", kWrittenWithItems, "In a `world`: the sessions that saw it.");
-inline constexpr auto kItemAt = key("at", kWrittenWithItems, "Its position.");
+    key("seen_by", "In a `world`: the sessions that saw it.", kWrittenWithItems);
+inline constexpr auto kItemAt = key("at", "Its position.", kWrittenWithItems);
 inline constexpr auto kItemData = key(
-    "data", kWrittenWithItems,
-    "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.");
+    "data",
+    "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.",
+    kWrittenWithItems);
 
 inline constexpr auto kItemSchema =
     schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields, kItemNames, kItemPlayer,

@@ -103,26 +103,26 @@ inline constexpr bool kIsMerged = requires(Row row) {
 
 // NOLINTBEGIN(*-avoid-c-arrays): string literals
 template <std::size_t Length, typename Get>
-constexpr KeyRow<Get, Length> key(const char (&name)[Length], Get get, std::string_view sentence) {
+constexpr KeyRow<Get, Length> key(const char (&name)[Length], std::string_view sentence, Get get) {
     return {name, get, sentence};
 }
 
 template <std::size_t Length, typename Get>
-constexpr KeyRow<Get, Length> filter_key(const char (&name)[Length], Get get,
-                                         std::string_view sentence) {
+constexpr KeyRow<Get, Length> filter_key(const char (&name)[Length], std::string_view sentence,
+                                         Get get) {
     return {name, get, sentence, KeyUse::filter};
 }
 
 template <std::size_t Length, typename Get, typename Schema>
-constexpr ObjectRow<Get, Length, Schema> object(const char (&name)[Length], Get get,
-                                                std::string_view sentence, const Schema& schema) {
+constexpr ObjectRow<Get, Length, Schema>
+object(const char (&name)[Length], std::string_view sentence, const Schema& schema, Get get) {
     return {name, get, sentence, &schema};
 }
 
 // NOLINTEND(*-avoid-c-arrays)
 
 template <typename Get, typename Schema>
-constexpr MergedRow<Get, Schema> merged(Get get, const Schema& schema) {
+constexpr MergedRow<Get, Schema> merged(const Schema& schema, Get get) {
     return {get, &schema};
 }
 
@@ -174,32 +174,27 @@ constexpr EnumWord<kWords> enum_word(Enum value) {
 }
 
 /// The keys at the start of every record.
-inline constexpr auto kHeadSchema =
-    schema(key(
-               "v", [](const TypedHeader&) { return 1; }, "1: the version of this page."),
-           key(
-               "t", [](const TypedHeader& r) { return UtcTime{r.head->time}; },
-               "When the datagram passed: RFC 3339, UTC, microseconds."),
-           key(
-               "type", [](const TypedHeader& r) { return enum_word<kRecordTypes>(r.type); },
-               "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
-               "`impairment`, `records_lost` or `segment`."),
-           key(
-               "session", [](const TypedHeader& r) { return r.head->session; },
-               "Session number, from 1 in order of appearance; 0 for the run as a whole."),
-           key(
-               "dir",
-               [](const TypedHeader& r) -> std::optional<EnumWord<kDirectionNames>> {
-                   if (!r.head->direction) {
-                       return std::nullopt;
-                   }
-                   return enum_word<kDirectionNames>(*r.head->direction);
-               },
-               "`c2s` or `s2c`; absent if the record is about the session."),
-           key(
-               "server_name", [](const TypedHeader& r) { return non_empty(r.head->server_name); },
-               "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
-               "have none."));
+inline constexpr auto kHeadSchema = schema(
+    key("v", "1: the version of this page.", [](const TypedHeader&) { return 1; }),
+    key("t", "When the datagram passed: RFC 3339, UTC, microseconds.",
+        [](const TypedHeader& r) { return UtcTime{r.head->time}; }),
+    key("type",
+        "`session`, `message`, `map`, `snapshot`, `world`, `finding`, `summary`, "
+        "`impairment`, `records_lost` or `segment`.",
+        [](const TypedHeader& r) { return enum_word<kRecordTypes>(r.type); }),
+    key("session", "Session number, from 1 in order of appearance; 0 for the run as a whole.",
+        [](const TypedHeader& r) { return r.head->session; }),
+    key("dir", "`c2s` or `s2c`; absent if the record is about the session.",
+        [](const TypedHeader& r) -> std::optional<EnumWord<kDirectionNames>> {
+            if (!r.head->direction) {
+                return std::nullopt;
+            }
+            return enum_word<kDirectionNames>(*r.head->direction);
+        }),
+    key("server_name",
+        "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
+        "have none.",
+        [](const TypedHeader& r) { return non_empty(r.head->server_name); }));
 
 template <typename Value>
 constexpr std::optional<Value> value_if(bool there, Value value) {
@@ -207,264 +202,240 @@ constexpr std::optional<Value> value_if(bool there, Value value) {
 }
 
 inline constexpr auto kSessionSchema = schema(
-    key(
-        "event", [](const SessionRecord& r) { return enum_word<kSessionEvents>(r.event); },
-        "`open` (first datagram), `established` (handshake done, or joined midway), `close`."),
-    key("client", &SessionRecord::client, "The client's address; for a demo, the file's name."),
-    key("server", &SessionRecord::server,
-        "The server's address; for a demo, who recorded it: `client demo` or `server demo`."),
-    key("protocol", kUnlessEmpty<&SessionRecord::protocol>,
+    key("event",
+        "`open` (first datagram), `established` (handshake done, or joined midway), `close`.",
+        [](const SessionRecord& r) { return enum_word<kSessionEvents>(r.event); }),
+    key("client", "The client's address; for a demo, the file's name.", &SessionRecord::client),
+    key("server",
+        "The server's address; for a demo, who recorded it: `client demo` or `server demo`.",
+        &SessionRecord::server),
+    key("protocol",
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
-        "of DDNet, which translates for it); absent while unknown."),
-    key(
-        "reason",
-        [](const SessionRecord& r) { return value_if(r.event == SessionEvent::close, r.reason); },
+        "of DDNet, which translates for it); absent while unknown.",
+        kUnlessEmpty<&SessionRecord::protocol>),
+    key("reason",
         "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
         "`removed` (its server was removed), `displaced` (another session needed its place), "
         "`sides "
         "turned` (in a tap or a capture: what was taken for the server is the client, and a "
-        "session with the right sides follows), `end of capture`, `end of demo`."),
-    key("again", kIfTrue<&SessionRecord::again>,
+        "session with the right sides follows), `end of capture`, `end of demo`.",
+        [](const SessionRecord& r) { return value_if(r.event == SessionEvent::close, r.reason); }),
+    key("again",
         "True for a session that is already open when a segment, or a choice by time, begins: "
-        "repeats its earlier record."));
+        "repeats its earlier record.",
+        kIfTrue<&SessionRecord::again>));
 
 constexpr bool is_in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
 }
 
 inline constexpr auto kMessageSchema = schema(
-    key(
-        "name",
+    key("name",
+        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` if no table describes it.",
         [](const MessageRecord& r) {
             return r.name.empty() ? std::string_view{"unknown"} : r.name;
-        },
-        "DDNet's, in snake_case (`snap_single`, `sv_chat`); `unknown` if no table describes it."),
-    key(
-        "system", [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.system); },
-        "System message or game message."),
-    key(
-        "vital", [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.vital); },
-        "Reliable. A duplicate or resent vital message has no record: it counts once."),
-    key(
-        "seq",
-        [](const MessageRecord& r) { return value_if(is_in_chunk(r) && r.vital, r.sequence); },
-        "The sequence number of a vital message."),
-    key(
-        "layer",
+        }),
+    key("system", "System message or game message.",
+        [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.system); }),
+    key("vital", "Reliable. A duplicate or resent vital message has no record: it counts once.",
+        [](const MessageRecord& r) { return value_if(is_in_chunk(r), r.vital); }),
+    key("seq", "The sequence number of a vital message.",
+        [](const MessageRecord& r) { return value_if(is_in_chunk(r) && r.vital, r.sequence); }),
+    key("layer",
+        "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
+        "in chunks.",
         [](const MessageRecord& r) -> std::optional<EnumWord<kMessageLayers>> {
             if (is_in_chunk(r)) {
                 return std::nullopt;
             }
             return EnumWord<kMessageLayers>{kMessageLayers[static_cast<std::size_t>(r.layer) - 1]};
-        },
-        "`control` (handshake, keepalive, close) or `connless` (server info); absent for messages "
-        "in chunks."),
-    key("size", &MessageRecord::size, "Bytes, including its id."),
-    key(
-        "uuid", [](const MessageRecord& r) { return r.name.empty() ? r.uuid : std::nullopt; },
-        "UUID of an unknown message that has one."),
-    key(
-        "id",
+        }),
+    key("size", "Bytes, including its id.", &MessageRecord::size),
+    key("uuid", "UUID of an unknown message that has one.",
+        [](const MessageRecord& r) { return r.name.empty() ? r.uuid : std::nullopt; }),
+    key("id", "Number of any other unknown message.",
         [](const MessageRecord& r) {
             return value_if(r.name.empty() && !r.uuid && r.layer != MessageLayer::connless,
                             r.number);
-        },
-        "Number of any other unknown message."),
-    key(
-        "raw",
+        }),
+    key("raw",
+        "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
+        "the remote console, `[redacted]` unless `--show-secrets` is given.",
         [](const MessageRecord& r) {
             return value_if(r.name.empty(), Hex{r.raw, r.secrecy});
-        },
-        "Bytes of an unknown message, as hex; for system messages, and those that may belong to "
-        "the remote console, `[redacted]` unless `--show-secrets` is given."),
-    key(
-        "fields",
-        [](const MessageRecord& r) { return value_if(!r.name.empty(), MessageFields{r.values}); },
+        }),
+    key("fields",
         "Named values in order; strings as sent, raw bytes as hex, UUIDs as text. For a map chunk "
         "its `offset` in the map, for a snapshot part only its header: the `map` and `snapshot` "
-        "records show their contents."),
-    key(
-        "names",
-        [](const MessageRecord& r) { return value_if(!r.name.empty(), FieldNames{r.values}); },
-        "The names of enum values and flag bits in `fields`, under the same keys."));
+        "records show their contents.",
+        [](const MessageRecord& r) { return value_if(!r.name.empty(), MessageFields{r.values}); }),
+    key("names", "The names of enum values and flag bits in `fields`, under the same keys.",
+        [](const MessageRecord& r) { return value_if(!r.name.empty(), FieldNames{r.values}); }));
 
 inline constexpr auto kMapSchema =
-    schema(key("name", &MapRecord::name, "As announced."),
-           key(
-               "crc", [](const MapRecord& r) { return Hex32{r.crc}; }, "Eight hex digits."),
-           key("size", &MapRecord::size, "Bytes, as announced."),
-           key(
-               "sha256",
+    schema(key("name", "As announced.", &MapRecord::name),
+           key("crc", "Eight hex digits.", [](const MapRecord& r) { return Hex32{r.crc}; }),
+           key("size", "Bytes, as announced.", &MapRecord::size),
+           key("sha256", "As announced, or that of the file found.",
                [](const MapRecord& r) {
                    return r.sha256 ? std::optional{Hex{std::as_bytes(std::span{*r.sha256})}}
                                    : std::nullopt;
-               },
-               "As announced, or that of the file found."),
-           key(
-               "source", [](const MapRecord& r) { return EnumWord<kMapSources>{r.source}; },
+               }),
+           key("source",
                "`folder` (found with `--maps`), `wire` (reassembled from the client's download), "
-               "`demo` (embedded in the demo that was read), `none`."),
-           key(
-               "width", [](const MapRecord& r) { return value_if(r.width != 0, r.width); },
-               "Of the game layer, in tiles; only if the map is available."),
-           key(
-               "height", [](const MapRecord& r) { return value_if(r.width != 0, r.height); },
-               "Of the game layer, in tiles."),
-           key("again", kIfTrue<&MapRecord::again>,
+               "`demo` (embedded in the demo that was read), `none`.",
+               [](const MapRecord& r) { return EnumWord<kMapSources>{r.source}; }),
+           key("width", "Of the game layer, in tiles; only if the map is available.",
+               [](const MapRecord& r) { return value_if(r.width != 0, r.width); }),
+           key("height", "Of the game layer, in tiles.",
+               [](const MapRecord& r) { return value_if(r.width != 0, r.height); }),
+           key("again",
                "True if repeated at the beginning of a segment, or of a choice by time, for a "
-               "session that is open."));
+               "session that is open.",
+               kIfTrue<&MapRecord::again>));
 
 inline constexpr auto kSnapshotFull = key(
-    "full", kWrittenWithItems,
+    "full",
     "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
-    "a segment, and in every 250th.");
-inline constexpr auto kSnapshotItems = key(
-    "items", [](const SnapshotRecord& r) { return value_if(r.rebuilt, SnapshotItems{&r}); },
-    "With `--items changed`, those that are new or differ from the session's previous rebuilt "
-    "snapshot; sorted by type and id.");
+    "a segment, and in every 250th.",
+    kWrittenWithItems);
+inline constexpr auto kSnapshotItems =
+    key("items",
+        "With `--items changed`, those that are new or differ from the session's previous rebuilt "
+        "snapshot; sorted by type and id.",
+        [](const SnapshotRecord& r) { return value_if(r.rebuilt, SnapshotItems{&r}); });
 inline constexpr auto kSnapshotRemoved =
-    key("removed", kWrittenWithItems,
-        "`[type_id, id]` of items in that previous snapshot that are not in this one.");
+    key("removed", "`[type_id, id]` of items in that previous snapshot that are not in this one.",
+        kWrittenWithItems);
 
-inline constexpr auto kSnapshotSchema =
-    schema(key("tick", &SnapshotRecord::tick, "The tick it shows."),
-           key("delta_tick", &SnapshotRecord::delta_tick,
-               "Tick of the snapshot it is based on; −1 for none."),
-           key(
-               "crc_wanted", [](const SnapshotRecord& r) { return NumberOrNull{r.crc_wanted}; },
-               "The server's checksum; null for an empty delta, which has none."),
-           key(
-               "crc_got", [](const SnapshotRecord& r) { return NumberOrNull{r.crc_got}; },
-               "The checksum of the rebuilt snapshot; null if it could not be rebuilt."),
-           key("ok", &SnapshotRecord::rebuilt, "Rebuilt, and the checksums match."),
-           key(
-               "num_items", [](const SnapshotRecord& r) { return r.items.size(); },
-               "Items in the snapshot."),
-           key("bytes", &SnapshotRecord::bytes, "Bytes of the delta on the wire."),
-           key("parts", &SnapshotRecord::parts, "Parts that the delta arrived in."),
-           filter_key(
-               "size_bytes",
-               [](const SnapshotRecord& r) { return value_if(r.rebuilt, r.items.size_bytes()); },
-               "Counted as the server counts against its limit."),
-           kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
+inline constexpr auto kSnapshotSchema = schema(
+    key("tick", "The tick it shows.", &SnapshotRecord::tick),
+    key("delta_tick", "Tick of the snapshot it is based on; −1 for none.",
+        &SnapshotRecord::delta_tick),
+    key("crc_wanted", "The server's checksum; null for an empty delta, which has none.",
+        [](const SnapshotRecord& r) { return NumberOrNull{r.crc_wanted}; }),
+    key("crc_got", "The checksum of the rebuilt snapshot; null if it could not be rebuilt.",
+        [](const SnapshotRecord& r) { return NumberOrNull{r.crc_got}; }),
+    key("ok", "Rebuilt, and the checksums match.", &SnapshotRecord::rebuilt),
+    key("num_items", "Items in the snapshot.",
+        [](const SnapshotRecord& r) { return r.items.size(); }),
+    key("bytes", "Bytes of the delta on the wire.", &SnapshotRecord::bytes),
+    key("parts", "Parts that the delta arrived in.", &SnapshotRecord::parts),
+    filter_key("size_bytes", "Counted as the server counts against its limit.",
+               [](const SnapshotRecord& r) { return value_if(r.rebuilt, r.items.size_bytes()); }),
+    kSnapshotFull, kSnapshotItems, kSnapshotRemoved);
 
 inline constexpr auto kWorldRenumbered = key(
-    "renumbered", kWrittenWithItems,
+    "renumbered",
     "`[session, number, id]`: the session's client knows the player with this id by another "
     "number, "
     "which is the one in its messages. All of them, in a full world and when they changed; absent "
-    "if there are none.");
+    "if there are none.",
+    kWrittenWithItems);
 
-inline constexpr auto kWorldSchema =
-    schema(key("tick", &WorldRecord::tick, "The tick it shows."),
-           key("server", &WorldRecord::server, "The server's address."),
-           key("run", &WorldRecord::run,
-               "Counts the server's starts and map changes from 1; ticks restart with each."),
-           key(
-               "map",
-               [](const WorldRecord& r) {
-                   return non_empty(r.map == nullptr ? std::string_view{} : r.map->name);
-               },
-               "The name of the run's map, as announced; absent while unknown."),
-           key("views", &WorldRecord::views, "Sessions whose snapshot of this tick is included."),
-           key("complete", &WorldRecord::complete,
-               "Every session due a snapshot of this tick is included."),
-           key(
-               "num_items", [](const WorldRecord& r) { return r.shown.items.size(); },
-               "Items in the world."),
-           filter_key(
-               "size_bytes", [](const WorldRecord& r) { return r.shown.items.size_bytes(); },
-               "Counted as the server counts against its limit."),
-           key("full", kWrittenWithItems,
-               "True if `items` lists all of them: with `--items all`, in the first of a run, and "
-               "in every 250th."),
-           key(
-               "items", [](const WorldRecord& r) { return SnapshotItems{&r.shown}; },
-               "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
-               "differ from the previous world."),
-           key("removed", kWrittenWithItems,
-               "`[type_id, id]` of items in the previous world that are not in this one."),
-           kWorldRenumbered);
+inline constexpr auto kWorldSchema = schema(
+    key("tick", "The tick it shows.", &WorldRecord::tick),
+    key("server", "The server's address.", &WorldRecord::server),
+    key("run", "Counts the server's starts and map changes from 1; ticks restart with each.",
+        &WorldRecord::run),
+    key("map", "The name of the run's map, as announced; absent while unknown.",
+        [](const WorldRecord& r) {
+            return non_empty(r.map == nullptr ? std::string_view{} : r.map->name);
+        }),
+    key("views", "Sessions whose snapshot of this tick is included.", &WorldRecord::views),
+    key("complete", "Every session due a snapshot of this tick is included.",
+        &WorldRecord::complete),
+    key("num_items", "Items in the world.",
+        [](const WorldRecord& r) { return r.shown.items.size(); }),
+    filter_key("size_bytes", "Counted as the server counts against its limit.",
+               [](const WorldRecord& r) { return r.shown.items.size_bytes(); }),
+    key("full",
+        "True if `items` lists all of them: with `--items all`, in the first of a run, and "
+        "in every 250th.",
+        kWrittenWithItems),
+    key("items",
+        "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
+        "differ from the previous world.",
+        [](const WorldRecord& r) { return SnapshotItems{&r.shown}; }),
+    key("removed", "`[type_id, id]` of items in the previous world that are not in this one.",
+        kWrittenWithItems),
+    kWorldRenumbered);
 
 inline constexpr auto kFindingItemSchema =
-    schema(key("type", &FindingItem::type, "Its name; empty if unknown."),
-           key("type_id", &FindingItem::type_id, "As on the wire."),
-           key("id", &FindingItem::id, "As on the wire."));
+    schema(key("type", "Its name; empty if unknown.", &FindingItem::type),
+           key("type_id", "As on the wire.", &FindingItem::type_id),
+           key("id", "As on the wire.", &FindingItem::id));
 
 inline constexpr auto kCandidateSchema = schema(
-    object(
-        "item", [](const Candidate& r) { return &r.item; }, "The item.", kFindingItemSchema),
-    key("field", kUnlessEmpty<&Candidate::field>,
-        "Its field; absent if the item as a whole is meant."),
-    key("value", &Candidate::value, "What the delta gave."),
-    key("expected", &Candidate::expected, "What it must have been, if this is the wrong one."));
+    object("item", "The item.", kFindingItemSchema, [](const Candidate& r) { return &r.item; }),
+    key("field", "Its field; absent if the item as a whole is meant.",
+        kUnlessEmpty<&Candidate::field>),
+    key("value", "What the delta gave.", &Candidate::value),
+    key("expected", "What it must have been, if this is the wrong one.", &Candidate::expected));
 
 inline constexpr auto kCandidateListSchema =
-    schema(key("count", &CandidateList::count, "How many there are."),
-           key(
-               "likeliest", [](const CandidateList& r) { return Candidates{r.likeliest}; },
+    schema(key("count", "How many there are.", &CandidateList::count),
+           key("likeliest",
                "The likeliest few, the likeliest first: `item`, `field`, `value` and `expected` as "
-               "in the finding."));
+               "in the finding.",
+               [](const CandidateList& r) { return Candidates{r.likeliest}; }));
 
 inline constexpr auto kFindingSchema = schema(
-    key("id", &FindingRecord::id, "From a closed table; `twscope explain` prints it with causes."),
-    key(
-        "severity", [](const FindingRecord& r) { return severity_of(r); },
-        "`info`, `warning` or `error`."),
-    key("tick", &FindingRecord::tick, "Tick of the snapshot."),
-    key("delta_tick", &FindingRecord::delta_tick, "Tick of the snapshot it is based on."),
-    key("offset", &FindingRecord::offset,
-        "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows."),
-    key("part", &FindingRecord::part, "Which 900-byte part of the delta, from 0."),
-    object("item", kPointerTo<&FindingRecord::item>, "The item it is about.", kFindingItemSchema),
-    key("field", kUnlessEmpty<&FindingRecord::field>,
-        "The item's field; `int_4` for an int without a name, counted from 0."),
-    object("candidates", kPointerTo<&FindingRecord::candidates>,
-           "What it may be about, if that is not known.", kCandidateListSchema),
-    key("crc_wanted", &FindingRecord::crc_wanted, "The server's checksum."),
-    key("crc_got", &FindingRecord::crc_got, "The checksum of what was rebuilt."),
-    key("since_tick", &FindingRecord::since_tick,
-        "The first tick of what lasts for several, such as unusable snapshots."),
-    key("lost", &FindingRecord::lost,
-        "How many snapshots, datagrams or records are lost or unusable so far."),
-    key("value", &FindingRecord::value, "A number the finding is about."),
-    key("limit", &FindingRecord::limit, "What that number may be."),
-    key("expected", &FindingRecord::expected, "What the value must have been."),
-    key("confirmed", &FindingRecord::confirmed, "How many snapshots or worlds confirm it."),
-    key("ddnet_code", &FindingRecord::ddnet_code,
-        "What a DDNet client prints for it (`delta unpack failed. error=-205`)."),
-    key("name", kUnlessEmpty<&FindingRecord::name>, "Name of the message, field, map or error."),
-    key(
-        "what", [](const FindingRecord& r) { return finding_info(r.id).sentence; },
-        "What it means, in one sentence."),
-    key("detail", kUnlessEmpty<&FindingRecord::detail>, "Further details."),
-    key(
-        "hex",
+    key("id", "From a closed table; `twscope explain` prints it with causes.", &FindingRecord::id),
+    key("severity", "`info`, `warning` or `error`.",
+        [](const FindingRecord& r) { return severity_of(r); }),
+    key("tick", "Tick of the snapshot.", &FindingRecord::tick),
+    key("delta_tick", "Tick of the snapshot it is based on.", &FindingRecord::delta_tick),
+    key("offset",
+        "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows.",
+        &FindingRecord::offset),
+    key("part", "Which 900-byte part of the delta, from 0.", &FindingRecord::part),
+    object("item", "The item it is about.", kFindingItemSchema, kPointerTo<&FindingRecord::item>),
+    key("field", "The item's field; `int_4` for an int without a name, counted from 0.",
+        kUnlessEmpty<&FindingRecord::field>),
+    object("candidates", "What it may be about, if that is not known.", kCandidateListSchema,
+           kPointerTo<&FindingRecord::candidates>),
+    key("crc_wanted", "The server's checksum.", &FindingRecord::crc_wanted),
+    key("crc_got", "The checksum of what was rebuilt.", &FindingRecord::crc_got),
+    key("since_tick", "The first tick of what lasts for several, such as unusable snapshots.",
+        &FindingRecord::since_tick),
+    key("lost", "How many snapshots, datagrams or records are lost or unusable so far.",
+        &FindingRecord::lost),
+    key("value", "A number the finding is about.", &FindingRecord::value),
+    key("limit", "What that number may be.", &FindingRecord::limit),
+    key("expected", "What the value must have been.", &FindingRecord::expected),
+    key("confirmed", "How many snapshots or worlds confirm it.", &FindingRecord::confirmed),
+    key("ddnet_code", "What a DDNet client prints for it (`delta unpack failed. error=-205`).",
+        &FindingRecord::ddnet_code),
+    key("name", "Name of the message, field, map or error.", kUnlessEmpty<&FindingRecord::name>),
+    key("what", "What it means, in one sentence.",
+        [](const FindingRecord& r) { return finding_info(r.id).sentence; }),
+    key("detail", "Further details.", kUnlessEmpty<&FindingRecord::detail>),
+    key("hex",
+        "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
+        "if nothing could be decoded), unless `--show-secrets` is given.",
         [](const FindingRecord& r) {
             return value_if(!r.bytes.empty(), Hex{r.bytes, r.secrecy});
-        },
-        "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
-        "if nothing could be decoded), unless `--show-secrets` is given."),
-    key("at", &FindingRecord::place,
-        "Position of a misplaced character; its tile is the wall that it touches."),
-    key("other_session", &FindingRecord::other_session, "The other session involved."),
-    key("left_out", &FindingRecord::left_out,
+        }),
+    key("at", "Position of a misplaced character; its tile is the wall that it touches.",
+        &FindingRecord::place),
+    key("other_session", "The other session involved.", &FindingRecord::other_session),
+    key("left_out",
         "How many of this `id` and session (`snapshot.size_differs`: and type) were left out since "
-        "the last one written."));
+        "the last one written.",
+        &FindingRecord::left_out));
 
 inline constexpr auto kLossSchema =
-    schema(key("lost", &LossRecord::lost, "How many records are missing here."),
-           key(
-               "since", [](const LossRecord& r) { return UtcTime{r.since}; },
-               "When the first of them was lost."),
-           key(
-               "cause", [](const LossRecord& r) { return EnumWord<kLossCauses>{r.cause}; },
-               "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow."));
+    schema(key("lost", "How many records are missing here.", &LossRecord::lost),
+           key("since", "When the first of them was lost.",
+               [](const LossRecord& r) { return UtcTime{r.since}; }),
+           key("cause", "`disk_full`, `disk_error`, or `too_slow` where the disk is only slow.",
+               [](const LossRecord& r) { return EnumWord<kLossCauses>{r.cause}; }));
 
 inline constexpr auto kSegmentSchema =
-    schema(key("name", &SegmentRecord::name, "Name of the segment's file."),
-           key("number", &SegmentRecord::number, "The segment's number, from 1."));
+    schema(key("name", "Name of the segment's file.", &SegmentRecord::name),
+           key("number", "The segment's number, from 1.", &SegmentRecord::number));
 
 // The keys of totals, summaries and impairments. The counters are declared in stats.h.
 
@@ -484,66 +455,55 @@ inline constexpr auto kWorldTotalsSchema =
 
 /// The keys of the object `impaired` in a summary of a run that simulated an impairment.
 inline constexpr auto kImpairedSchema =
-    schema(object(
-               "c2s", [](const std::array<ImpairmentStats, 2>& r) { return r.data(); },
-               "From client to server.", kImpairmentTotalsSchema),
-           object(
-               "s2c", [](const std::array<ImpairmentStats, 2>& r) { return &r[1]; },
-               "From server to client.", kImpairmentTotalsSchema));
+    schema(object("c2s", "From client to server.", kImpairmentTotalsSchema,
+                  [](const std::array<ImpairmentStats, 2>& r) { return r.data(); }),
+           object("s2c", "From server to client.", kImpairmentTotalsSchema,
+                  [](const std::array<ImpairmentStats, 2>& r) { return &r[1]; }));
 
 /// The keys of `SummaryRecord::stats`.
 inline constexpr auto kStatsSchema =
-    schema(object(
-               "c2s", [](const SessionStats& r) { return r.directions.data(); },
-               "From client to server.", kDirectionSchema),
-           object(
-               "s2c", [](const SessionStats& r) { return &r.directions[1]; },
-               "From server to client.", kDirectionSchema),
-           object(
-               "snapshots", [](const SessionStats& r) { return &r; }, "Totals of snapshots.",
-               kSnapshotTotalsSchema),
+    schema(object("c2s", "From client to server.", kDirectionSchema,
+                  [](const SessionStats& r) { return r.directions.data(); }),
+           object("s2c", "From server to client.", kDirectionSchema,
+                  [](const SessionStats& r) { return &r.directions[1]; }),
+           object("snapshots", "Totals of snapshots.", kSnapshotTotalsSchema,
+                  [](const SessionStats& r) { return &r; }),
            TotalsRow<SessionSpreads, Spread, SpreadRow>{},
            TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
-           key(
-               "findings", [](const SessionStats& r) { return FindingTotals{&r.findings}; },
-               "How often each finding occurred; those that did not are absent."));
+           key("findings", "How often each finding occurred; those that did not are absent.",
+               [](const SessionStats& r) { return FindingTotals{&r.findings}; }));
 
-inline constexpr auto kSummarySchema =
-    schema(key(
-               "sessions",
-               [](const SummaryRecord& r) { return value_if(r.head.session == 0, r.sessions); },
-               "Number of sessions; only for the run."),
-           merged([](const SummaryRecord& r) { return r.stats; }, kStatsSchema),
-           object("impaired", kPointerTo<&SummaryRecord::impaired>,
-                  "What became of datagrams on impaired lines; only for a run that had some.",
-                  kImpairedSchema),
-           object("worlds", kPointerTo<&SummaryRecord::worlds>,
-                  "Totals of worlds; only for a run that made some.", kWorldTotalsSchema));
+inline constexpr auto kSummarySchema = schema(
+    key("sessions", "Number of sessions; only for the run.",
+        [](const SummaryRecord& r) { return value_if(r.head.session == 0, r.sessions); }),
+    merged(kStatsSchema, [](const SummaryRecord& r) { return r.stats; }),
+    object("impaired", "What became of datagrams on impaired lines; only for a run that had some.",
+           kImpairedSchema, kPointerTo<&SummaryRecord::impaired>),
+    object("worlds", "Totals of worlds; only for a run that made some.", kWorldTotalsSchema,
+           kPointerTo<&SummaryRecord::worlds>));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
-    key("delay_us", &ImpairedDirection::delay_us, "Delay of every datagram, in microseconds."),
-    key("jitter_us", &ImpairedDirection::jitter_us,
-        "Random variation of the delay, in microseconds."),
-    key("loss_ppm", &ImpairedDirection::loss_ppm, "Share that is lost, in millionths."),
-    key("dup_ppm", &ImpairedDirection::dup_ppm, "Share that is sent twice, in millionths."),
-    key("reorder_ppm", &ImpairedDirection::reorder_ppm,
-        "Share that is overtaken by later ones, in millionths."),
-    key("burst", &ImpairedDirection::burst,
-        "Mean length of a loss, in datagrams; absent if not set."),
-    key("rate_bps", &ImpairedDirection::rate_bps, "Bits per second that pass; absent if not set."));
+    key("delay_us", "Delay of every datagram, in microseconds.", &ImpairedDirection::delay_us),
+    key("jitter_us", "Random variation of the delay, in microseconds.",
+        &ImpairedDirection::jitter_us),
+    key("loss_ppm", "Share that is lost, in millionths.", &ImpairedDirection::loss_ppm),
+    key("dup_ppm", "Share that is sent twice, in millionths.", &ImpairedDirection::dup_ppm),
+    key("reorder_ppm", "Share that is overtaken by later ones, in millionths.",
+        &ImpairedDirection::reorder_ppm),
+    key("burst", "Mean length of a loss, in datagrams; absent if not set.",
+        &ImpairedDirection::burst),
+    key("rate_bps", "Bits per second that pass; absent if not set.", &ImpairedDirection::rate_bps));
 
-inline constexpr auto kImpairmentSchema =
-    schema(key("settings", &ImpairmentRecord::settings, "As `--impair` takes them, or `none`."),
-           key("seed", &ImpairmentRecord::seed,
-               "From `--impair-seed`: the same seed and traffic give the same impairment."),
-           object(
-               "c2s", [](const ImpairmentRecord& r) { return r.directions.data(); },
-               "From client to server.", kImpairedDirectionSchema),
-           object(
-               "s2c", [](const ImpairmentRecord& r) { return &r.directions[1]; },
-               "From server to client.", kImpairedDirectionSchema),
-           key("again", kIfTrue<&ImpairmentRecord::again>,
-               "True if it repeats, at the beginning of a segment, what was in force before."));
+inline constexpr auto kImpairmentSchema = schema(
+    key("settings", "As `--impair` takes them, or `none`.", &ImpairmentRecord::settings),
+    key("seed", "From `--impair-seed`: the same seed and traffic give the same impairment.",
+        &ImpairmentRecord::seed),
+    object("c2s", "From client to server.", kImpairedDirectionSchema,
+           [](const ImpairmentRecord& r) { return r.directions.data(); }),
+    object("s2c", "From server to client.", kImpairedDirectionSchema,
+           [](const ImpairmentRecord& r) { return &r.directions[1]; }),
+    key("again", "True if it repeats, at the beginning of a segment, what was in force before.",
+        kIfTrue<&ImpairmentRecord::again>));
 
 /// The schemas of all record types, in the order of Record.
 inline constexpr std::tuple kSchemas{
