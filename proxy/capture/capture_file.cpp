@@ -77,20 +77,6 @@ std::int64_t time_of(std::int64_t seconds, std::uint64_t units, std::uint64_t un
     return FrameReader::clamped_time(seconds, std::llround(fraction * kNanoseconds));
 }
 
-CaptureEndpoint endpoint_of(const FrameEndpoint& frame) {
-    using boost::asio::ip::address_v4;
-    using boost::asio::ip::address_v6;
-    CaptureEndpoint endpoint{.address = {}, .port = frame.port};
-    if (frame.is_v6) {
-        endpoint.address = address_v6{frame.address};
-    } else {
-        address_v4::bytes_type four{};
-        std::copy_n(frame.address.begin(), four.size(), four.begin());
-        endpoint.address = address_v4{four};
-    }
-    return endpoint;
-}
-
 } // namespace
 
 bool looks_like_capture(std::span<const std::byte> begin) {
@@ -341,10 +327,8 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
 }
 
 void CaptureFile::on_state(Bytes body) {
-    if (const auto state = read_session_state(body)) {
-        next_state_ = {.client = endpoint_of(state->client),
-                       .server = endpoint_of(state->server),
-                       .bytes = {state->bytes.begin(), state->bytes.end()}};
+    if (auto state = read_session_state(body)) {
+        next_state_ = std::move(state);
     }
 }
 

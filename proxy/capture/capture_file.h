@@ -105,8 +105,8 @@ class CaptureFile {
     std::vector<Interface> interfaces_; ///< those of the current section; pcap has one
     bool has_interfaces_ = false;       ///< an interface was read
     bool is_by_twscope_ = false;
-    std::optional<CapturedState> next_state_; ///< state before the next frame
-    std::optional<CapturedState> state_;      ///< state before `frame_`
+    std::optional<SessionState> next_state_; ///< state before the next frame
+    std::optional<SessionState> state_;      ///< state before `frame_`
     std::optional<StoredFrame> frame_;
     FrameReader reader_;
     bool ended_early_ = false;

@@ -43,7 +43,7 @@ class TimeSorter {
     struct OrderedDatagram {
         CapturedDatagram datagram; ///< refers to the members below
         std::vector<std::byte> payload;
-        std::optional<CapturedState> state;
+        std::optional<SessionState> state;
         std::size_t file = 0; ///< index of the datagram's file, see add_datagram()
     };
 

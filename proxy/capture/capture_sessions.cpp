@@ -110,15 +110,10 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
     }
 }
 
-bool is_connless(std::span<const std::byte> payload) {
-    constexpr std::byte kConnlessBit{0x20};
-    return !payload.empty() && (payload.front() & kConnlessBit) != std::byte{0};
-}
-
 /// Returns true if the datagram goes to the server, according to the recorded state of its session;
 /// nullopt if no state of this session precedes the datagram.
 std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
-    const CapturedState* const state = datagram.state;
+    const SessionState* const state = datagram.state;
     if (state != nullptr && state->client == datagram.source &&
         state->server == datagram.destination) {
         return true;
@@ -185,7 +180,7 @@ ServerDetector::Side ServerDetector::recognise_server_side(const CapturedDatagra
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
         // Hosts other than game servers also send connectionless answers, such as server lists.
-        if (to_server || !is_connless(datagram.payload)) {
+        if (to_server || !wire::is_connless(datagram.payload)) {
             remember_server(to_server ? destination : source);
         }
     } else if (sure) {
@@ -278,7 +273,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         direction =
             found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
     }
-    update_session(found, direction, !is_connless(datagram.payload));
+    update_session(found, direction, !wire::is_connless(datagram.payload));
     if (recorded_direction(datagram) == (direction == wire::Direction::c2s)) {
         receiver_->on_state(found->second.key, datagram.state->bytes);
     }
@@ -317,7 +312,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
         return open_.end();
     }
     if (open_.size() >= limits_.max_sessions &&
-        !make_room_for_session(!is_connless(datagram.payload))) {
+        !make_room_for_session(!wire::is_connless(datagram.payload))) {
         ++refused_;
         return open_.end();
     }

@@ -1,14 +1,11 @@
 #include "proxy/capture/frame_reader.h"
 
-#include "proxy/capture/pcapng.h"
 #include "proxy/wire/huffman.h"
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
-#include <boost/asio/ip/udp.hpp>
 #include <pcap/pcap.h>
 
 namespace tw::capture {
@@ -345,43 +342,8 @@ std::uint8_t u8(Bytes bytes, std::size_t at) {
     return std::to_integer<std::uint8_t>(bytes[at]);
 }
 
-template <typename Address>
-Address read_address(Bytes bytes, std::size_t at) {
-    typename Address::bytes_type raw;
-    std::memcpy(raw.data(), bytes.data() + at, raw.size());
-    return Address{raw};
-}
-
 std::uint32_t be32(Bytes bytes, std::size_t at) {
     return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
-}
-
-/// Returns the sum of the 16-bit words that UDP's checksum covers.
-std::uint32_t word_sum(Bytes bytes) {
-    std::uint32_t sum = 0;
-    for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
-        sum += be16(bytes, at);
-    }
-    return sum + (bytes.size() % 2 != 0 ? unsigned{u8(bytes, bytes.size() - 1)} << 8U : 0U);
-}
-
-std::uint32_t word_sum(const boost::asio::ip::address& address) {
-    if (address.is_v4()) {
-        const auto four = address.to_v4().to_bytes();
-        return word_sum(std::as_bytes(std::span{four}));
-    }
-    const auto six = address.to_v6().to_bytes();
-    return word_sum(std::as_bytes(std::span{six}));
-}
-
-/// Returns true if the UDP checksum of a segment, from its UDP header on, is correct.
-bool checksum_fits(Bytes segment, const CapturedDatagram& datagram) {
-    std::uint32_t sum = word_sum(datagram.source.address) + word_sum(datagram.destination.address) +
-                        kUdp + static_cast<std::uint32_t>(segment.size()) + word_sum(segment);
-    while (sum > 0xffffU) {
-        sum = (sum & 0xffffU) + (sum >> 16U);
-    }
-    return sum == 0xffffU;
 }
 
 /// Returns true for the IPv6 headers that may precede UDP: hop-by-hop, routing, destination
@@ -412,12 +374,6 @@ const LinkForm* find_link_form(int link) {
 }
 
 } // namespace
-
-std::string to_string(const CaptureEndpoint& endpoint) {
-    std::ostringstream text;
-    text << boost::asio::ip::udp::endpoint{endpoint.address, endpoint.port};
-    return text.str();
-}
 
 void FrameReader::set_link_type(int link) {
     if (form_ == nullptr || form_->link != link) {
@@ -520,8 +476,8 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < header) {
         return count_incomplete();
     }
-    datagram.source.address = read_address<boost::asio::ip::address_v4>(packet, 12);
-    datagram.destination.address = read_address<boost::asio::ip::address_v4>(packet, 16);
+    datagram.source.address = address_from(packet.subspan(12, 4));
+    datagram.destination.address = address_from(packet.subspan(16, 4));
     constexpr unsigned kMoreFragments = 0x2000;
     constexpr unsigned kFragmentOffset = 0x1fff;
     const unsigned place = be16(packet, 6);
@@ -547,8 +503,8 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kIpv6Header) {
         return count_incomplete();
     }
-    datagram.source.address = read_address<boost::asio::ip::address_v6>(packet, 8);
-    datagram.destination.address = read_address<boost::asio::ip::address_v6>(packet, 24);
+    datagram.source.address = address_from(packet.subspan(8, 16));
+    datagram.destination.address = address_from(packet.subspan(24, 16));
     std::uint8_t next = u8(packet, 6);
     std::size_t at = kIpv6Header;
     while (is_skippable_extension(next)) {
@@ -647,7 +603,8 @@ void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);
     const bool without = size && be16(segment, kChecksumAt) == 0;
-    if (!size || (without && sees_checksums_) || (!without && checksum_fits(segment, datagram))) {
+    if (!size || (without && sees_checksums_) ||
+        (!without && udp_checksum(datagram.source, datagram.destination, segment) == 0)) {
         return;
     }
     ++counts_.merged;

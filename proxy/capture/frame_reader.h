@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/capture/pcapng.h"
 #include "proxy/wire/packet.h"
 
 #include <array>
@@ -9,33 +10,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>
 
 namespace tw::capture {
-
-struct CaptureEndpoint {
-    boost::asio::ip::address address;
-    std::uint16_t port = 0;
-
-    friend bool operator==(const CaptureEndpoint&, const CaptureEndpoint&) = default;
-
-    friend bool operator<(const CaptureEndpoint& left, const CaptureEndpoint& right) {
-        return std::tie(left.address, left.port) < std::tie(right.address, right.port);
-    }
-};
-
-/// Returns the endpoint as "127.0.0.1:8303" or "[::1]:8303".
-[[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
-
-/// The state of a session that twscope stored in a capture (see sink/pcapng.h).
-struct CapturedState {
-    CaptureEndpoint client;
-    CaptureEndpoint server;
-    std::vector<std::byte> bytes;
-};
 
 /// One UDP datagram of a capture.
 struct CapturedDatagram {
@@ -48,7 +27,7 @@ struct CapturedDatagram {
     std::span<const std::byte> next{}; ///< payload of the next datagram; empty if unknown
     /// State of the datagram's session, stored directly before the datagram; null if no state is
     /// stored there.
-    const CapturedState* state = nullptr;
+    const SessionState* state = nullptr;
     bool cut = false; ///< the recorder truncated the datagram; the payload is then empty
 };
 

@@ -4,9 +4,9 @@
 #include "proxy/base/numbers.h"
 #include "proxy/record/terminal_text.h"
 
+#include <array>
 #include <cstring>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,29 +19,45 @@ constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kIpv4Header = 20;
 
-/// Computes the internet checksum of data in several pieces. All pieces except the last must have
-/// an even number of bytes.
-class Checksum {
+/// The bytes of an address in network byte order.
+class AddressBytes {
   public:
-    void add(std::span<const std::byte> bytes) {
-        for (std::size_t i = 0; i < bytes.size(); ++i) {
-            sum_ += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
+    explicit AddressBytes(const boost::asio::ip::address& address)
+        : size_{address.is_v4() ? std::size_t{4} : std::size_t{16}} {
+        if (address.is_v4()) {
+            std::ranges::copy(address.to_v4().to_bytes(), bytes_.begin());
+        } else {
+            bytes_ = address.to_v6().to_bytes();
         }
     }
 
-    void add(std::uint32_t word) { sum_ += word; }
+    [[nodiscard]] std::span<const std::byte> bytes() const { return all().first(size_); }
 
-    [[nodiscard]] std::uint16_t value() const {
-        std::uint64_t folded = sum_;
-        while (folded > UINT16_MAX) {
-            folded = (folded & UINT16_MAX) + (folded >> 16U);
-        }
-        return static_cast<std::uint16_t>(~folded);
+    /// Returns 16 bytes; those after an IPv4 address are zero.
+    [[nodiscard]] std::span<const std::byte> all() const {
+        return std::as_bytes(std::span{bytes_});
     }
 
   private:
-    std::uint64_t sum_ = 0;
+    std::array<std::uint8_t, 16> bytes_{};
+    std::size_t size_;
 };
+
+/// Returns the sum of the 16-bit words that internet checksums cover.
+std::uint64_t word_sum(std::span<const std::byte> bytes) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
+    }
+    return sum;
+}
+
+std::uint16_t checksum_of(std::uint64_t sum) {
+    while (sum > UINT16_MAX) {
+        sum = (sum & UINT16_MAX) + (sum >> 16U);
+    }
+    return static_cast<std::uint16_t>(~sum);
+}
 
 void put8(std::uint32_t value, std::vector<std::byte>& out) {
     out.push_back(static_cast<std::byte>(value));
@@ -67,59 +83,70 @@ void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
     put16(is_v6 ? 0x86dd : 0x0800, out);
 }
 
-/// Returns the endpoint with its address as an IPv6 address.
-FrameEndpoint as_v6(const FrameEndpoint& endpoint) {
-    if (endpoint.is_v6) {
-        return endpoint;
-    }
-    FrameEndpoint mapped{.is_v6 = true, .port = endpoint.port};
-    mapped.address[10] = mapped.address[11] = UINT8_MAX;
-    std::copy_n(endpoint.address.begin(), 4, mapped.address.begin() + 12);
-    return mapped;
-}
-
-void put_address(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
-    const auto bytes = std::as_bytes(std::span{endpoint.address}).first(endpoint.is_v6 ? 16 : 4);
+void put_bytes(std::span<const std::byte> bytes, std::vector<std::byte>& out) {
     out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 } // namespace
 
-std::optional<FrameEndpoint> parse_endpoint(std::string_view text) {
+std::string to_string(const CaptureEndpoint& endpoint) {
+    const std::string address = endpoint.address.to_string();
+    return (endpoint.address.is_v6() ? '[' + address + ']' : address) + ':' +
+           std::to_string(endpoint.port);
+}
+
+std::optional<CaptureEndpoint> parse_endpoint(std::string_view text) {
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) {
         return std::nullopt;
     }
-    const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
-    if (!port) {
-        return std::nullopt;
-    }
-    FrameEndpoint endpoint{.port = *port};
     std::string host{text.substr(0, colon)};
-    endpoint.is_v6 = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    if (endpoint.is_v6) {
+    const bool is_v6 = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (is_v6) {
         host = host.substr(1, host.size() - 2);
     }
-    if (::inet_pton(endpoint.is_v6 ? AF_INET6 : AF_INET, host.c_str(), endpoint.address.data()) !=
-        1) {
-        return std::nullopt;
-    }
-    return endpoint;
+    boost::system::error_code error;
+    const auto address = boost::asio::ip::make_address(host, error);
+    const auto port = base::parse_number<std::uint16_t>(text.substr(colon + 1));
+    return !error && port && address.is_v6() == is_v6
+               ? std::optional{CaptureEndpoint{address, *port}}
+               : std::nullopt;
 }
 
-void convert_to_same_family(FrameEndpoint& one, FrameEndpoint& other) {
-    if (one.is_v6 || other.is_v6) {
-        one = as_v6(one);
-        other = as_v6(other);
+boost::asio::ip::address address_from(std::span<const std::byte> bytes) {
+    using boost::asio::ip::address_v4;
+    using boost::asio::ip::address_v6;
+    const auto copy = [bytes](auto raw) {
+        std::memcpy(raw.data(), bytes.data(), raw.size());
+        return raw;
+    };
+    if (bytes.size() == sizeof(address_v4::bytes_type)) {
+        return address_v4{copy(address_v4::bytes_type{})};
+    }
+    return address_v6{copy(address_v6::bytes_type{})};
+}
+
+void convert_to_same_family(CaptureEndpoint& one, CaptureEndpoint& other) {
+    for (auto* const address : {&one.address, &other.address}) {
+        if (address->is_v4() && (one.address.is_v6() || other.address.is_v6())) {
+            *address = make_address_v6(boost::asio::ip::v4_mapped, address->to_v4());
+        }
     }
 }
 
-void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
+std::uint16_t udp_checksum(const CaptureEndpoint& from, const CaptureEndpoint& to,
+                           std::span<const std::byte> segment) {
+    return checksum_of(word_sum(AddressBytes{from.address}.bytes()) +
+                       word_sum(AddressBytes{to.address}.bytes()) + kUdp + segment.size() +
+                       word_sum(segment));
+}
+
+void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out) {
-    FrameEndpoint source = from;
-    FrameEndpoint destination = to;
+    CaptureEndpoint source = from;
+    CaptureEndpoint destination = to;
     convert_to_same_family(source, destination);
-    const bool is_v6 = source.is_v6;
+    const bool is_v6 = source.address.is_v6();
     const auto length = static_cast<std::uint32_t>(kUdpHeader + payload.size());
     out.clear();
     put_ethernet(is_v6, out);
@@ -140,24 +167,19 @@ void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
         put16(0, out);
     }
     const std::size_t addresses = out.size();
-    put_address(source, out);
-    put_address(destination, out);
+    put_bytes(AddressBytes{source.address}.bytes(), out);
+    put_bytes(AddressBytes{destination.address}.bytes(), out);
     if (!is_v6) {
-        Checksum header;
-        header.add(std::span<const std::byte>{out}.subspan(packet));
-        set16(addresses - 2, header.value(), out);
+        set16(addresses - 2, checksum_of(word_sum(std::span{out}.subspan(packet))), out);
     }
     const std::size_t udp = out.size();
     put16(source.port, out);
     put16(destination.port, out);
     put16(length, out);
     put16(0, out);
-    out.insert(out.end(), payload.begin(), payload.end());
-    Checksum sum;
-    sum.add(std::span<const std::byte>{out}.subspan(addresses));
-    sum.add(kUdp);
-    sum.add(length);
-    set16(udp + 6, sum.value() == 0 ? UINT16_MAX : sum.value(), out);
+    put_bytes(payload, out);
+    const std::uint16_t sum = udp_checksum(source, destination, std::span{out}.subspan(udp));
+    set16(udp + 6, sum == 0 ? UINT16_MAX : sum, out);
 }
 
 namespace {
@@ -321,26 +343,22 @@ constexpr std::size_t kEnds = kMagic.size() + 4;
 constexpr std::size_t kEndpoint = 1 + 16 + 2;
 constexpr std::size_t kHead = kEnds + 2 * kEndpoint;
 
-void put_endpoint(const FrameEndpoint& endpoint, std::vector<std::byte>& out) {
-    out.push_back(std::byte{endpoint.is_v6 ? std::uint8_t{6} : std::uint8_t{4}});
-    const auto address = std::as_bytes(std::span{endpoint.address});
-    out.insert(out.end(), address.begin(), address.end());
-    out.push_back(static_cast<std::byte>(endpoint.port >> 8U));
-    out.push_back(static_cast<std::byte>(endpoint.port));
+void put_endpoint(const CaptureEndpoint& endpoint, std::vector<std::byte>& out) {
+    put8(endpoint.address.is_v6() ? 6 : 4, out);
+    put_bytes(AddressBytes{endpoint.address}.all(), out);
+    put16(endpoint.port, out);
 }
 
 /// Reads an address and port; nullopt if the address family is unknown.
-std::optional<FrameEndpoint> read_endpoint(std::span<const std::byte> bytes) {
+std::optional<CaptureEndpoint> read_endpoint(std::span<const std::byte> bytes) {
     const auto family = std::to_integer<std::uint8_t>(bytes[0]);
     if (family != 4 && family != 6) {
         return std::nullopt;
     }
-    FrameEndpoint endpoint{.is_v6 = family == 6};
-    std::ranges::copy(bytes.subspan(1, endpoint.address.size()),
-                      std::as_writable_bytes(std::span{endpoint.address}).begin());
-    endpoint.port = static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[17]) << 8U |
-                                               std::to_integer<unsigned>(bytes[18]));
-    return endpoint;
+    return CaptureEndpoint{
+        .address = address_from(bytes.subspan(1, family == 4 ? 4 : 16)),
+        .port = static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[17]) << 8U |
+                                           std::to_integer<unsigned>(bytes[18]))};
 }
 
 } // namespace
@@ -351,14 +369,13 @@ void put_session_state(const SessionState& state, std::vector<std::byte>& out) {
     }
     std::vector<std::byte> body;
     body.reserve(kHead + state.bytes.size());
-    const auto magic = std::as_bytes(std::span{kMagic});
-    body.insert(body.end(), magic.begin(), magic.end());
+    put_bytes(std::as_bytes(std::span{kMagic}), body);
     for (const unsigned shift : {0U, 8U, 16U, 24U}) {
         body.push_back(static_cast<std::byte>(state.bytes.size() >> shift));
     }
     put_endpoint(state.client, body);
     put_endpoint(state.server, body);
-    body.insert(body.end(), state.bytes.begin(), state.bytes.end());
+    put_bytes(state.bytes, body);
     PcapngEncoder{}.append_block(kStateBlock, body, out);
 }
 
@@ -376,7 +393,8 @@ std::optional<SessionState> read_session_state(std::span<const std::byte> body) 
     if (!client || !server || size > kMaxStateBytes || size > body.size() - kHead) {
         return std::nullopt;
     }
-    return SessionState{.client = *client, .server = *server, .bytes = body.subspan(kHead, size)};
+    const auto bytes = body.subspan(kHead, size);
+    return SessionState{*client, *server, {bytes.begin(), bytes.end()}};
 }
 
 namespace {
@@ -386,10 +404,10 @@ constexpr std::uint32_t kServer = 1;
 
 /// Returns a substitute address, from a network for tests (RFC 2544), for a session whose address
 /// is unknown or hidden.
-FrameEndpoint test_endpoint(std::uint32_t session) {
+CaptureEndpoint test_endpoint(std::uint32_t session) {
+    constexpr std::uint32_t kNetwork = 198U << 24U | 18U << 16U;
     constexpr std::uint16_t kPort = 49152;
-    return {.address = {198, 18, static_cast<std::uint8_t>(session >> 8U),
-                        static_cast<std::uint8_t>(session)},
+    return {.address = boost::asio::ip::address_v4{kNetwork | (session & 0xffffU)},
             .port = static_cast<std::uint16_t>(kPort + (session >> 16U) % 16384)};
 }
 
@@ -531,22 +549,17 @@ void CaptureBlocks::on_datagram(const record::RecordHeader& head,
     states_left_.add_datagram_bytes(datagram.size());
 }
 
-void CaptureBlocks::put_state(Bytes& out) const {
-    SessionState state{.client = ends_->client, .server = ends_->server, .bytes = state_};
-    convert_to_same_family(state.client, state.server);
-    put_session_state(state, out);
-}
-
 bool CaptureBlocks::end_datagram(Bytes& out) {
     if (datagram_.size() > kMaxFramePayload) {
         return false;
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
+    CaptureEndpoint client = ends_ != nullptr ? ends_->client : test_endpoint(head_.session);
+    CaptureEndpoint server = ends_ != nullptr ? ends_->server : test_endpoint(0);
+    convert_to_same_family(client, server);
     if (ends_ != nullptr && !state_.empty()) {
-        put_state(out);
+        put_session_state({client, server, std::exchange(state_, {})}, out);
     }
-    const FrameEndpoint client = ends_ != nullptr ? ends_->client : test_endpoint(head_.session);
-    const FrameEndpoint server = ends_ != nullptr ? ends_->server : test_endpoint(0);
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
     const auto comments = take_comments(ends_);
     using Direction = PcapngPacket::Direction;

@@ -3,7 +3,6 @@
 #include "proxy/record/records.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,24 +12,41 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include <boost/asio/ip/address.hpp>
+
 namespace tw::capture {
 
-/// An address and port in the form that packets contain.
-struct FrameEndpoint {
-    bool is_v6 = false;
-    std::array<std::uint8_t, 16> address{}; ///< an IPv4 address uses the first four bytes
+struct CaptureEndpoint {
+    boost::asio::ip::address address;
     std::uint16_t port = 0;
+
+    friend bool operator==(const CaptureEndpoint&, const CaptureEndpoint&) = default;
+
+    friend bool operator<(const CaptureEndpoint& left, const CaptureEndpoint& right) {
+        return std::tie(left.address, left.port) < std::tie(right.address, right.port);
+    }
 };
 
-/// Parses an endpoint such as "127.0.0.1:8303" or "[::1]:8303"; nullopt if the text is no endpoint.
-[[nodiscard]] std::optional<FrameEndpoint> parse_endpoint(std::string_view text);
+/// Returns the endpoint as "127.0.0.1:8303" or "[::1]:8303".
+[[nodiscard]] std::string to_string(const CaptureEndpoint& endpoint);
+/// Parses an endpoint in the form of to_string(); nullopt if the text is no endpoint.
+[[nodiscard]] std::optional<CaptureEndpoint> parse_endpoint(std::string_view text);
+
+/// Returns the address with these bytes in network byte order: IPv4 if there are 4, IPv6 if 16.
+[[nodiscard]] boost::asio::ip::address address_from(std::span<const std::byte> bytes);
 
 /// Converts an IPv4 endpoint to IPv6 if the other endpoint is IPv6, because both addresses of a
 /// packet must have the same family.
-void convert_to_same_family(FrameEndpoint& one, FrameEndpoint& other);
+void convert_to_same_family(CaptureEndpoint& one, CaptureEndpoint& other);
+
+/// Returns the checksum of a UDP segment, which consists of the UDP header and the payload. Returns
+/// 0 if the segment contains its correct checksum.
+[[nodiscard]] std::uint16_t udp_checksum(const CaptureEndpoint& from, const CaptureEndpoint& to,
+                                         std::span<const std::byte> segment);
 
 /// The longest datagram in a frame, in bytes.
 inline constexpr std::size_t kMaxFramePayload = 65'507;
@@ -38,7 +54,7 @@ inline constexpr std::size_t kMaxFramePayload = 65'507;
 /// Replaces `out` by an Ethernet frame that contains a datagram. The frame is IPv6 if one of the
 /// endpoints is IPv6. (Frames of raw IP would be shorter, but libpcap cannot read such a capture
 /// with two interfaces.) Precondition: `payload` has at most kMaxFramePayload bytes.
-void make_udp_frame(const FrameEndpoint& from, const FrameEndpoint& to,
+void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out);
 
 /// The link type of Ethernet in captures (tcpdump.org/linktypes.html).
@@ -137,10 +153,9 @@ class BlockIterator {
 /// The state of a session in a capture. It is written before a packet of the session, so that the
 /// session can be decoded from this packet on. Other programs skip the state's block (CAPTURES.md).
 struct SessionState {
-    FrameEndpoint client; ///< the client's endpoint, as in the packet after the state
-    FrameEndpoint server;
-    std::span<const std::byte>
-        bytes{}; ///< the inspector's state (inspect/connection/session_checkpoint.h)
+    CaptureEndpoint client; ///< the client's endpoint, as in the packet after the state
+    CaptureEndpoint server;
+    std::vector<std::byte> bytes; ///< see inspect/connection/session_checkpoint.h
 };
 
 /// The block type of session states, from the range for local use.
@@ -242,8 +257,8 @@ class CaptureBlocks {
     static constexpr std::size_t kMaxAside = 4;
 
     struct DescribedSession {
-        FrameEndpoint client;
-        FrameEndpoint server;
+        CaptureEndpoint client;
+        CaptureEndpoint server;
         std::string told;         ///< comment that describes the session's beginning
         std::uint32_t opened = 0; ///< number of the file when the session opened
         /// Number of the file in which the session was most recently described.
@@ -268,7 +283,6 @@ class CaptureBlocks {
     /// datagram, whose own comments are then included; null: unknown session, or no datagram.
     [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* ends);
     [[nodiscard]] bool is_state_due(const DescribedSession& ends) const;
-    void put_state(Bytes& out) const;
 
     PcapngEncoder encoder_;
     StateSource states_;

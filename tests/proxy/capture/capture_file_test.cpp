@@ -3,6 +3,7 @@
 #include "proxy/capture/pcapng.h"
 #include "tests/support/capture.h"
 #include "tests/support/capture_writer.h"
+#include "tests/support/hex.h"
 #include "tests/support/test_data.h"
 
 #include <algorithm>
@@ -36,16 +37,6 @@ struct Content {
     CaptureCounts counts;
 };
 
-std::string hex(std::span<const std::byte> bytes) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    for (const std::byte byte : bytes) {
-        text += kDigits[std::to_integer<std::size_t>(byte) >> 4U];
-        text += kDigits[std::to_integer<std::size_t>(byte) & 15U];
-    }
-    return text;
-}
-
 /// Returns the contents of a capture; nullopt if it is rejected.
 std::optional<Content> read(std::span<const std::byte> bytes) {
     const TemporaryFile file{bytes};
@@ -60,7 +51,7 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
                 content.cut.push_back(ends);
                 continue;
             }
-            content.datagrams.push_back(ends + ' ' + hex(datagram.payload));
+            content.datagrams.push_back(ends + ' ' + to_hex(datagram.payload));
             content.times.push_back(datagram.time);
         }
         content.counts = capture.counts();
@@ -238,8 +229,8 @@ TEST_CASE("merged datagrams are split, unless a correct checksum shows a single 
         REQUIRE(content.has_value());
         const std::string ends = "10.0.0.1:1000 10.0.0.2:8303 ";
         CHECK(content->datagrams ==
-              (row.split ? std::vector{kOverFour, ends + hex(one), ends + hex(one), kOverFour}
-                         : std::vector{kOverFour, ends + hex(two), kOverFour}));
+              (row.split ? std::vector{kOverFour, ends + to_hex(one), ends + to_hex(one), kOverFour}
+                         : std::vector{kOverFour, ends + to_hex(two), kOverFour}));
         CHECK(content->counts.merged == (row.split ? 1 : 0));
         CHECK(content->counts.datagrams == content->datagrams.size());
     }
@@ -267,8 +258,8 @@ TEST_CASE("fragments are reassembled in any order, with other frames in between"
                                         {.seconds = 7, .bytes = six_piece(part(0, 8), 0, true)}}));
     REQUIRE(content.has_value());
     CHECK(content->datagrams ==
-          std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + hex(payload),
-                                   "10.0.0.1:1000 10.0.0.2:8303 " + hex(payload)});
+          std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + to_hex(payload),
+                                   "10.0.0.1:1000 10.0.0.2:8303 " + to_hex(payload)});
     CHECK(content->times == std::vector<std::int64_t>{4'000'000'000, 5'000'000'000});
     CHECK(content->counts.reassembled == 2);
     CHECK(content->counts.repeats == 1);
@@ -539,9 +530,9 @@ class File {
     }
 
     File& state(const std::string& text) {
+        const auto bytes = std::as_bytes(std::span{text});
         capture::put_session_state(
-            {.client = kClient, .server = kServer, .bytes = std::as_bytes(std::span{text})},
-            bytes_);
+            {.client = kClient, .server = kServer, .bytes = {bytes.begin(), bytes.end()}}, bytes_);
         return *this;
     }
 
@@ -563,8 +554,8 @@ class File {
     [[nodiscard]] const Bytes& bytes() const { return bytes_; }
 
   private:
-    static constexpr capture::FrameEndpoint kClient{.address = {127, 0, 0, 1}, .port = 50000};
-    static constexpr capture::FrameEndpoint kServer{.address = {127, 0, 0, 1}, .port = 8303};
+    inline static const auto kClient = *capture::parse_endpoint("127.0.0.1:50000");
+    inline static const auto kServer = *capture::parse_endpoint("127.0.0.1:8303");
 
     Bytes bytes_;
 };

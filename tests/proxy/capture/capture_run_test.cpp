@@ -30,12 +30,8 @@ constexpr std::int64_t kFlushEveryUs = 100'000;
 /// All players have joined by this time.
 constexpr std::int64_t kJoinedUs = 10'000'000;
 
-capture::FrameEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
-    capture::FrameEndpoint endpoint{.port = port};
-    for (unsigned i = 0; i < 4; ++i) {
-        endpoint.address[i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
-    }
-    return endpoint;
+capture::CaptureEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) {
+    return {boost::asio::ip::address_v4{address}, port};
 }
 
 /// Returns a pcapng file with this head, then the datagrams in order.
@@ -332,7 +328,7 @@ TEST_CASE("the number of waiting datagrams is limited") {
 
 TEST_CASE("a state stays with its datagram") {
     TimeSorter order;
-    capture::CapturedState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
+    capture::SessionState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
     capture::CapturedDatagram datagram = datagram_of({'a', 10}, {});
     datagram.state = &state;
     order.add_datagram(datagram, 0);

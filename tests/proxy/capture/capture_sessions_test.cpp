@@ -435,7 +435,7 @@ TEST_CASE("a state before a packet tells the server and the protocol") {
 
     struct Row {
         const char* name;
-        CapturedState state;
+        SessionState state;
         Lines lines;
         std::uint64_t map_records;
     };

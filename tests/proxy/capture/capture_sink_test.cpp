@@ -47,18 +47,21 @@ class Both final : public record::RecordSink {
     record::RecordSink* other_;
 };
 
-/// Keeps what was made for each segment; the next one begins after so many bytes.
+/// Keeps the text of each segment. The next segment begins when the current one has `max_bytes`
+/// bytes, or after `max_datagrams` datagrams.
 class Segments final : public sink::Output {
   public:
-    std::vector<std::string> texts;
+    std::vector<std::string> texts{""};
     std::size_t arrived = 1;
+    std::size_t max_bytes = SIZE_MAX;
+    std::uint32_t max_datagrams = UINT32_MAX;
 
     void write(std::string_view block) override { write_to_segment(segment(), block); }
 
     [[nodiscard]] std::uint32_t segment() const override {
-        constexpr std::size_t kBytes = 60'000;
-        const bool full = !texts.empty() && texts.back().size() >= kBytes;
-        return static_cast<std::uint32_t>(std::max<std::size_t>(1, texts.size()) + (full ? 1 : 0));
+        const bool is_full = texts.back().size() >= max_bytes;
+        const auto last = static_cast<std::uint32_t>(texts.size() + (is_full ? 1 : 0));
+        return std::max(last, 1 + asked_++ / max_datagrams);
     }
 
     void write_to_segment(std::uint32_t segment, std::string_view block) override {
@@ -67,26 +70,9 @@ class Segments final : public sink::Output {
     }
 
     void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
-};
-
-/// The same; the next one begins after so many datagrams.
-class ShortSegments final : public sink::Output {
-  public:
-    std::vector<std::string> texts;
-
-    void write(std::string_view block) override { write_to_segment(1, block); }
-
-    [[nodiscard]] std::uint32_t segment() const override { return 1 + asked_++ / kDatagrams; }
-
-    void write_to_segment(std::uint32_t segment, std::string_view block) override {
-        texts.resize(std::max<std::size_t>(texts.size(), segment));
-        texts[segment - 1] += block;
-    }
 
   private:
-    static constexpr std::uint32_t kDatagrams = 151;
-
-    mutable std::uint32_t asked_ = 0; ///< once for each, and once for each segment
+    mutable std::uint32_t asked_ = 0; ///< once for each datagram, and once for each segment
 };
 
 store::RecordingOptions capture_in(const std::filesystem::path& path) {
@@ -285,6 +271,7 @@ TEST_CASE("a capture that somebody empties begins anew") {
 TEST_CASE("each segment of a capture can be read alone, and all together give the records") {
     const test::FilledFolder folder;
     Segments segments;
+    segments.max_bytes = 60'000;
     CaptureSink capture{segments};
     const std::string first = decode({test::test_data("golden/token-map-change.pcap")}, &capture);
     CHECK(segments.arrived == segments.texts.size());
@@ -393,7 +380,8 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
           "tokenless-map-change", "seven-map-change", "seven-on-ddnet"}) {
         CAPTURE(name);
         const test::FilledFolder folder;
-        ShortSegments segments;
+        Segments segments;
+        segments.max_datagrams = 151;
         CaptureSink capture{segments};
         const std::string all = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
         REQUIRE(segments.texts.size() >= 2);

@@ -45,13 +45,10 @@ TEST_CASE("addresses are read as records show them") {
     }
     const auto four = parse_endpoint("127.0.0.1:8303");
     REQUIRE(four.has_value());
-    CHECK_FALSE(four->is_v6);
-    CHECK(four->address[0] == 127);
-    CHECK(four->port == 8303);
+    CHECK(to_string(*four) == "127.0.0.1:8303");
     const auto six = parse_endpoint("[fd00::2]:65535");
     REQUIRE(six.has_value());
-    CHECK(six->is_v6);
-    CHECK(six->address[15] == 2);
+    CHECK(to_string(*six) == "[fd00::2]:65535");
 }
 
 TEST_CASE("a long comment is cut between characters") {
@@ -123,9 +120,6 @@ TEST_CASE("frames are read back as the datagrams that they hold, their checksums
     }
 }
 
-using capture::FrameEndpoint;
-using capture::SessionState;
-
 namespace {
 
 const Bytes kState(77, std::byte{5});
@@ -142,13 +136,6 @@ Bytes block_of(std::string_view client, std::string_view server, const Bytes& by
 /// Between its lengths.
 Bytes body_of(const Bytes& block) {
     return {block.begin() + 8, block.end() - 4};
-}
-
-void check_same(const FrameEndpoint& endpoint, std::string_view text) {
-    const FrameEndpoint wanted = *capture::parse_endpoint(text);
-    CHECK(endpoint.is_v6 == wanted.is_v6);
-    CHECK((endpoint.address == wanted.address));
-    CHECK(endpoint.port == wanted.port);
 }
 
 } // namespace
@@ -174,9 +161,9 @@ TEST_CASE("what a capture says of a session is read as it was written") {
         const Bytes body = body_of(block);
         const auto read = capture::read_session_state(body);
         REQUIRE(read);
-        check_same(read->client, row.client);
-        check_same(read->server, row.server);
-        CHECK((Bytes{read->bytes.begin(), read->bytes.end()} == bytes));
+        CHECK(to_string(read->client) == row.client);
+        CHECK(to_string(read->server) == row.server);
+        CHECK((read->bytes == bytes));
     }
 }
 
