@@ -1,55 +1,22 @@
 #include "proxy/demo/demo_reader.h"
 
+#include "map/datafile.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/wire/huffman.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
-#include <system_error>
+#include <utility>
 
 #include <sys/stat.h>
 
 namespace tw::demo {
-
-namespace {
-
-using enum DemoErrc;
-
-constexpr auto kTable = std::to_array<DemoErrorInfo>({
-    {none, "none", "nothing is wrong"},
-    {no_demo, "no_demo", "is not a demo"},
-    {version_unsupported, "version_unsupported", "is a demo of a version other than 3 to 6"},
-    {header_cut, "header_cut", "ends inside the header of a demo"},
-    {map_size_invalid, "map_size_invalid", "claims a map of an impossible size"},
-    {map_cut, "map_cut", "ends inside its map"},
-    {chunk_cut, "chunk_cut", "ends inside a chunk"},
-    {tick_before_first, "tick_before_first", "has a relative tick before an absolute one"},
-    {tick_out_of_range, "tick_out_of_range", "has a tick that no demo player accepts"},
-    {payload_undecodable, "payload_undecodable", "has a chunk that cannot be decompressed"},
-    {payload_too_long, "payload_too_long", "has a chunk of more than 64 KiB"},
-    {payload_ints_cut, "payload_ints_cut", "has a chunk that ends inside an integer"},
-});
-
-static_assert(kTable.size() == static_cast<std::size_t>(payload_ints_cut) + 1);
-
-} // namespace
-
-std::span<const DemoErrorInfo> demo_error_table() {
-    return kTable;
-}
-
-const DemoErrorInfo& demo_error_info(DemoErrc code) {
-    return kTable[static_cast<std::size_t>(code)];
-}
 
 namespace {
 
@@ -156,40 +123,17 @@ DemoResult<DemoHead> decode_demo_head(BytesView file) {
 }
 
 std::optional<std::int64_t> parse_demo_time(std::string_view timestamp) {
-    struct Part {
-        std::size_t at;
-        std::size_t size;
-        int min;
-        int max;
-    };
-
-    static constexpr std::array<Part, 6> kParts{{{0, 4, 1970, 2255},
-                                                 {5, 2, 1, 12},
-                                                 {8, 2, 1, 31},
-                                                 {11, 2, 0, 23},
-                                                 {14, 2, 0, 59},
-                                                 {17, 2, 0, 60}}};
-    std::array<int, kParts.size()> values{};
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
-        const Part& part = kParts[i];
-        if (timestamp.size() < part.at + part.size) {
-            return std::nullopt;
-        }
-        const char* const begin = timestamp.data() + part.at;
-        const auto [end, failed] = std::from_chars(begin, begin + part.size, values[i]);
-        if (failed != std::errc{} || end != begin + part.size || values[i] < part.min ||
-            values[i] > part.max) {
-            return std::nullopt;
-        }
-    }
-    using namespace std::chrono;
-    const year_month_day date{year{values[0]}, month{static_cast<unsigned>(values[1])},
-                              day{static_cast<unsigned>(values[2])}};
-    if (!date.ok()) {
+    std::tm given{};
+    if (::strptime(std::string{timestamp}.c_str(), "%Y-%m-%d_%H-%M-%S", &given) == nullptr) {
         return std::nullopt;
     }
-    const auto time = sys_days{date} + hours{values[3]} + minutes{values[4]} + seconds{values[5]};
-    return nanoseconds{time.time_since_epoch()}.count();
+    std::tm time = given; // timegm() turns a day that does not exist into another day
+    const std::int64_t seconds = ::timegm(&time);
+    constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
+    if (seconds < 0 || seconds > kLastSecond || time.tm_mday != given.tm_mday) {
+        return std::nullopt;
+    }
+    return seconds * 1'000'000'000;
 }
 
 std::uint8_t DemoChunkReader::read_u8() {
@@ -319,25 +263,21 @@ struct Item {
     std::span<const std::int32_t> data;
 };
 
-DemoSnapshotResult fail(DemoSnapshotError::Kind kind, std::size_t index) {
-    return {.ok = false, .error = {.kind = kind, .index = index}};
-}
-
 } // namespace
 
 DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
                                         snapshot::Snapshot& out) {
-    using Kind = DemoSnapshotError::Kind;
+    constexpr std::string_view kWrongCounts = "its counts do not match its size";
     out.clear();
     if (ints.size() < kHeadInts || ints[0] < 0 || ints[1] < 0 ||
         static_cast<std::size_t>(ints[1]) > snapshot::kMaxItems) {
-        return fail(Kind::counts, 0);
+        return {.error = kWrongCounts};
     }
     const auto num_items = static_cast<std::size_t>(ints[1]);
     const std::int32_t bytes = ints[0];
     if (bytes % kBytesOfInt != 0 ||
         ints.size() != kHeadInts + num_items + static_cast<std::size_t>(bytes / kBytesOfInt)) {
-        return fail(Kind::counts, 0);
+        return {.error = kWrongCounts};
     }
     const auto offsets = ints.subspan(kHeadInts, num_items);
     const auto data = ints.subspan(kHeadInts + num_items);
@@ -349,18 +289,17 @@ DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
         const bool inside = begin >= 0 && begin <= bytes && end >= 0 && end <= bytes;
         if (!inside || begin % kBytesOfInt != 0 || end % kBytesOfInt != 0 ||
             end - begin < kBytesOfInt) {
-            return fail(Kind::offsets, kHeadInts + i);
+            return {.error = "an item's offset is invalid", .index = kHeadInts + i};
         }
         const auto item = data.subspan(static_cast<std::size_t>(begin / kBytesOfInt),
                                        static_cast<std::size_t>((end - begin) / kBytesOfInt));
         if (item[0] < 0) {
-            return fail(Kind::type,
-                        kHeadInts + num_items + static_cast<std::size_t>(begin / kBytesOfInt));
+            return {.error = "an item's type is invalid",
+                    .index = kHeadInts + num_items + static_cast<std::size_t>(begin / kBytesOfInt)};
         }
         items.push_back({static_cast<std::uint32_t>(item[0]), item.subspan(1)});
     }
-    std::ranges::stable_sort(
-        items, [](const Item& left, const Item& right) { return left.key < right.key; });
+    std::ranges::stable_sort(items, {}, &Item::key);
     DemoSnapshotResult read;
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (i != 0 && items[i].key == items[i - 1].key) {
@@ -390,31 +329,15 @@ bool DemoFile::is_demo(const std::string& path) {
 }
 
 DemoFile::DemoFile(const std::string& path) {
-    const auto fail = [&path](const std::string& why) {
-        throw std::runtime_error{path + ": " + why};
-    };
-    std::FILE* const opened = std::fopen(path.c_str(), "rbe");
-    if (opened == nullptr) {
-        fail(std::generic_category().message(errno));
+    auto bytes = map::read_file(path, kMaxBytes);
+    if (!bytes || bytes->empty()) {
+        throw std::runtime_error{path + ": " +
+                                 (bytes ? "is empty"
+                                  : bytes.error().code == map::MapErrc::file_too_large
+                                      ? "larger than 1 GiB, the limit for demos"
+                                      : "cannot be read")};
     }
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{opened, &std::fclose};
-
-    struct stat found {};
-
-    if (::fstat(::fileno(opened), &found) != 0) {
-        fail(std::generic_category().message(errno));
-    }
-    if (static_cast<std::uint64_t>(found.st_size) > kMaxBytes) {
-        fail("larger than 1 GiB, the limit for demos");
-    }
-    bytes_.resize(static_cast<std::size_t>(found.st_size));
-    bytes_.resize(std::fread(bytes_.data(), 1, bytes_.size(), opened));
-    if (std::ferror(opened) != 0) {
-        fail(std::generic_category().message(errno));
-    }
-    if (bytes_.empty()) {
-        fail("is empty");
-    }
+    bytes_ = std::move(*bytes);
 }
 
 namespace {
@@ -423,18 +346,6 @@ using record::FindingId;
 using snapshot::Tick;
 
 constexpr std::int64_t kNanosecondsPerTick = 1'000'000'000 / kTicksPerSecond;
-
-std::string_view describe(DemoSnapshotError::Kind kind) {
-    switch (kind) {
-    case DemoSnapshotError::Kind::counts:
-        return "its counts do not match its size";
-    case DemoSnapshotError::Kind::offsets:
-        return "an item's offset is invalid";
-    case DemoSnapshotError::Kind::type:
-        return "an item's type is invalid";
-    }
-    return {};
-}
 
 /// Returns the dialect that demo players use for the header's net version.
 snapshot::Dialect dialect_of(const Header& header) {
@@ -541,12 +452,12 @@ class DemoPlayer {
             return stop_at_error(ints.error());
         }
         const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
-        if (!read.ok) {
+        if (!read.error.empty()) {
             playback_->on_invalid_snapshot(tick_, bytes,
                                            {.id = FindingId::demo_snapshot_invalid,
                                             .offset = chunk.offset,
-                                            .value = static_cast<std::int64_t>(read.error.index),
-                                            .detail = describe(read.error.kind)});
+                                            .value = static_cast<std::int64_t>(read.index),
+                                            .detail = read.error});
             return true;
         }
         if (read.duplicates != 0) {

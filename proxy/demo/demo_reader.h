@@ -6,6 +6,7 @@
 #include "snapshot/item.h"
 #include "snapshot/snapshot.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,20 +19,26 @@
 
 namespace tw::demo {
 
-/// Why a demo, or the rest of a demo, cannot be read. demo_error_info() explains each error.
+/// All errors as X(name, a text that is written after the file's name).
+#define TW_DEMO_ERRORS(X)                                                                          \
+    X(none, "nothing is wrong")                                                                    \
+    X(no_demo, "is not a demo")                                                                    \
+    X(version_unsupported, "is a demo of a version other than 3 to 6")                             \
+    X(header_cut, "ends inside the header of a demo")                                              \
+    X(map_size_invalid, "claims a map of an impossible size")                                      \
+    X(map_cut, "ends inside its map")                                                              \
+    X(chunk_cut, "ends inside a chunk")                                                            \
+    X(tick_before_first, "has a relative tick before an absolute one")                             \
+    X(tick_out_of_range, "has a tick that no demo player accepts")                                 \
+    X(payload_undecodable, "has a chunk that cannot be decompressed")                              \
+    X(payload_too_long, "has a chunk of more than 64 KiB")                                         \
+    X(payload_ints_cut, "has a chunk that ends inside an integer")
+
+/// Why a demo, or the rest of a demo, cannot be read; see `demo_error_info`.
 enum class DemoErrc : std::uint8_t {
-    none,
-    no_demo,             ///< the file does not start with a demo header
-    version_unsupported, ///< the version is not 3 to 6
-    header_cut,          ///< the file ends inside the header
-    map_size_invalid,    ///< a negative map size, or one above the limit
-    map_cut,             ///< the file ends inside the map
-    chunk_cut,           ///< the file ends inside a chunk
-    tick_before_first,   ///< a relative tick precedes the first absolute tick
-    tick_out_of_range,   ///< a tick that no demo player accepts
-    payload_undecodable, ///< compressed data that ends before its end symbol
-    payload_too_long,    ///< data that decompresses to more than a demo player accepts
-    payload_ints_cut,    ///< data whose last integer is truncated
+#define TW_ENUMERATOR(name, sentence) name,
+    TW_DEMO_ERRORS(TW_ENUMERATOR)
+#undef TW_ENUMERATOR
 };
 
 struct DemoError {
@@ -50,9 +57,16 @@ struct DemoErrorInfo {
     std::string_view sentence; ///< explanation, to be written after the file's name
 };
 
-/// Returns the table of all errors in the order of the enum.
-[[nodiscard]] std::span<const DemoErrorInfo> demo_error_table();
-[[nodiscard]] const DemoErrorInfo& demo_error_info(DemoErrc code);
+/// All errors, in the order of DemoErrc.
+inline constexpr std::array kDemoErrorTable{
+#define TW_ROW(name, sentence) DemoErrorInfo{DemoErrc::name, #name, sentence},
+    TW_DEMO_ERRORS(TW_ROW)
+#undef TW_ROW
+};
+
+[[nodiscard]] constexpr const DemoErrorInfo& demo_error_info(DemoErrc code) {
+    return kDemoErrorTable[static_cast<std::size_t>(code)];
+}
 
 /// Returns true if the error means that the demo was truncated, for example because its recorder
 /// was killed. Other errors mean that the demo is damaged.
@@ -156,17 +170,10 @@ class DemoChunkDecoder {
     std::vector<std::byte> message_;
 };
 
-/// Why a full snapshot is invalid. Demo players skip such snapshots.
-struct DemoSnapshotError {
-    enum class Kind : std::uint8_t { counts, offsets, type };
-
-    Kind kind = Kind::counts;
-    std::size_t index = 0;
-};
-
 struct DemoSnapshotResult {
-    bool ok = true;
-    DemoSnapshotError error{};
+    /// Why the snapshot is invalid; empty if it is valid. Demo players skip invalid snapshots.
+    std::string_view error{};
+    std::size_t index = 0; ///< index of the wrong int
     /// Number of items with the key of an earlier item. Demo players show such items, too.
     std::size_t duplicates = 0;
 };

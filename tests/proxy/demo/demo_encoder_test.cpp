@@ -1,5 +1,6 @@
 #include "proxy/demo/demo_encoder.h"
 #include "tests/support/demo_bytes.h"
+#include "tests/support/hex.h"
 
 #include <string>
 #include <string_view>
@@ -12,21 +13,12 @@ using demo::DemoEncoder;
 using test::Bytes;
 using test::bytes_of;
 using test::Items;
+using test::to_hex;
 
 namespace {
 
 const Items kFirst{{{4, 7}, {528, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
 const Items kSecond{{{4, 8}, {560, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
-
-std::string hex(const Bytes& bytes) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    for (const std::byte byte : bytes) {
-        text += kDigits[std::to_integer<std::size_t>(byte) >> 4U];
-        text += kDigits[std::to_integer<std::size_t>(byte) & 15U];
-    }
-    return text;
-}
 
 bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& out) {
     return encoder.append_snapshot(tick, test::to_snapshot(items).view(), out);
@@ -35,7 +27,7 @@ bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& o
 /// What a snapshot takes, as hex.
 std::string put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items) {
     Bytes out;
-    return put(encoder, tick, items, out) ? hex(out) : "refused";
+    return put(encoder, tick, items, out) ? to_hex(out) : "refused";
 }
 
 bool is_keyframe(const std::string& chunk) {
@@ -51,7 +43,7 @@ TEST_CASE("chunks are those of the reference") {
     CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
     Bytes out;
     CHECK(encoder.append_message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
-    CHECK(hex(out) == "485200d0e8588e8a1b");
+    CHECK(to_hex(out) == "485200d0e8588e8a1b");
 }
 
 TEST_CASE("a tick is a step where one reaches, and absolute in front of a keyframe") {
@@ -165,10 +157,10 @@ TEST_CASE("markers stand a second apart, and there are 64 of them") {
     const auto patches = encoder.patches();
     REQUIRE(patches.size() == 2);
     CHECK(patches[0].at == 152);
-    CHECK(hex(patches[0].bytes) == "0000004f"); // 79 s
+    CHECK(to_hex(patches[0].bytes) == "0000004f"); // 79 s
     CHECK(patches[1].at == 176);
     CHECK(patches[1].bytes.size() == 4 + 256);
-    CHECK(hex(patches[1].bytes).starts_with("000000400000006400000096"));
+    CHECK(to_hex(patches[1].bytes).starts_with("000000400000006400000096"));
 }
 
 TEST_CASE("header texts end with a NUL, whatever is asked for") {
