@@ -1,7 +1,10 @@
 #include "proxy/wire/packet.h"
 #include "proxy/wire/proof.h"
 #include "snapshot/cursor.h"
+#include "tests/support/hex.h"
 
+#include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,7 +15,7 @@ namespace {
 
 using namespace tw::wire;
 
-using Bytes = std::vector<std::byte>;
+using tw::test::Bytes;
 
 constexpr Token kToken{0xad, 0x70, 0x60, 0x4e};
 constexpr Token kOther{0xad, 0x70, 0x60, 0x4f};
@@ -63,20 +66,22 @@ Bytes prelude() {
     return chunks({{2, {}}, {4, {}}, {6, {kSecret - 1, kSecret}}, {6, {kSecret, kSecret + 1}}});
 }
 
+template <typename... Parts>
+Bytes joined(const Parts&... parts) {
+    Bytes all;
+    const auto append = [&all](std::span<const std::byte> part) {
+        all.insert(all.end(), part.begin(), part.end());
+    };
+    (append(std::as_bytes(std::span{parts})), ...);
+    return all;
+}
+
 Bytes seven(std::uint8_t first, const Token& token, const Bytes& payload) {
-    Bytes bytes{std::byte{first}, std::byte{0}, std::byte{0}};
-    for (const auto each : token) {
-        bytes.push_back(std::byte{each});
-    }
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
-    return bytes;
+    return joined(std::array<std::uint8_t, 3>{first}, token, payload);
 }
 
 Bytes seven_says(std::uint8_t kind, const Token& to, const Token& own) {
-    Bytes payload{std::byte{kind}};
-    for (const auto each : own) {
-        payload.push_back(std::byte{each});
-    }
+    Bytes payload = joined(std::array{kind}, own);
     constexpr std::uint8_t kTokenKind = 5;
     constexpr std::size_t kPadded =
         512; // padding of a client's request, so that the answer is shorter
@@ -88,22 +93,11 @@ Bytes seven_says(std::uint8_t kind, const Token& to, const Token& own) {
 
 /// Returns a CONNECTACCEPT of 0.6.5: the client's token in the header, the server's after the kind.
 Bytes vanilla_accept() {
-    Bytes bytes{std::byte{0x18}, std::byte{0}, std::byte{0}};
-    for (const auto each : kClient) {
-        bytes.push_back(std::byte{each});
-    }
-    bytes.push_back(std::byte{2});
-    for (const auto each : kToken) {
-        bytes.push_back(std::byte{each});
-    }
-    return bytes;
+    return seven(0x18, kClient, joined(std::array<std::uint8_t, 1>{2}, kToken));
 }
 
 Bytes info_request() {
-    const Bytes payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
-                        std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
-                        std::byte{'e'},  std::byte{'3'},  std::byte{7}};
-    return encode_connless(payload);
+    return encode_connless(tw::test::from_hex("ffffffff6769653307"));
 }
 
 struct Row {
