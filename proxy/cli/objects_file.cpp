@@ -569,19 +569,19 @@ bool takes_the_rest(FieldType type) {
 
 MessageField parse_message_field(const JsonReader& in, const std::vector<MessageField>& fields,
                                  SpecStorage& storage) {
-    constexpr std::size_t kUntilEnd = MessageField::kUntilEnd;
+    constexpr auto kUntilEnd = MessageField::kUntilEnd;
     in.require_known_keys({"name", "kind", "optional", "secret", "names", "flags"});
     auto field = in.choice<MessageField>(
-        "kind", {{"int", {}},
-                 {"bool", {.type = FieldType::boolean, .min = 0, .max = 1}}, // as in game programs
-                 {"tick", {.type = FieldType::tick}},
-                 {"string", {.type = FieldType::string}},
-                 {"uuid", {.type = FieldType::uuid}},
-                 {"bytes", {.type = FieldType::raw}},
-                 {"ints", {.type = FieldType::array, .count = kUntilEnd}},
-                 {"strings",
-                  {.type = FieldType::array, .element = FieldType::string, .count = kUntilEnd}},
-                 {"rest", {.type = FieldType::raw_until_end}}});
+        "kind",
+        {{"int", {}},
+         {"bool", {.type = FieldType::boolean, .min = 0, .max = 1}}, // as in game programs
+         {"tick", {.type = FieldType::tick}},
+         {"string", {.type = FieldType::string}},
+         {"uuid", {.type = FieldType::uuid}},
+         {"bytes", {.type = FieldType::raw}},
+         {"ints", {.type = FieldType::array, .count = kUntilEnd}},
+         {"strings", {.type = FieldType::array, .element = FieldType::string, .count = kUntilEnd}},
+         {"rest", {.type = FieldType::raw_until_end}}});
     field.name = storage.keep(in.name("name"));
     field.optional = in.flag("optional");
     field.secrecy = in.flag("secret") ? wire::Secrecy::secret : wire::Secrecy::open;
