@@ -109,24 +109,21 @@ std::unique_ptr<process::FleetPage> CollectPageFlags::open(const std::string& st
         std::move(options), process::FleetPage::Stream{.name = stream, .pages = pages()}, mod);
 }
 
-void show_records(process::FleetPage& page, const std::vector<bus::CollectedRecord>& records) {
-    for (const bus::CollectedRecord& record : records) {
-        // Publishers may use any server name; only valid names become record keys and addresses.
-        const bool named = bus::is_subject_token(record.server);
-        page.add_record_line(
-            {.server = named ? std::string_view{record.server} : "other", .run = record.run},
-            record.line);
-    }
-    page.flush_to_page();
-}
-
 /// Also shows the records on the page of all servers, if there is one.
 struct ShownRecordOutput final : CollectedRecordOutput {
     using CollectedRecordOutput::CollectedRecordOutput;
 
     void on_collected(const std::vector<bus::CollectedRecord>& records) override {
+        for (const bus::CollectedRecord& record : records) {
+            // Publishers may use any name; only valid ones become record keys and addresses.
+            const std::string_view server =
+                bus::is_subject_token(record.server) ? std::string_view{record.server} : "other";
+            if (page) {
+                page->add_record_line({.server = server, .run = record.run}, record.line);
+            }
+        }
         if (page) {
-            show_records(*page, records);
+            page->flush_to_page();
         }
     }
 

@@ -97,7 +97,7 @@ constexpr BriefHelp kBriefHelp[]{
 };
 
 bool concerns(const BriefHelp& row, const Command& command) {
-    const std::string_view name = command.traffic_heading.empty() ? command.name : "live";
+    const std::string name = command.traffic_heading.empty() ? command.name : "live";
     return row.commands.find(name) != std::string_view::npos;
 }
 

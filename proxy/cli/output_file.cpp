@@ -261,17 +261,6 @@ analyze::Outcome RecordLineChecks::outcome(const analyze::FindingsToFailOn& fail
     return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
 }
 
-namespace {
-
-std::string compress(std::string_view text) {
-    store::ZstdFrameWriter frames;
-    std::string out;
-    frames.append_frame(text, out);
-    return out;
-}
-
-} // namespace
-
 std::string collected_file_name(const bus::CollectedRecord& record) {
     constexpr std::string_view kHour = "dddd-dd-ddTdd";
     const auto head = filter::read_line_head(record.line);
@@ -298,14 +287,11 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
             stream_ = std::make_unique<store::FileOutput>(output);
             return;
         }
-        if (folder_) {
-            files_ = std::make_unique<bus::CollectedFiles>(path);
-            return;
-        }
         file_ = path.filename().string();
-        compressed_ = output.ends_with(kCompressed);
-        files_ = std::make_unique<bus::CollectedFiles>(
-            path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."});
+        compressed_ = folder_ || output.ends_with(kCompressed);
+        files_ = std::make_unique<bus::CollectedFiles>(folder_                  ? path
+                                                       : path.has_parent_path() ? path.parent_path()
+                                                                                : ".");
     } catch (const std::system_error& error) {
         if (error.code().value() == EBUSY) {
             throw usage_error(
@@ -318,10 +304,6 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
 
 std::string CollectedRecordOutput::unconfirmed_batch() const {
     return batch_.empty() && files_ ? files_->unconfirmed_batch() : batch_;
-}
-
-std::string CollectedRecordOutput::file_name_of(const bus::CollectedRecord& record) const {
-    return folder_ ? collected_file_name(record) : file_;
 }
 
 int CollectedRecordOutput::write_batch(const std::string& batch,
@@ -340,16 +322,17 @@ int CollectedRecordOutput::write_batch(const std::string& batch,
         std::string& line = pending_.emplace_back();
         record::append_terminal_json(collected.line, line); // escapes control characters
         if (files_) {
-            texts[file_name_of(collected)].append(line).push_back('\n');
+            const std::string name = folder_ ? collected_file_name(collected) : file_;
+            texts[name].append(line).push_back('\n');
         }
     }
     batch_ = batch;
     if (!files_ || texts.empty()) {
         return 0;
     }
-    if (folder_ || compressed_) {
-        for (auto& [name, text] : texts) {
-            text = compress(text);
+    for (auto& [name, text] : texts) {
+        if (compressed_) {
+            store::ZstdFrameWriter{}.append_frame(std::exchange(text, {}), text);
         }
     }
     const int error = files_->append_batch(batch, texts);

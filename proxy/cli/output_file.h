@@ -114,12 +114,10 @@ class CollectedRecordOutput : public bus::BatchSink {
     [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
 
   private:
-    [[nodiscard]] std::string file_name_of(const bus::CollectedRecord& record) const;
-
     std::optional<filter::Filter> filter_;
     RecordLineChecks* checks_;
     bool folder_ = false; ///< writes a file for each server and hour
-    std::string file_;    ///< name of the single file
+    std::string file_;    ///< name of the single file, without a folder
     bool compressed_ = false;
     std::unique_ptr<bus::CollectedFiles> files_;
     std::unique_ptr<store::FileOutput> stream_;

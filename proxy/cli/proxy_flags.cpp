@@ -200,14 +200,14 @@ bool addresses_overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp:
 }
 
 /// Checks the listen addresses of one server, for which [::] does not include IPv4.
-void check_listen_addresses(const std::vector<asio::ip::udp::endpoint>& listen) {
-    for (auto each = listen.begin(); each != listen.end(); ++each) {
-        const auto other = std::find_if(listen.begin(), each, [&](const auto& before) {
-            return addresses_overlap(before, *each, false);
-        });
-        if (other != each) {
-            throw usage_error("--listen {} and {}: the addresses overlap; leave one of them out",
-                              base::to_string(*other), base::to_string(*each));
+void check_listen_addresses(std::span<const asio::ip::udp::endpoint> listen) {
+    for (std::size_t i = 1; i < listen.size(); ++i) {
+        for (const auto& other : listen.first(i)) {
+            if (addresses_overlap(other, listen[i], false)) {
+                throw usage_error(
+                    "--listen {} and {}: the addresses overlap; leave one of them out",
+                    base::to_string(other), base::to_string(listen[i]));
+            }
         }
     }
 }

@@ -265,16 +265,6 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 
-std::uint16_t parse_port(const std::string& text) {
-    const auto port = base::parse_number<std::uint16_t>(text);
-    if (!port) {
-        throw usage_error("--http {}: expected a port up to 65535, for example {}, or "
-                          "ADDR:PORT, or unix:PATH",
-                          text, kSuggestedHttpPort);
-    }
-    return *port;
-}
-
 web::HttpAddress parse_http_address(const std::string& text) {
     if (text.starts_with(kUnix)) {
         if (text.size() == kUnix.size()) {
@@ -284,7 +274,13 @@ web::HttpAddress parse_http_address(const std::string& text) {
     }
     constexpr const char* kDefaultAddress = "127.0.0.1";
     if (text.find(':') == std::string::npos) {
-        return {.address = kDefaultAddress, .port = parse_port(text)};
+        const auto port = base::parse_number<std::uint16_t>(text);
+        if (!port) {
+            throw usage_error("--http {}: expected a port up to 65535, for example {}, or "
+                              "ADDR:PORT, or unix:PATH",
+                              text, kSuggestedHttpPort);
+        }
+        return {.address = kDefaultAddress, .port = *port};
     }
     const auto where = parse_endpoint(text, "--http", kDefaultAddress);
     return {.address = where.address().to_string(), .port = where.port()};

@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/algorithm/string/trim.hpp>
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -263,9 +264,7 @@ bool is_terminal(const std::string& output) {
 std::vector<std::string> columns_of(const RecordsFlags& flags, filter::DescribedTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
-        const std::size_t begin = std::min(given.find_first_not_of(' '), given.size());
-        const std::size_t end = given.find_last_not_of(' ') + 1;
-        const std::string name = given.substr(begin, std::max(begin, end) - begin);
+        const std::string name = boost::algorithm::trim_copy(given);
         const bool item = name.starts_with(filter::kItemsPrefix);
         const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {

@@ -1,16 +1,15 @@
 // Covers: proxy/cli/publish_flags.cpp
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/settings.h"
+#include "tests/support/program.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 using tw::cli::BusAccessFlags;
 namespace fs = std::filesystem;
@@ -50,17 +49,16 @@ TEST_CASE("a file that is renewed by renaming stays readable through its folder,
 }
 
 TEST_CASE("the target of a symbolic link can be renewed, too") {
-    const fs::path folder =
-        fs::canonical(fs::temp_directory_path()) / ("twscope-links-" + std::to_string(::getpid()));
+    const tw::test::TemporaryFolder temporary;
+    const fs::path folder = fs::canonical(temporary.path());
     fs::create_directories(folder / "live");
     fs::create_directories(folder / "archive");
-    std::ofstream{folder / "archive" / "client1.pem"} << "of the first year";
+    tw::test::write_text(folder / "archive" / "client1.pem", "of the first year");
     fs::create_symlink("../archive/client1.pem", folder / "live" / "client.pem");
     const BusAccessFlags flags{.urls = {"nats://x"}, .certificate = folder / "live" / "client.pem"};
     CHECK(has(flags.files(), folder / "live"));
     CHECK(has(flags.files(), folder / "archive"));
     CHECK_FALSE(has(flags.files(), folder));
-    fs::remove_all(folder);
 }
 
 TEST_CASE("one URL contains the servers of a bus and the stream") {

@@ -2,16 +2,11 @@
 #include "proxy/cli/output_file.h"
 #include "tests/support/program.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 using namespace tw;
 using namespace tw::cli;
@@ -44,12 +39,11 @@ TEST_CASE(
 }
 
 TEST_CASE("messages that are not one record line are left out, and the others are written") {
-    const auto path = std::filesystem::temp_directory_path() /
-                      fmt::format("twscope-collect-{}.jsonl", ::getpid());
-    std::filesystem::remove(path);
+    const test::TemporaryFolder folder;
+    const std::string path = folder.file("collected.jsonl");
     {
         RecordLineChecks checks{{}};
-        CollectedRecordOutput output{path.string(), std::nullopt, checks};
+        CollectedRecordOutput output{path, std::nullopt, checks};
         std::vector<bus::CollectedRecord> records;
         for (const std::string& text :
              {line("map", ""), std::string{}, std::string{"hello"},
@@ -61,10 +55,7 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
         CHECK(output.write_batch("first", records) == 0);
         output.confirm_batch();
     }
-    std::ifstream file{path};
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    CHECK(text == line("map", "") + '\n' + line("session", "") + '\n');
-    std::filesystem::remove(path);
+    CHECK(test::read_text(path) == line("map", "") + '\n' + line("session", "") + '\n');
 }
 
 TEST_CASE("an unconfirmed batch is kept, also without files") {
