@@ -50,13 +50,16 @@ namespace {
 
 /// Returns a bucket with room for `places` new sessions, at least 16. An empty bucket is full again
 /// after the time `each`.
-TokenBucket make_session_bucket(std::size_t places, std::chrono::milliseconds each) {
+TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
     const std::size_t capacity = std::max(places, kLeast);
     const std::size_t rate = capacity * kMilliseconds / static_cast<std::size_t>(each.count());
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
+
+/// The number of table entries among which a hash selects one.
+constexpr std::size_t kWays = 4;
 
 /// Returns the tag of a table entry. It is never zero, because zero marks a free entry.
 std::uint32_t tag_of(std::uint64_t hash) {
@@ -69,71 +72,76 @@ std::uint32_t in_ms(std::chrono::milliseconds time) {
 
 } // namespace
 
-/// Allocates a zeroed table. calloc does not touch the table, so unused parts take no memory.
 template <typename Entry>
-NewClientFilter::Table<Entry> NewClientFilter::make_table(std::size_t count) {
-    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
-    auto* const memory = static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
-    if (memory == nullptr) {
+NewClientFilter::Table<Entry>::Table(std::size_t entries)
+    : sets_{entries / kWays},
+      // calloc does not touch the memory, so unused parts take none.
+      // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
+      entries_{static_cast<Entry*>(std::calloc(entries, sizeof(Entry)))} {
+    if (entries_ == nullptr) {
         throw std::bad_alloc{};
     }
-    return Table<Entry>{memory};
+}
+
+template <typename Entry>
+std::span<Entry> NewClientFilter::Table<Entry>::set_of(std::uint64_t hash) noexcept {
+    return {entries_.get() + hash % sets_ * kWays, kWays};
+}
+
+template <typename Entry>
+Entry* NewClientFilter::Table<Entry>::find(std::uint64_t hash) noexcept {
+    const auto set = set_of(hash);
+    const auto found = std::ranges::find(set, tag_of(hash), &Entry::tag);
+    return found == set.end() ? nullptr : &*found;
+}
+
+template <typename Entry>
+Entry& NewClientFilter::Table<Entry>::find_or_add(std::uint64_t hash, const Entry& fresh,
+                                                  std::uint32_t now_ms) noexcept {
+    if (Entry* const found = find(hash)) {
+        return *found;
+    }
+    const auto age_of = [now_ms](const Entry& entry) { return now_ms - entry.seen_ms; };
+    Entry& oldest = *std::ranges::max_element(set_of(hash), {}, age_of);
+    oldest = fresh;
+    oldest.tag = tag_of(hash);
+    return oldest;
 }
 
 NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
                                  const base::KeyedHash& hash)
-    : limits_{limits}, hash_{hash}, entries_{make_session_bucket(pools.unverified,
-                                                                 limits.least_time)},
-      requests_{make_session_bucket(pools.connless, limits.least_time)}, asked_{limits.asked_rate,
-                                                                                limits.asked_rate},
-      repeated_{limits.repeated_rate, limits.repeated_rate}, reserved_{limits.reserved_rate,
-                                                                       limits.reserved_rate},
-      networks_{make_table<NetworkBucket>(kNetworks)}, waiting_{make_table<WaitingClient>(
-                                                           kWaitingClients)} {}
+    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unverified, limits.least_time)},
+      requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate},
+      repeated_{limits.repeated_rate}, reserved_{limits.reserved_rate} {}
 
-NewClientFilter::NetworkBucket& NewClientFilter::bucket_of(const base::Network& network,
-                                                           BucketPurpose purpose,
-                                                           const BucketRate& rate,
-                                                           std::uint32_t now_ms) noexcept {
+TokenBucket& NewClientFilter::bucket_of(const base::Network& network, BucketPurpose purpose,
+                                        const TokenBucket& full, std::uint32_t now_ms) noexcept {
     constexpr std::uint32_t kKeyLifetimeMs = 1U << 15U;
     const std::uint64_t hash =
         hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyLifetimeMs);
-    const std::uint32_t tag = tag_of(hash);
-    const std::span set{networks_.get() + (hash % (kNetworks / kWays)) * kWays, kWays};
-    auto found = std::find_if(set.begin(), set.end(),
-                              [&](const NetworkBucket& entry) { return entry.tag == tag; });
-    if (found == set.end()) {
-        // A new, full bucket replaces the least recently used bucket, which is the fullest.
-        found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
-            return now_ms - a.filled_ms < now_ms - b.filled_ms;
-        });
-        *found = {.tag = tag, .tokens = rate.burst, .filled_ms = now_ms};
-    }
-    const std::uint64_t due = std::uint64_t{now_ms - found->filled_ms} * rate.per_second / 1000;
-    if (due != 0) {
-        found->tokens =
-            static_cast<std::uint32_t>(std::min<std::uint64_t>(found->tokens + due, rate.burst));
-        found->filled_ms = now_ms;
-    }
-    return *found;
+    NetworkBucket& found =
+        networks_.find_or_add(hash, {.tag = 0, .seen_ms = 0, .bucket = full}, now_ms);
+    found.seen_ms = now_ms;
+    found.bucket.refill(now_ms);
+    return found.bucket;
 }
 
 class NewClientFilter::NetworkBuckets {
   public:
+    /// `rate` and `burst`: the limit of the smallest network.
     NetworkBuckets(NewClientFilter& filter, const base::Endpoint& client, BucketPurpose purpose,
-                   const BucketRate& rate, std::uint32_t now_ms) noexcept {
+                   std::uint32_t rate, std::uint32_t burst, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
         }
         for (const base::Network& network : base::Networks{client}) {
             // A wider network has more clients, so each step of width gives four times the tokens.
             const std::uint32_t times = 1U << (2U * network.width);
-            const BucketRate of_all{.per_second = rate.per_second * times,
-                                    .burst = rate.burst * times};
-            NetworkBucket& bucket = filter.bucket_of(network, purpose, of_all, now_ms);
+            const TokenBucket full{rate * times, burst * times};
+            TokenBucket& bucket = filter.bucket_of(network, purpose, full, now_ms);
             buckets_[count_++] = &bucket;
-            scarcity_ = std::max(scarcity_, scarcity_of(bucket.tokens, of_all.burst));
-            least_ = std::min(least_, bucket.tokens);
+            scarcity_ = std::max(scarcity_, bucket.scarcity());
+            least_ = std::min(least_, bucket.tokens());
         }
     }
 
@@ -147,32 +155,16 @@ class NewClientFilter::NetworkBuckets {
     /// Takes this many tokens from each bucket. Precondition: has_tokens(tokens).
     void take_tokens(std::uint32_t tokens) noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
-            buckets_[i]->tokens -= tokens;
+            buckets_[i]->take_tokens(tokens);
         }
     }
 
   private:
-    std::array<NetworkBucket*, 3> buckets_{};
+    std::array<TokenBucket*, 3> buckets_{};
     std::size_t count_ = 0;
     Scarcity scarcity_ = Scarcity::none;
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
-
-NewClientFilter::WaitingClient& NewClientFilter::waiting_client_of(const base::Endpoint& client,
-                                                                   std::uint32_t now_ms) noexcept {
-    const std::uint64_t hash = hash_(client);
-    const std::uint32_t tag = tag_of(hash);
-    const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
-    auto found = std::find_if(set.begin(), set.end(),
-                              [&](const WaitingClient& entry) { return entry.tag == tag; });
-    if (found == set.end()) {
-        found = std::max_element(set.begin(), set.end(), [&](const auto& a, const auto& b) {
-            return now_ms - a.seen_ms < now_ms - b.seen_ms;
-        });
-        *found = {.tag = tag, .seen_ms = 0, .datagram_hash = 0, .repeats = 0, .admitted_ms = 0};
-    }
-    return *found;
-}
 
 void NewClientFilter::count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
                                        std::uint32_t now_ms) const noexcept {
@@ -206,10 +198,9 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
                                                      std::uint32_t now_ms) noexcept {
     // A network gets at most a quarter of the rate for all clients.
     const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
-    const BucketRate rate{.per_second = most, .burst = most};
-    NetworkBuckets own{*this, client, BucketPurpose::begin, rate, now_ms};
+    NetworkBuckets own{*this, client, BucketPurpose::begin, most, most, now_ms};
     entries_.refill(now_ms);
-    WaitingClient& waiting = waiting_client_of(client, now_ms);
+    WaitingClient& waiting = waiting_.find_or_add(hash_(client), {}, now_ms);
     count_repetition(waiting, datagram, now_ms);
     const NewClientDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
     const auto repeats_enough = [&](Scarcity scarcity) {
@@ -234,8 +225,8 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
 
 RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, RequestKind request,
                                                 bool has_answer, std::uint32_t now_ms) noexcept {
-    const BucketRate rate{.per_second = limits_.requests_rate, .burst = limits_.requests_burst};
-    NetworkBuckets own{*this, client, BucketPurpose::ask, rate, now_ms};
+    NetworkBuckets own{
+        *this, client, BucketPurpose::ask, limits_.requests_rate, limits_.requests_burst, now_ms};
     if (own.empty()) {
         return RequestDecision::flood;
     }
@@ -257,12 +248,8 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
 }
 
 void NewClientFilter::remember_verified_client(const base::Endpoint& client) noexcept {
-    const std::uint64_t hash = hash_(client);
-    const std::span set{waiting_.get() + (hash % (kWaitingClients / kWays)) * kWays, kWays};
-    for (WaitingClient& entry : set) {
-        if (entry.tag == tag_of(hash)) {
-            entry = {};
-        }
+    if (WaitingClient* const found = waiting_.find(hash_(client))) {
+        *found = {};
     }
 }
 

@@ -118,21 +118,21 @@ struct SessionPoolSizes {
     /// less. In a smaller pool, clients that join at the same time would evict each other.
     static constexpr std::size_t kLeastHandshakes = 4;
 
-    std::size_t unverified; ///< limit for unverified and stray sessions together
-    std::size_t verified;
-    std::size_t connless;
-    std::size_t weak;
+    std::size_t unverified = 0; ///< limit for unverified and stray sessions together
+    std::size_t verified = 0;
+    std::size_t connless = 0;
+    std::size_t weak = 0;
     /// Limit for the sessions of one address, without connectionless sessions; 0: unlimited.
-    std::size_t per_address;
+    std::size_t per_address = 0;
 
-    SessionPoolSizes(std::size_t max_sessions, std::size_t threads, std::size_t max_per_address = 0)
-        : unverified{handshake_pool_size(max_sessions, 4 * threads)}, verified{handshake_pool_size(
-                                                                          max_sessions,
-                                                                          8 * threads)},
-          connless{std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256)}, weak{share_of(
-                                                                                      max_sessions,
-                                                                                      2 * threads)},
-          per_address{std::min(max_per_address, share_of(max_sessions, 2 * threads))} {}
+    SessionPoolSizes(std::size_t max_sessions, std::size_t threads,
+                     std::size_t max_per_address = 0) {
+        unverified = handshake_pool_size(max_sessions, 4 * threads);
+        verified = handshake_pool_size(max_sessions, 8 * threads);
+        connless = std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256);
+        weak = share_of(max_sessions, 2 * threads);
+        per_address = std::min(max_per_address, weak);
+    }
 
     /// Returns how many of a pool's sessions one network may have. A wider network may have more,
     /// because more customers share it.
@@ -172,7 +172,6 @@ struct AnswerPart {
 /// client. Supplied by the relay's owner, who knows the game's format. They must not block or
 /// allocate.
 struct AnswerFunctions {
-    /// Returns the question in a client's datagram.
     ClientQuestion (*read_question)(std::span<const std::byte> datagram) = nullptr;
     /// Describes a server's datagram that is a part of the answer to this question; else nullopt.
     std::optional<AnswerPart> (*read_answer)(std::span<const std::byte> datagram,
@@ -239,20 +238,14 @@ class AnswerCache {
 /// eighth.
 enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
 
-[[nodiscard]] constexpr Scarcity scarcity_of(std::uint32_t left, std::uint32_t capacity) noexcept {
-    const std::uint64_t eightfold = std::uint64_t{left} * 8;
-    return eightfold < capacity                      ? Scarcity::eighth
-           : eightfold < std::uint64_t{capacity} * 2 ? Scarcity::quarter
-           : eightfold < std::uint64_t{capacity} * 4 ? Scarcity::half
-                                                     : Scarcity::none;
-}
-
 /// A token bucket with millisecond resolution.
 class TokenBucket {
   public:
     /// Starts with a full bucket. `rate`: tokens per second; 0: unlimited.
     TokenBucket(std::uint32_t rate, std::uint32_t capacity) noexcept
         : rate_{rate}, capacity_{capacity}, tokens_{capacity} {}
+
+    explicit TokenBucket(std::uint32_t rate) noexcept : TokenBucket{rate, rate} {}
 
     [[nodiscard]] bool try_take_token(std::uint32_t now_ms) noexcept {
         if (tokens_ == 0) {
@@ -275,7 +268,18 @@ class TokenBucket {
 
     [[nodiscard]] std::uint32_t rate() const noexcept { return rate_; }
 
-    [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_of(tokens_, capacity_); }
+    [[nodiscard]] std::uint32_t tokens() const noexcept { return tokens_; }
+
+    /// Removes tokens. Precondition: `tokens` is at most tokens().
+    void take_tokens(std::uint32_t tokens) noexcept { tokens_ -= tokens; }
+
+    [[nodiscard]] Scarcity scarcity() const noexcept {
+        const std::uint64_t eightfold = std::uint64_t{tokens_} * 8;
+        return eightfold < capacity_                      ? Scarcity::eighth
+               : eightfold < std::uint64_t{capacity_} * 2 ? Scarcity::quarter
+               : eightfold < std::uint64_t{capacity_} * 4 ? Scarcity::half
+                                                          : Scarcity::none;
+    }
 
   private:
     std::uint32_t rate_;
@@ -324,7 +328,7 @@ enum class RequestDecision : std::uint8_t {
 /// A keyed hash selects a network's bucket. The key changes every half minute, so a client shares a
 /// bucket with a flood for at most half a minute.
 ///
-/// Reserves 17 MiB of address space, of which only used pages take memory. Used by one thread.
+/// Reserves 18 MiB of address space, of which only used pages take memory. Used by one thread.
 class NewClientFilter {
   public:
     /// `hash`: selects the table entry of an address; tests pass a fixed hash.
@@ -347,22 +351,37 @@ class NewClientFilter {
     void remember_verified_client(const base::Endpoint& client) noexcept;
 
   private:
-    static constexpr std::size_t kWays = 4;
-    static constexpr std::size_t kNetworks = std::size_t{1} << 16U;
-    static constexpr std::size_t kWaitingClients = std::size_t{1} << 20U;
+    /// A hash table of fixed size that forgets its least recently used entries. Entries have the
+    /// members `tag` (from the hash; 0: free) and `seen_ms`.
+    template <typename Entry>
+    class Table {
+      public:
+        explicit Table(std::size_t entries);
+
+        /// Returns the entry with this hash; null if there is none.
+        [[nodiscard]] Entry* find(std::uint64_t hash) noexcept;
+        /// Returns the entry with this hash. If there is none, adds `fresh`.
+        [[nodiscard]] Entry& find_or_add(std::uint64_t hash, const Entry& fresh,
+                                         std::uint32_t now_ms) noexcept;
+
+      private:
+        struct FreeMemory {
+            void operator()(void* memory) const noexcept { std::free(memory); }
+        };
+
+        [[nodiscard]] std::span<Entry> set_of(std::uint64_t hash) noexcept;
+
+        std::size_t sets_;
+        std::unique_ptr<Entry, FreeMemory> entries_;
+    };
 
     /// What a network's bucket limits: new sessions or requests.
     enum class BucketPurpose : std::uint8_t { begin, ask };
 
     struct NetworkBucket {
         std::uint32_t tag;
-        std::uint32_t tokens;
-        std::uint32_t filled_ms;
-    };
-
-    struct BucketRate {
-        std::uint32_t per_second;
-        std::uint32_t burst;
+        std::uint32_t seen_ms; ///< when the network's latest datagram came
+        TokenBucket bucket;
     };
 
     /// The state of a client (address and port) that has no session.
@@ -376,23 +395,11 @@ class NewClientFilter {
         std::uint32_t admitted_ms;
     };
 
-    struct FreeMemory {
-        void operator()(void* memory) const noexcept { std::free(memory); }
-    };
-
-    template <typename Entry>
-    using Table = std::unique_ptr<Entry, FreeMemory>;
-
-    template <typename Entry>
-    [[nodiscard]] static Table<Entry> make_table(std::size_t count);
-
-    [[nodiscard]] NetworkBucket& bucket_of(const base::Network& network, BucketPurpose purpose,
-                                           const BucketRate& rate, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] TokenBucket& bucket_of(const base::Network& network, BucketPurpose purpose,
+                                         const TokenBucket& full, std::uint32_t now_ms) noexcept;
     /// The buckets of all networks of a client. A datagram is admitted only if each has a token.
     class NetworkBuckets;
 
-    [[nodiscard]] WaitingClient& waiting_client_of(const base::Endpoint& client,
-                                                   std::uint32_t now_ms) noexcept;
     /// Counts a repetition if `datagram` repeats the waiting client's latest datagram.
     void count_repetition(WaitingClient& waiting, std::span<const std::byte> datagram,
                           std::uint32_t now_ms) const noexcept;
@@ -404,8 +411,8 @@ class NewClientFilter {
     TokenBucket asked_; ///< limits common requests that are forwarded although an answer is stored
     TokenBucket repeated_; ///< limits common requests that the relay answers with the stored answer
     TokenBucket reserved_; ///< limits reserved requests
-    Table<NetworkBucket> networks_;
-    Table<WaitingClient> waiting_;
+    Table<NetworkBucket> networks_{std::size_t{1} << 16U};
+    Table<WaitingClient> waiting_{std::size_t{1} << 20U};
 };
 
 } // namespace tw::relay
