@@ -12,11 +12,7 @@
 
 namespace tw::relay {
 
-namespace {
-
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-
-} // namespace
 
 void ThreadWaker::wake_by_futex() noexcept {
     // The waking thread clears the flag itself. So a process that never clears its flag, such as a
@@ -36,14 +32,6 @@ void ThreadWaker::sleep_on_futex(base::Clock::time_point time) noexcept {
 }
 
 namespace {
-
-/// The payload of a record of the kind `open`.
-struct OpenPayload {
-    base::Endpoint client;
-    base::Endpoint upstream;
-    base::Endpoint server;
-    std::uint16_t server_index;
-};
 
 std::size_t rounded_capacity(std::size_t bytes) {
     return std::bit_ceil(std::max(bytes, Ring::kMinBytes));
@@ -82,7 +70,7 @@ std::byte* Ring::reserve_record(std::size_t size) noexcept {
     if (padding != 0) {
         Header header{};
         header.size = static_cast<std::uint32_t>(padding);
-        header.kind = kPadding;
+        header.event.kind = kPadding;
         std::memcpy(bytes_ + offset, &header, sizeof header);
         producer_.tail += padding;
     }
@@ -102,51 +90,32 @@ bool Ring::has_room(std::size_t bytes) noexcept {
 }
 
 bool Ring::try_push(const Event& event) noexcept {
-    const OpenPayload open{event.client, event.upstream, event.server, event.server_index};
-    const bool is_open = event.kind == EventKind::open;
-    const std::size_t length = is_open ? sizeof open : event.bytes.size();
-    assert(length <= kMinBytes / 4);
-    const std::size_t size = (sizeof(Header) + length + kAlign - 1) / kAlign * kAlign;
+    const SessionAddresses& addresses = event;
+    const std::span<const std::byte> payload =
+        event.kind == EventKind::open ? std::as_bytes(std::span{&addresses, 1}) : event.bytes;
+    assert(payload.size() <= kMinBytes / 4);
+    const std::size_t size = (sizeof(Header) + payload.size() + kAlign - 1) / kAlign * kAlign;
     std::byte* const at = reserve_record(size);
     if (at == nullptr) {
         return false;
     }
-    const Header header{
-        .size = static_cast<std::uint32_t>(size),
-        .length = static_cast<std::uint32_t>(length),
-        .session = event.session,
-        .kind = static_cast<std::uint8_t>(event.kind),
-        .direction = static_cast<std::uint8_t>(event.direction),
-        .reason = static_cast<std::uint8_t>(event.reason),
-        .gap = static_cast<std::uint8_t>(event.gap),
-        .time = event.time,
-        .lost = event.lost,
-    };
+    const Header header{static_cast<std::uint32_t>(size),
+                        static_cast<std::uint32_t>(payload.size()),
+                        static_cast<const EventHeader&>(event)};
     std::memcpy(at, &header, sizeof header);
-    if (is_open) {
-        std::memcpy(at + sizeof header, &open, sizeof open);
-    } else if (length != 0) {
-        std::memcpy(at + sizeof header, event.bytes.data(), length);
+    if (!payload.empty()) {
+        std::memcpy(at + sizeof header, payload.data(), payload.size());
     }
     return true;
 }
 
 Event Ring::to_event(const Record& record) noexcept {
     Event event;
-    event.kind = static_cast<EventKind>(record.header.kind);
-    event.direction = static_cast<Direction>(record.header.direction);
-    event.reason = static_cast<CloseReason>(record.header.reason);
-    event.gap = static_cast<GapReason>(record.header.gap);
-    event.session = record.header.session;
-    event.time = record.header.time;
-    event.lost = record.header.lost;
+    static_cast<EventHeader&>(event) = record.header.event;
     if (event.kind == EventKind::open) {
-        OpenPayload open;
-        std::memcpy(&open, record.payload, sizeof open);
-        event.client = open.client;
-        event.upstream = open.upstream;
-        event.server = open.server;
-        event.server_index = open.server_index;
+        SessionAddresses addresses;
+        std::memcpy(&addresses, record.payload, sizeof addresses);
+        static_cast<SessionAddresses&>(event) = addresses;
     } else {
         event.bytes = {record.payload, record.header.length};
     }

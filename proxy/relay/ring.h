@@ -17,10 +17,8 @@ namespace tw::relay {
 
 /// Lets a thread sleep until another thread wakes it. The threads may belong to two processes that
 /// share the object's memory. wake() never blocks, and makes a system call only while a thread
-/// sleeps. Zeroed memory is the initial state.
-///
-/// The waking thread must store its data sequentially consistently before wake(). The sleeping
-/// thread must load the data sequentially consistently in `awake()`. Then no wakeup is lost.
+/// sleeps. Zeroed memory is the initial state. No wakeup is lost if the waking thread stores its
+/// data before wake(), and `awake()` loads them, both sequentially consistently.
 class ThreadWaker {
   public:
     void wake() noexcept {
@@ -77,9 +75,17 @@ enum class EventKind : std::uint8_t {
     resync,
 };
 
-/// An event that the relay reports to its observer. A member's comment begins with the kind of the
-/// events that use the member.
-struct Event {
+/// The addresses of a session, and the number of its server within the relay.
+struct SessionAddresses {
+    base::Endpoint client;
+    base::Endpoint upstream; ///< the local address of the session's upstream socket
+    base::Endpoint server;
+    std::uint16_t server_index = 0;
+};
+
+/// The members of an event that a ring stores in the same way for all kinds of events. A member's
+/// comment begins with the kind of the events that use the member.
+struct EventHeader {
     EventKind kind = EventKind::datagram;
     Direction direction = Direction::c2s;   ///< datagram, gap: the direction of the datagrams
     CloseReason reason = CloseReason::idle; ///< close: why the session was closed
@@ -88,11 +94,11 @@ struct Event {
     /// `open` event. In an `observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
-    std::uint64_t lost = 0;         ///< gap: the number of missing datagrams
-    base::Endpoint client;          ///< open: the client's address
-    base::Endpoint upstream;        ///< open: the local address of the session's upstream socket
-    base::Endpoint server;          ///< open: the server's address
-    std::uint16_t server_index = 0; ///< open: the server's number within the relay
+    std::uint64_t lost = 0; ///< gap: the number of missing datagrams
+};
+
+/// An event that the relay reports to its observer. Only `open` events have addresses.
+struct Event : EventHeader, SessionAddresses {
     /// datagram: the payload; not valid after the handler of Ring::consume() returns.
     std::span<const std::byte> bytes;
     /// Set by Ring::consume(): the payload of the next event in the ring; empty if there is no next
@@ -164,7 +170,7 @@ class Ring {
         while (head != tail && count < max) {
             const Record record = record_at(head);
             head += record.header.size;
-            if (record.header.kind == kPadding) {
+            if (record.header.event.kind == kPadding) {
                 continue;
             }
             Event event = to_event(record);
@@ -181,9 +187,7 @@ class Ring {
     }
 
     /// Sleeps until the ring contains events, another thread calls wake_consumer(), or the time is
-    /// `time`; may return earlier. Returns at once if `awake()` returns true. A thread that makes
-    /// `awake()` true must do so with a sequentially consistent store before it calls
-    /// wake_consumer().
+    /// `time`; may return earlier. `awake`: see ThreadWaker.
     template <typename Awake>
     void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
         positions_->waker.sleep_until(time, [&] {
@@ -216,18 +220,12 @@ class Ring {
     /// The consumer returns room to the producer each time it has consumed about this many bytes,
     /// so that the producer gets room before the end of a long batch.
     static constexpr std::uint64_t kReleaseBytes = 16'384;
-    static constexpr std::uint8_t kPadding = 0xff;
+    static constexpr EventKind kPadding{0xff};
 
     struct Header {
         std::uint32_t size;   ///< size of the record in bytes, with header and alignment
         std::uint32_t length; ///< size of the payload in bytes
-        std::uint32_t session;
-        std::uint8_t kind;
-        std::uint8_t direction;
-        std::uint8_t reason;
-        std::uint8_t gap;
-        base::Timestamp time;
-        std::uint64_t lost;
+        EventHeader event;
     };
 
     static_assert(sizeof(Header) == kAlign);
@@ -237,8 +235,7 @@ class Ring {
         const std::byte* payload;
     };
 
-    /// The positions of producer and consumer in shared memory. Each of them writes one cache line
-    /// and reads the other's.
+    /// The positions in shared memory. Producer and consumer write one cache line each.
     struct Positions {
         alignas(kCacheLine) std::atomic<std::uint64_t> tail{0};
         alignas(kCacheLine) std::atomic<std::uint64_t> head{0};
@@ -263,10 +260,10 @@ class Ring {
         return record;
     }
 
-    /// Returns the payload of the record at this position; empty if the record is not a datagram.
+    /// Returns the payload of the datagram at this position; empty for other records.
     [[nodiscard]] std::span<const std::byte> payload_at(std::uint64_t position) const noexcept {
         const Record record = record_at(position);
-        return record.header.kind == static_cast<std::uint8_t>(EventKind::datagram)
+        return record.header.event.kind == EventKind::datagram
                    ? std::span{record.payload, record.header.length}
                    : std::span<const std::byte>{};
     }

@@ -12,6 +12,22 @@ constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;
 
+Event event_of(EventKind kind, std::uint32_t session, base::Timestamp time) {
+    Event event;
+    event.kind = kind;
+    event.session = session;
+    event.time = time;
+    return event;
+}
+
+/// The size of the events that may be reported directly before a datagram: an `open` and two gaps.
+constexpr std::size_t kLeadingEventsBytes = 512;
+
+/// Sessions that are set aside are resumed while at most 1/kResumeBelowPart of the ring is in use.
+/// Each call of retry_events() resumes 1/kResumedPart of them.
+constexpr std::size_t kResumeBelowPart = 16;
+constexpr std::size_t kResumedPart = 16;
+
 } // namespace
 
 void LoadShedding::add(TapSession& session) noexcept {
@@ -58,18 +74,6 @@ std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
     return (all * (kCopyNone * part - backlog) + room - 1) / room;
 }
 
-namespace {
-
-/// The size of the events that may be reported directly before a datagram: an `open` and two gaps.
-constexpr std::size_t kLeadingEventsBytes = 512;
-
-/// Sessions that are set aside are resumed while at most 1/kResumeBelowPart of the ring is in use.
-/// Each call of retry_events() resumes 1/kResumedPart of them.
-constexpr std::size_t kResumeBelowPart = 16;
-constexpr std::size_t kResumedPart = 16;
-
-} // namespace
-
 Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer)
     : ring_{ring}, observer_{&observer} {
     if (ring_ != nullptr) {
@@ -107,10 +111,7 @@ bool Tap::begin_events_of_observer(std::uint32_t observer) {
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
-    Event hello;
-    hello.kind = EventKind::observer;
-    hello.session = observer;
-    if (!ring_->try_push(hello)) {
+    if (!ring_->try_push(event_of(EventKind::observer, observer, 0))) {
         return false;
     }
     seen_ = observer;
@@ -124,11 +125,8 @@ bool Tap::report_gaps(std::uint32_t session, base::Timestamp time,
         if (count == 0) {
             continue;
         }
-        Event gap;
-        gap.kind = EventKind::gap;
+        Event gap = event_of(EventKind::gap, session, time);
         gap.direction = direction;
-        gap.session = session;
-        gap.time = time;
         gap.lost = count;
         if (!ring_->try_push(gap)) {
             return false;
@@ -142,10 +140,7 @@ bool Tap::push_close(PendingClose& pending) {
     if (!report_gaps(pending.session, pending.time, pending.lost)) {
         return false;
     }
-    Event close;
-    close.kind = EventKind::close;
-    close.session = pending.session;
-    close.time = pending.time;
+    Event close = event_of(EventKind::close, pending.session, pending.time);
     close.reason = pending.reason;
     return ring_->try_push(close);
 }
@@ -154,10 +149,8 @@ bool Tap::report_unknown_losses(base::Timestamp time) {
     if (!missed_) {
         return true;
     }
-    Event gap;
-    gap.kind = EventKind::gap;
+    Event gap = event_of(EventKind::gap, 0, time);
     gap.gap = GapReason::kernel_dropped;
-    gap.time = time;
     gap.lost = *missed_;
     if (!ring_->try_push(gap)) {
         return false;
@@ -188,24 +181,15 @@ bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
     }
-    Event open;
-    open.kind = EventKind::open;
-    open.session = session.id;
-    open.time = began_before ? time : session.opened;
-    open.client = session.client;
-    open.upstream = session.upstream;
-    open.server = session.server;
-    open.server_index = session.server_index;
+    Event open = event_of(EventKind::open, session.id, began_before ? time : session.opened);
+    static_cast<SessionAddresses&>(open) = static_cast<const SessionAddresses&>(session);
     if (!ring_->try_push(open)) {
         return false;
     }
     session.announced_to = seen_;
     if (began_before) {
-        Event gap;
-        gap.kind = EventKind::gap;
+        Event gap = event_of(EventKind::gap, session.id, time);
         gap.gap = GapReason::new_observer;
-        gap.session = session.id;
-        gap.time = time;
         gap.lost = session.lost[0] + session.lost[1];
         session.lost = {};
         return ring_->try_push(gap);
@@ -237,9 +221,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
         !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce_session(session, time))) {
         return false;
     }
-    Event event;
-    event.session = session.id;
-    event.time = time;
+    Event event = event_of(EventKind::datagram, session.id, time);
     event.direction = direction;
     event.bytes = bytes;
     return ring_->try_push(event);
@@ -316,11 +298,7 @@ void Tap::report_resync(const TapSession& session, base::Timestamp time) {
     if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_aside) {
         return;
     }
-    Event event;
-    event.kind = EventKind::resync;
-    event.session = session.id;
-    event.time = time;
-    static_cast<void>(ring_->try_push(event));
+    static_cast<void>(ring_->try_push(event_of(EventKind::resync, session.id, time)));
 }
 
 void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {

@@ -14,18 +14,14 @@
 namespace tw::relay {
 
 /// A Tap's state about one session. The object must not be moved until the session is closed.
-struct TapSession {
+struct TapSession : SessionAddresses {
     std::uint32_t id = 0;
     base::Timestamp opened = 0;
-    base::Endpoint client;
-    base::Endpoint upstream;
-    base::Endpoint server;
-    std::uint16_t server_index = 0;
     /// The number of the observer that ran when the session began; 0: no observer ran.
     std::uint32_t opened_for = 0;
     /// The number of the observer that got the session's `open` event; 0: no observer got it.
     std::uint32_t announced_to = 0;
-    /// Number of datagrams not copied since the session's last `gap` event; indexed by Direction.
+    /// Datagrams not copied since the session's last `gap` event; indexed by Direction.
     std::array<std::uint64_t, 2> lost{};
 
     // The following members are set by LoadShedding.
@@ -101,9 +97,8 @@ class LoadShedding {
 /// the list has at most `max_sessions` entries.
 class Tap {
   public:
-    /// `ring`: null if there is never an observer; all functions then do nothing. `observer`: the
-    /// number of the current observer, which is never reused; 0 while no observer runs. Other
-    /// threads may change it at any time. `ring` and `observer` must outlive the tap.
+    /// `ring`: null if there is never an observer; all functions then do nothing. `observer`: see
+    /// ObserverSharedMemory; it may change at any time. Both must outlive the tap.
     Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
 
     /// Reserves memory for the events of this many further sessions. Errors: std::bad_alloc.
