@@ -51,10 +51,6 @@ class RaisedFileSizeLimit {
     bool known_;
 };
 
-} // namespace
-
-namespace {
-
 /// A buffer for the control message with a packet's descriptors.
 union DescriptorControl {
     std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> bytes;

@@ -22,6 +22,20 @@ std::error_code last_error() {
     return {errno, std::generic_category()};
 }
 
+std::error_code write_file(const std::string& path, std::span<const std::byte> bytes) {
+    const UniqueFd file{
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll)};
+    return file.valid() ? write_all(file.get(), bytes) : last_error();
+}
+
+struct flock whole_file_lock(short type) {
+    struct flock whole {};
+
+    whole.l_type = type;
+    whole.l_whence = SEEK_SET;
+    return whole;
+}
+
 } // namespace
 
 tl::expected<std::string, std::error_code> read_small_file(const std::filesystem::path& path,
@@ -63,16 +77,6 @@ tl::expected<std::string, std::error_code> read_small_file(const std::filesystem
     return tl::unexpected{std::make_error_code(std::errc::file_too_large)};
 }
 
-namespace {
-
-std::error_code write_file(const std::string& path, std::span<const std::byte> bytes) {
-    const UniqueFd file{
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll)};
-    return file.valid() ? write_all(file.get(), bytes) : last_error();
-}
-
-} // namespace
-
 std::error_code write_all(int file, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -97,18 +101,6 @@ std::error_code replace_file(const std::filesystem::path& path, std::span<const 
     }
     return error;
 }
-
-namespace {
-
-struct flock whole_file_lock(short type) {
-    struct flock whole {};
-
-    whole.l_type = type;
-    whole.l_whence = SEEK_SET;
-    return whole;
-}
-
-} // namespace
 
 bool lock_file(int file) {
     auto lock = whole_file_lock(F_WRLCK);
