@@ -37,39 +37,14 @@ std::span<std::byte> SharedRunMemory::ring_memory(unsigned thread) const noexcep
     return memory_.bytes().subspan(kBlockBytes + thread * bytes, bytes);
 }
 
-relay::Impairment RelayAccess::impairment() const {
-    const std::scoped_lock lock{mutex_};
-    return impairment_;
+std::string RelayFacts::server_address(relay::ServerIndex server) const {
+    return is_tap() ? tapped.data() : base::to_string(servers[server].address());
 }
 
-relay::ServerIndex RelayAccess::num_servers() const noexcept {
-    return static_cast<relay::ServerIndex>(
-        std::min<std::size_t>(block_->facts.num_servers, relay::kMaxServers));
-}
-
-std::string RelayAccess::server_address(relay::ServerIndex server) const {
-    return is_tap() ? block_->facts.tapped.data()
-                    : base::to_string(block_->facts.servers[server].address());
-}
-
-std::string RelayAccess::server_name_and_address(relay::ServerIndex index) const {
-    const std::string_view name = server_name(index);
-    return name.empty() ? server_address(index)
-                        : fmt::format("{} ({})", name, server_address(index));
-}
-
-void RelayAccess::reload_impairment() {
-    const std::scoped_lock lock{mutex_};
-    impairment_ = block_->facts.impairment;
-}
-
-bool RelayAccess::set_impairment(const relay::Impairment& impairment) {
-    const std::scoped_lock lock{mutex_};
-    if (!ask_(relay::to_string(impairment))) {
-        return false;
-    }
-    impairment_ = impairment;
-    return true;
+std::string RelayFacts::server_name_and_address(relay::ServerIndex server) const {
+    const std::string_view name = servers[server].name_view();
+    return name.empty() ? server_address(server)
+                        : fmt::format("{} ({})", name, server_address(server));
 }
 
 } // namespace tw::channel

@@ -14,8 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +51,10 @@ struct ServerFacts {
     [[nodiscard]] std::string_view name_view() const noexcept {
         return {name.data(), ::strnlen(name.data(), kMaxName)};
     }
+
+    [[nodiscard]] std::span<const base::Endpoint> listen_endpoints() const noexcept {
+        return std::span{listen}.first(num_listen);
+    }
 };
 
 /// Facts that the relay's process writes for the observer.
@@ -66,6 +68,21 @@ struct RelayFacts {
     /// For a tap: where the traffic is captured, as null-terminated text. Empty for a relay.
     std::array<char, 256> tapped{};
     relay::Impairment impairment{}; ///< the current impairment
+
+    /// Returns whether the run is a tap, which captures traffic instead of forwarding it. A tap has
+    /// no listening addresses and no impairment.
+    [[nodiscard]] bool is_tap() const noexcept { return tapped.front() != 0; }
+
+    /// Returns the servers that have been added, including removed servers.
+    [[nodiscard]] std::span<const ServerFacts> added_servers() const noexcept {
+        return std::span{servers}.first(std::min<std::size_t>(num_servers, servers.size()));
+    }
+
+    /// Returns a server's address as text.
+    [[nodiscard]] std::string server_address(relay::ServerIndex server = 0) const;
+
+    /// Returns a server's name and address as text.
+    [[nodiscard]] std::string server_name_and_address(relay::ServerIndex server) const;
 };
 
 /// The memory that the relay's process and the observer's process share, without the rings.
@@ -106,76 +123,6 @@ class SharedRunMemory {
     base::SharedMemory memory_;
     SharedBlock* block_;
     unsigned threads_;
-};
-
-/// The observer's access to the relay's facts, counters and impairment. Thread-safe.
-class RelayAccess {
-  public:
-    /// `ask`: sends the relay a request to set an impairment, as text for
-    /// relay::parse_impairment(); returns false on failure.
-    RelayAccess(const SharedBlock& block, std::function<bool(const std::string&)> ask)
-        : block_{&block}, ask_{std::move(ask)}, impairment_{block.facts.impairment} {}
-
-    /// Returns whether the run is a tap, which captures traffic instead of forwarding it. A tap has
-    /// no listening addresses and no impairment.
-    [[nodiscard]] bool is_tap() const noexcept { return block_->facts.tapped.front() != 0; }
-
-    /// Returns the number of servers that have been added, including removed servers.
-    [[nodiscard]] relay::ServerIndex num_servers() const noexcept;
-
-    /// Returns the server's name in the configuration; empty for a single server without a name.
-    [[nodiscard]] std::string_view server_name(relay::ServerIndex server) const noexcept {
-        return block_->facts.servers[server].name_view();
-    }
-
-    [[nodiscard]] bool is_removed(relay::ServerIndex server) const noexcept {
-        return block_->facts.servers[server].removed;
-    }
-
-    [[nodiscard]] std::span<const base::Endpoint>
-    listen_endpoints(relay::ServerIndex server = 0) const noexcept {
-        const ServerFacts& facts = block_->facts.servers[server];
-        return std::span{facts.listen}.first(facts.num_listen);
-    }
-
-    /// Returns the server's address as text.
-    [[nodiscard]] std::string server_address(relay::ServerIndex server = 0) const;
-
-    /// Returns the server's name and address as text.
-    [[nodiscard]] std::string server_name_and_address(relay::ServerIndex index) const;
-
-    [[nodiscard]] const relay::ObserverSharedMemory& observation() const noexcept {
-        return block_->observation;
-    }
-
-    [[nodiscard]] unsigned threads() const noexcept { return block_->facts.threads; }
-
-    /// Returns when the relay's process started.
-    [[nodiscard]] base::Timestamp start_time() const noexcept { return block_->facts.started; }
-
-    [[nodiscard]] relay::Counters counters() const noexcept {
-        return relay::totals(block_->observation);
-    }
-
-    [[nodiscard]] relay::Counters counters(relay::ServerIndex server) const noexcept {
-        return relay::totals_of(block_->observation, server);
-    }
-
-    /// Reads the impairment from the shared memory. Must be called after the previous relay handed
-    /// over to this relay, because the impairment may then have changed.
-    void reload_impairment();
-
-    /// Returns the impairment that was last read from the shared memory or requested.
-    [[nodiscard]] relay::Impairment impairment() const;
-
-    /// Requests the relay to set this impairment. Returns false if the relay cannot be reached.
-    bool set_impairment(const relay::Impairment& impairment);
-
-  private:
-    const SharedBlock* block_;
-    std::function<bool(const std::string&)> ask_;
-    mutable std::mutex mutex_;
-    relay::Impairment impairment_;
 };
 
 /// Returns the number of open sessions.

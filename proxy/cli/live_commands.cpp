@@ -452,7 +452,7 @@ std::filesystem::path takeover_file(const ProxyFlags& flags,
                                     const process::RelayRunOptions& options) {
     return process::TakeoverSocket::path_of(
         flags.state_folder(),
-        options.servers.empty() ? base::to_string(options.relay.listen.front()) : "fleet");
+        options.servers.empty() ? base::to_string(options.relay.server.listen.front()) : "fleet");
 }
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
@@ -517,9 +517,10 @@ int print_routes(const ProxyFlags& flags, const Settings& settings) {
     }
     const relay::Options options = flags.relay_options();
     const auto server = process::resolve_answering_addresses(
-                            options.server_host, options.server_port, process::AnswersWanted::one)
+                            options.server.host, options.server.port, process::AnswersWanted::one)
                             .front();
-    fmt::print("{}", transparent_routes(server, relay::is_local_address(server), options.listen));
+    fmt::print("{}",
+               transparent_routes(server, relay::is_local_address(server), options.server.listen));
     return 0;
 }
 

@@ -303,7 +303,7 @@ bool can_create_files(std::filesystem::path folder) {
 void ProxyFlags::check_traffic(const Settings& settings) const {
     if (!server.empty()) {
         const relay::Options options = relay_options();
-        check_no_loop({.host = options.server_host, .port = options.server_port}, options.listen);
+        check_no_loop(options.server, options.server.listen);
         const auto named = servers();
         for (const auto& each : named) {
             for (const auto& other : named) {
@@ -397,18 +397,16 @@ void ProxyFlags::prepare_servers(std::size_t count) const {
 relay::Options ProxyFlags::relay_options() const {
     relay::Options options = forwarding;
     options.impairment = impairment();
-    for (const std::string& where : listen) {
-        options.listen.push_back(listen_endpoint(where));
-    }
     const auto named = servers();
-    const relay::ServerOptions first =
+    options.server =
         named.empty() ? server_options(server.empty() ? "" : server.front()) : named.front().where;
-    options.server_host = first.host;
-    options.server_port = first.port;
-    if (!named.empty()) {
-        options.listen = first.listen;
+    for (const std::string& where : listen) {
+        const auto endpoint = listen_endpoint(where);
+        if (named.empty()) {
+            options.server.listen.push_back(endpoint);
+        }
     }
-    check_listen_addresses(options.listen);
+    check_listen_addresses(options.server.listen);
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};

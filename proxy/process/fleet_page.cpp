@@ -3,7 +3,6 @@
 #include "map/text.h"
 #include "proxy/base/clock.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/process/state_folder.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
@@ -109,6 +108,11 @@ std::string shorten_record_line(std::string_view server, std::string_view line) 
     return text;
 }
 
+std::int64_t now_ms() {
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    return base::now_utc() / kNanoseconds;
+}
+
 } // namespace
 
 std::string ServerPageUrls::url_of(std::string_view server) const {
@@ -141,10 +145,11 @@ FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
     return &servers_[std::string{name}];
 }
 
-web::SessionView* FleetOverview::find_session(Server& server, const RecordSender& from,
-                                              const filter::RecordLineHead& head) {
-    const auto found = server.sessions.find({std::string{from.run}, session_number_of(head)});
-    return found == server.sessions.end() ? nullptr : &found->second;
+web::SessionView* FleetOverview::find_session(const Source& source) {
+    auto& sessions = source.server.sessions;
+    const auto found =
+        sessions.find({std::string{source.from.run}, session_number_of(source.head)});
+    return found == sessions.end() ? nullptr : &found->second;
 }
 
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
@@ -181,44 +186,43 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
         add_run(*server, from.run);
     }
     if (affects_overview(*head, line)) {
-        add_record(from, *server, *head, line);
+        add_record({.from = from, .server = *server, .head = *head}, line);
     }
 }
 
-void FleetOverview::add_record(const RecordSender& from, Server& server,
-                               const filter::RecordLineHead& head, std::string_view line) {
+void FleetOverview::add_record(const Source& source, std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
     if (error || !value.is_object()) {
         return;
     }
     const Object& record = value.get_object();
-    if (head.type == "session") {
-        return update_session(from, server, head, record);
+    const std::string_view type = source.head.type;
+    if (type == "session") {
+        return update_session(source, record);
     }
-    if (head.type == "finding") {
-        return add_finding(from, server, head, record);
+    if (type == "finding") {
+        return add_finding(source, record);
     }
-    web::SessionView* const session = find_session(server, from, head);
+    web::SessionView* const session = find_session(source);
     if (session == nullptr) {
         return;
     }
-    if (head.type == "map") {
+    if (type == "map") {
         session->map = text_in(record, "name");
     } else if (const Object* const fields = record::object_of(record, "fields")) {
         session->name = text_in(*fields, "name");
     }
 }
 
-void FleetOverview::update_session(const RecordSender& from, Server& server,
-                                   const filter::RecordLineHead& head, const Object& record) {
+void FleetOverview::update_session(const Source& source, const Object& record) {
+    const auto& [from, server, head] = source;
     const SessionKey key{from.run, session_number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
         server.sessions.erase(key);
-        server.silent =
-            // a server without sessions need not answer anyone, so it does not count as silent
-            server.silent && !server.sessions.empty();
+        // A server without sessions need not answer anyone, so it does not count as silent.
+        server.silent = server.silent && !server.sessions.empty();
         return;
     }
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
@@ -233,23 +237,23 @@ void FleetOverview::update_session(const RecordSender& from, Server& server,
     view.opened_ms = view.opened_ms == 0 ? filter::unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetOverview::add_finding(const RecordSender& from, Server& server,
-                                const filter::RecordLineHead& head, const Object& record) {
+void FleetOverview::add_finding(const Source& source, const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
         return;
     }
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
-    web::SessionView* const session = find_session(server, from, head);
+    web::SessionView* const session = find_session(source);
     if (*id == record::FindingId::session_server_silent) {
-        update_silence(server, head, record);
+        update_silence(source, record);
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
-        text.insert(behind == std::string::npos ? 0 : behind + 2, std::string{from.server} + ", ");
+        text.insert(behind == std::string::npos ? 0 : behind + 2,
+                    std::string{source.from.server} + ", ");
         return text;
     };
-    const record::FindingRecord finding = read_finding(*id, session_number_of(head), record);
+    const record::FindingRecord finding = read_finding(*id, session_number_of(source.head), record);
     const record::Severity severity = record::severity_of(finding);
     if (severity == record::finding_info(*id).severity) { // "answers again" has another severity
         findings_[static_cast<std::size_t>(*id)] += count;
@@ -262,25 +266,25 @@ void FleetOverview::add_finding(const RecordSender& from, Server& server,
     if (severity == record::Severity::info) {
         return;
     }
-    server.findings += count;
+    source.server.findings += count;
     if (session != nullptr) {
         session->findings += count;
     }
     if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
     }
-    recent_findings_.push_back({.time_ms = filter::unix_ms(head.time),
+    recent_findings_.push_back({.time_ms = filter::unix_ms(source.head.time),
                                 .session = finding.head.session,
                                 .tick = finding.tick,
                                 .severity = std::string{record::severity_name(severity)},
                                 .text = with_server(record::describe_finding(finding))});
 }
 
-void FleetOverview::update_silence(Server& server, const filter::RecordLineHead& head,
-                                   const Object& record) {
+void FleetOverview::update_silence(const Source& source, const Object& record) {
+    Server& server = source.server;
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
-        server.silence = {.since_ms = filter::unix_ms(head.time) -
+        server.silence = {.since_ms = filter::unix_ms(source.head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
     }
@@ -342,42 +346,10 @@ std::string to_log_line(std::string_view server, std::string_view line) {
     return record::is_json_object(text) ? text : std::string{line};
 }
 
-namespace {
-
-std::int64_t now_ms() {
-    constexpr std::int64_t kNanoseconds = 1'000'000;
-    return base::now_utc() / kNanoseconds;
-}
-
-} // namespace
-
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : RecordPageData{mod}, stream_{std::move(stream)}, options_{std::move(options)},
       started_ms_{now_ms()}, admin_{options_.admin, options_.listening, *this} {
     admin_.set_token(options_.token.value);
-}
-
-void FleetPage::start() {
-    admin_.start();
-    for (const web::HttpAddress& where : admin_.server().addresses()) {
-        log_address(where);
-    }
-}
-
-void FleetPage::log_address(const web::HttpAddress& where) const {
-    if (!where.path.empty()) {
-        spdlog::info("page of all servers on unix:{}", where.path);
-        return;
-    }
-    const PageAddress page = options_.address(where);
-    spdlog::info("page of all servers on port {}: {}{}", where.port, page.url,
-                 page.reads_freely
-                     ? ""
-                     : fmt::format("#token={} (without the token it shows nothing)",
-                                   options_.token.shell_text_for_log(options_.log_is_private)));
-    if (page.is_open) {
-        spdlog::warn("anyone who can reach the page sees the players' names and addresses");
-    }
 }
 
 void FleetPage::add_record_line(const RecordSender& from, std::string_view line) {

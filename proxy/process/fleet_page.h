@@ -79,6 +79,13 @@ class FleetOverview {
         web::SilenceState silence{};
     };
 
+    /// Where a record belongs.
+    struct Source {
+        const RecordSender& from;
+        Server& server;
+        const filter::RecordLineHead& head;
+    };
+
     using Object = boost::json::object;
 
     static void add_server_view(const std::string& name, const Server& server,
@@ -88,16 +95,11 @@ class FleetOverview {
     [[nodiscard]] Server* find_or_add_server(std::string_view name,
                                              const filter::RecordLineHead& head);
     static void add_run(Server& server, std::string_view run);
-    void add_record(const RecordSender& from, Server& server, const filter::RecordLineHead& head,
-                    std::string_view line);
-    static void update_session(const RecordSender& from, Server& server,
-                               const filter::RecordLineHead& head, const Object& record);
-    void add_finding(const RecordSender& from, Server& server, const filter::RecordLineHead& head,
-                     const Object& record);
-    static void update_silence(Server& server, const filter::RecordLineHead& head,
-                               const Object& record);
-    [[nodiscard]] static web::SessionView* find_session(Server& server, const RecordSender& from,
-                                                        const filter::RecordLineHead& head);
+    void add_record(const Source& source, std::string_view line);
+    static void update_session(const Source& source, const Object& record);
+    void add_finding(const Source& source, const Object& record);
+    static void update_silence(const Source& source, const Object& record);
+    [[nodiscard]] static web::SessionView* find_session(const Source& source);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};
@@ -126,7 +128,7 @@ class FleetPage final : public pipeline::RecordPageData {
 
     ~FleetPage() override { admin_.stop(); }
 
-    void start();
+    void start() { start_page(admin_, options_, "page of all servers", false); }
 
     /// Adds a record line to the page. This function, flush_to_page() and set_delay_reason() must
     /// be called by a single thread. They never wait for viewers.
@@ -146,8 +148,6 @@ class FleetPage final : public pipeline::RecordPageData {
     [[nodiscard]] web::RunState state_of(const std::string& server) const override;
     void check_readiness(std::function<void(web::Health)> done) override;
     [[nodiscard]] tl::expected<void, std::string> set_impairment(const std::string& text) override;
-
-    void log_address(const web::HttpAddress& where) const;
 
     Stream stream_;
     PageOptions options_;

@@ -64,39 +64,65 @@ bool contains(const std::vector<ServerIndex>& servers, ServerIndex server) {
     return std::ranges::find(servers, server) != servers.end();
 }
 
+/// Returns the server's name, or its address if it has no name, for log messages.
+std::string name_or_address(const TakeoverServer& server) {
+    return server.name.empty() ? base::to_string(server.server) : server.name;
+}
+
+/// Returns whether a correct relay can have such a server, with a name that can be shown to users.
+bool is_valid_server(const TakeoverServer& server) {
+    return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
+           !server.listen.empty() && server.listening_sockets != 0;
+}
+
+/// Checks that a server is the same in both relays: with the same address or the same host name,
+/// and with the same kind of client address. Errors: HandoverError.
+void check_same_server(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
+    const TakeoverServer& there = *taken.from;
+    const bool same = relay.server_endpoint(taken.number) == there.server ||
+                      (!taken.host_name.empty() && taken.host_name == there.host_name);
+    if (!same || relay.client_address(taken.number) != there.mode) {
+        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
+                                        "client addresses; restart it to change that",
+                                        there.name.empty() ? "" : there.name + " at ",
+                                        base::to_string(there.server))};
+    }
+}
+
+TakeoverLink connect_to_running_relay(const std::filesystem::path& file) {
+    auto link = TakeoverSocket::connect(file);
+    if (!link) {
+        throw NoTakeoverPeerError{
+            fmt::format("there is no running twscope to take over from ({}: {})", file.string(),
+                        std::system_category().message(errno))};
+    }
+    if (!link->is_trusted()) {
+        throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
+    }
+    return std::move(*link);
+}
+
 } // namespace
 
 HandoverGiver::HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket)
-    : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)}, asked_{*parts_.io},
-      messages_{*parts_.io}, deadline_{*parts_.io} {}
+    : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)},
+      connections_{*parts_.io}, messages_{*parts_.io}, deadline_{*parts_.io} {}
 
 void HandoverGiver::start() {
-    boost::system::error_code error;
-    asked_.assign(::dup(takeover_socket_.descriptor()), error);
-    if (error) {
-        spdlog::warn("no other run can take over from this one: {}", error.message());
-        return;
+    try {
+        connections_.start(takeover_socket_.descriptor(), [this] { on_connection(); });
+    } catch (const boost::system::system_error& error) {
+        spdlog::warn("no other run can take over from this one: {}", error.code().message());
     }
-    await_connection();
 }
 
 void HandoverGiver::stop() {
-    boost::system::error_code ignored;
-    asked_.close(ignored);
+    connections_.stop();
     deadline_.cancel();
-    messages_.close(ignored);
+    messages_.stop();
     if (!has_handed_over()) {
         link_.reset();
     }
-}
-
-void HandoverGiver::await_connection() {
-    asked_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-        if (!error) {
-            on_connection();
-            await_connection();
-        }
-    });
 }
 
 void HandoverGiver::on_connection() {
@@ -104,7 +130,7 @@ void HandoverGiver::on_connection() {
     if (!asker) {
         return;
     }
-    if (!asker->is_trusted() || asker->is_peer_process(parts_.now().observer_process)) {
+    if (!asker->is_trusted(parts_.now().observer_process)) {
         spdlog::warn("rejected a takeover by a process that lacks permission");
         return;
     }
@@ -115,22 +141,11 @@ void HandoverGiver::on_connection() {
     link_ = std::move(asker);
     stage_ = Stage::greeting;
     set_deadline(kGreetingTime);
-    boost::system::error_code error;
-    messages_.assign(::dup(link_->descriptor()), error);
-    if (error) {
-        reject_takeover(error.message());
-        return;
+    try {
+        messages_.start(link_->descriptor(), [this] { on_message(); });
+    } catch (const boost::system::system_error& error) {
+        reject_takeover(error.code().message());
     }
-    await_message();
-}
-
-void HandoverGiver::await_message() {
-    messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                         [this](const auto& error) {
-                             if (!error && link_) {
-                                 on_message();
-                             }
-                         });
 }
 
 void HandoverGiver::on_message() {
@@ -140,9 +155,6 @@ void HandoverGiver::on_message() {
     } else if (link_->closed()) {
         abort_handover(kEndedEarly);
     }
-    if (messages_.is_open()) {
-        await_message();
-    }
 }
 
 void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
@@ -150,7 +162,7 @@ void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
         if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
             handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
-            hand_over_servers(read_content<TakeoverSelection>(message).servers);
+            hand_over_servers(read_content<std::vector<ServerIndex>>(message));
         } else {
             abort_handover(kUnexpected);
         }
@@ -170,29 +182,21 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
             fmt::format("the running twscope uses takeover version {}, the new one version {}: "
                         "restart it once",
                         TakeoverHello::kVersion, hello.version));
-    } else if (const auto why = find_pseudonym_problem(hello.example_client); !why.empty()) {
-        reject_takeover(why);
+    } else if (!parts_.example_client.empty() && !hello.example_client.empty() &&
+               parts_.example_client != hello.example_client) {
+        // The records of a continued session would reveal whose pseudonym it is.
+        reject_takeover(
+            hello.example_client == kExampleClient
+                ? "the running twscope replaces client addresses by pseudonyms, but the "
+                  "new one has no secret for pseudonyms; restart it to change that"
+            : parts_.example_client == kExampleClient
+                ? "the running twscope records client addresses as they are, but the "
+                  "new one would replace them by pseudonyms; restart it to change that"
+                : "the new twscope has another secret for pseudonyms than the running "
+                  "one; restart it to change that");
     } else {
         send_offer();
     }
-}
-
-/// Returns why the new relay must not take over; empty if it may. Both relays must replace
-/// addresses by the same pseudonyms, or none: else the records of a continued session would reveal
-/// whose pseudonym it is. `example_client`: see TakeoverHello.
-std::string_view HandoverGiver::find_pseudonym_problem(std::string_view example_client) const {
-    const std::string_view own = parts_.example_client;
-    if (own.empty() || example_client.empty() || own == example_client) {
-        return {};
-    }
-    return example_client == kExampleClient
-               ? "the running twscope replaces client addresses by pseudonyms, but the new one has "
-                 "no secret for pseudonyms; restart it to change that"
-           : own == kExampleClient
-               ? "the running twscope records client addresses as they are, but the new one would "
-                 "replace them by pseudonyms; restart it to change that"
-               : "the new twscope has another secret for pseudonyms than the running one; restart "
-                 "it to change that";
 }
 
 /// Sends the new relay the offer: a description of the servers, and their listening sockets.
@@ -206,7 +210,6 @@ void HandoverGiver::send_offer() {
         const auto listening = relay.listening_sockets(server.number);
         server.listening_sockets = static_cast<std::uint32_t>(listening.size());
         server.server = relay.server_endpoint(server.number);
-        server.former = relay.former_server_addresses(server.number);
         server.mode = relay.client_address(server.number);
         for (const auto& endpoint : relay.listen_endpoints(server.number)) {
             server.listen.push_back(base::endpoint_from(endpoint.data()));
@@ -271,9 +274,11 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverL
         return false;
     }
     auto [state, sockets] = parts_.relay->handover_state(wanted);
-    ended_sessions_ = parts_.relay->num_sessions() -
-                      static_cast<std::size_t>(std::ranges::count_if(
-                          state.sessions, &relay::SessionState::counts_against_limit));
+    ended_sessions_ = parts_.relay->num_sessions();
+    for (const relay::ServerState& server : state.servers) {
+        ended_sessions_ -= static_cast<std::size_t>(
+            std::ranges::count_if(server.sessions, &relay::SessionState::counts_against_limit));
+    }
     const auto bytes =
         base::to_archive(TakeoverState{.held_at = held_at.time_since_epoch().count(),
                                        .numbered_sessions = parts_.now().numbered_sessions,
@@ -328,8 +333,7 @@ void HandoverGiver::abort_handover(std::string_view why) {
         spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
-    boost::system::error_code ignored;
-    messages_.close(ignored);
+    messages_.stop();
     deadline_.cancel();
     link_.reset();
 }
@@ -343,54 +347,12 @@ void HandoverGiver::set_deadline(milliseconds patience) {
     });
 }
 
-void HandoverGiver::report_end(const TakeoverEndReport& left, int checkpoint) {
+void HandoverGiver::report_end(std::uint32_t numbered_sessions, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
-    std::ignore = link_->send(TakeoverMessage::left, base::to_archive(left), descriptors,
-                              deadline_after(kWordTime));
+    std::ignore = link_->send(TakeoverMessage::left, base::to_archive(numbered_sessions),
+                              descriptors, deadline_after(kWordTime));
 }
-
-namespace {
-
-/// Returns the server's name, or its address if it has no name, for log messages.
-std::string name_or_address(const TakeoverServer& server) {
-    return server.name.empty() ? base::to_string(server.server) : server.name;
-}
-
-/// Returns whether a correct relay can have such a server, with a name that can be shown to users.
-bool is_valid_server(const TakeoverServer& server) {
-    return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
-           !server.listen.empty() && server.listening_sockets != 0;
-}
-
-/// Checks that a server is the same in both relays: with the same address or the same host name,
-/// and with the same kind of client address. Errors: HandoverError.
-void check_same_server(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
-    const TakeoverServer& there = *taken.from;
-    const bool same = relay.server_endpoint(taken.number) == there.server ||
-                      (!taken.host_name.empty() && taken.host_name == there.host_name);
-    if (!same || relay.client_address(taken.number) != there.mode) {
-        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
-                                        "client addresses; restart it to change that",
-                                        there.name.empty() ? "" : there.name + " at ",
-                                        base::to_string(there.server))};
-    }
-}
-
-TakeoverLink connect_to_running_relay(const std::filesystem::path& file) {
-    auto link = TakeoverSocket::connect(file);
-    if (!link) {
-        throw NoTakeoverPeerError{
-            fmt::format("there is no running twscope to take over from ({}: {})", file.string(),
-                        std::system_category().message(errno))};
-    }
-    if (!link->is_trusted()) {
-        throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
-    }
-    return std::move(*link);
-}
-
-} // namespace
 
 HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_client)
     : file_{std::move(file)}, link_{connect_to_running_relay(file_)} {
@@ -502,46 +464,26 @@ HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer&
 }
 
 TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
-    TakeoverSelection selection;
+    std::vector<ServerIndex> there;
+    std::vector<ServerIndex> here;
     for (const TakenServer& each : taken_) {
         check_same_server(relay, each);
-        auto servers = each.from->former;
-        servers.push_back(each.from->server);
-        relay.set_former_server_addresses(std::move(servers), each.number);
-        selection.servers.push_back(each.from->number);
+        there.push_back(each.from->number);
+        here.push_back(each.number);
     }
     listening_.clear(); // closes the sockets of servers that are not continued
-    if (!link_.send(TakeoverMessage::ready, base::to_archive(selection), {},
+    if (!link_.send(TakeoverMessage::ready, base::to_archive(there), {},
                     deadline_after(kPatience))) {
         throw HandoverError{kEndedIt};
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
-    if (!std::ranges::equal(state.relay.servers, selection.servers, {},
-                            &relay::ServerState::server)) {
-        throw HandoverError{"the running twscope handed over other servers"};
-    }
-    for (relay::ServerState& server : state.relay.servers) {
-        server.server = own_server_number_of(server.server);
-    }
-    for (relay::SessionState& session : state.relay.sessions) {
-        session.server = own_server_number_of(session.server);
-    }
-    relay.take_over(state.relay, std::move(message.descriptors));
+    relay.take_over(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
     if (link_.closed()) {
         throw HandoverError{kEndedIt};
     }
     return state;
-}
-
-ServerIndex HandoverTaker::own_server_number_of(ServerIndex there) const {
-    const auto found = std::ranges::find_if(
-        taken_, [there](const TakenServer& each) { return each.from->number == there; });
-    if (found == taken_.end()) {
-        throw HandoverError{"the running twscope handed over a session of another server"};
-    }
-    return found->number;
 }
 
 void HandoverTaker::confirm_forwarding() const {
@@ -553,12 +495,12 @@ void HandoverTaker::confirm_forwarding() const {
 std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     auto message = link_.receive(base::Clock::now());
     const auto said = message && message->kind == TakeoverMessage::left
-                          ? base::from_archive<TakeoverEndReport>(message->body)
+                          ? base::from_archive<std::uint32_t>(message->body)
                           : std::nullopt;
     if (!said) {
         return std::nullopt;
     }
-    EndReport left{.said = *said};
+    EndReport left{.numbered_sessions = *said};
     if (message->descriptors.size() == 1) {
         left.checkpoint = std::move(message->descriptors.front());
     }

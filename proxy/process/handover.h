@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/process/server_names.h"
+#include "proxy/process/signals.h"
 #include "proxy/process/takeover_link.h"
 #include "proxy/relay/relay.h"
 
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
@@ -54,7 +54,6 @@ class HandoverGiver {
     /// Rejects further takeover requests and aborts a takeover in progress.
     void stop();
 
-    /// Returns whether a new relay has taken over, and forwards.
     [[nodiscard]] bool has_handed_over() const { return stage_ == Stage::gone; }
 
     /// Returns the servers that the new relay does not continue. Precondition: has_handed_over().
@@ -63,8 +62,9 @@ class HandoverGiver {
     }
 
     /// Tells the new relay that this relay has ended. Must be called once, after `given` was
-    /// called. `checkpoint`: a file with pipeline::SessionCheckpoints; −1: no file.
-    void report_end(const TakeoverEndReport& left, int checkpoint = -1);
+    /// called. `numbered_sessions`: see SharedBlock. `checkpoint`: a file with
+    /// pipeline::SessionCheckpoints; −1: no file.
+    void report_end(std::uint32_t numbered_sessions, int checkpoint = -1);
 
   private:
     enum class Stage : std::uint8_t {
@@ -74,13 +74,10 @@ class HandoverGiver {
         gone,      ///< the new relay forwards
     };
 
-    void await_connection();
     void on_connection();
-    void await_message();
     void on_message();
     void handle_message(const TakeoverLink::Message& message);
     void handle_greeting(std::span<const std::byte> greeting);
-    [[nodiscard]] std::string_view find_pseudonym_problem(std::string_view example_client) const;
     void send_offer();
     void hand_over_servers(const std::vector<relay::ServerIndex>& wanted);
     [[nodiscard]] std::string
@@ -95,8 +92,8 @@ class HandoverGiver {
 
     Dependencies parts_;
     TakeoverSocket takeover_socket_;
-    boost::asio::posix::stream_descriptor asked_;
-    boost::asio::posix::stream_descriptor messages_;
+    ReadableWatch connections_;
+    ReadableWatch messages_;
     boost::asio::steady_timer deadline_;
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
@@ -122,7 +119,7 @@ class HandoverTaker {
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
-    /// Returns the running relay's server with this name; null if it has no such server.
+    /// Returns the running relay's server with this name, or null.
     [[nodiscard]] const TakeoverServer* find_server(std::string_view name) const;
 
     /// Checks whether a run with these servers can take over. Servers may be new, and servers of
@@ -130,7 +127,6 @@ class HandoverTaker {
     /// in common, or two servers would listen on the same address.
     void check_servers(const std::vector<ConfiguredServer>& wanted) const;
 
-    /// The data with which a server starts in the new relay.
     struct ServerStart {
         relay::ServerOptions where;
         /// The running relay's listening sockets; empty: the new relay opens new sockets.
@@ -171,7 +167,7 @@ class HandoverTaker {
 
     /// The old relay's last message and its descriptor.
     struct EndReport {
-        TakeoverEndReport said{};
+        std::uint32_t numbered_sessions = 0; ///< see SharedBlock::numbered_sessions
         /// A file with pipeline::SessionCheckpoints; invalid if the old relay sent no file.
         base::UniqueFd checkpoint{};
     };
@@ -184,7 +180,6 @@ class HandoverTaker {
 
   private:
     [[nodiscard]] TakeoverLink::Message receive(TakeoverMessage wanted);
-    [[nodiscard]] relay::ServerIndex own_server_number_of(relay::ServerIndex there) const;
 
     std::filesystem::path file_;
     TakeoverLink link_;

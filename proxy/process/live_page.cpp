@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -30,14 +31,62 @@ record::ImpairedDirection to_impairment_record(const relay::DirectionImpairment&
     return direction;
 }
 
+/// The longest time for which /readyz waits for a server's answer.
+constexpr std::chrono::milliseconds kProbeTimeout{1000};
+/// How long the result of a probe is reused, so that many HTTP requests do not cause many probes.
+constexpr std::chrono::milliseconds kProbeReuseTime{250};
+
+void log_page_address(const web::HttpAddress& where, const PageOptions& options,
+                      std::string_view page, bool has_changes) {
+    if (!where.path.empty()) {
+        spdlog::info("{} on unix:{}{}", page, where.path,
+                     has_changes ? ": only its user and root can open it, and may also simulate a "
+                                   "bad connection"
+                                 : "");
+        return;
+    }
+    const auto address = boost::asio::ip::make_address(where.address);
+    const bool is_open = !address.is_loopback() && options.admin.access.open_reading;
+    const bool reads_freely = address.is_loopback() || is_open;
+    const auto& hosts = options.admin.hosts;
+    const std::string host = !hosts.empty() && !address.is_loopback() ? hosts.front()
+                             : address.is_unspecified()               ? "localhost"
+                             : address.is_v6() ? fmt::format("[{}]", where.address)
+                                               : where.address;
+    spdlog::info("{0} on port {1}: http://{2}:{1}/{3}", page, where.port, host,
+                 !has_changes && reads_freely
+                     ? ""
+                     : fmt::format("#token={} (without the token it {})",
+                                   options.token.shell_text_for_log(options.log_is_private),
+                                   reads_freely ? "is read-only" : "shows nothing"));
+    if (is_open) {
+        spdlog::warn("anyone who can reach the {} sees the players' names and addresses", page);
+    }
+}
+
+std::int64_t in_ms(base::Timestamp time) {
+    constexpr std::int64_t kNanoseconds = 1'000'000;
+    return time / kNanoseconds;
+}
+
+web::RelayState relay_state(const relay::Counters& counters) {
+    return {counters, channel::num_open_sessions(counters)};
+}
+
 } // namespace
 
-ImpairmentControl::ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
-                                     const sink::JsonOptions& options)
-    : relay_{&relay}, records_{records}, options_{options} {
-    if (const relay::Impairment impairment = relay.impairment(); impairment.is_active()) {
-        write(impairment);
+ImpairmentControl::ImpairmentControl(const channel::RelayFacts& facts, SendRequest send_request,
+                                     sink::Output* records, const sink::JsonOptions& options)
+    : is_tap_{facts.is_tap()}, send_request_{std::move(send_request)}, records_{records},
+      options_{options}, impairment_{facts.impairment} {
+    if (impairment_.is_active()) {
+        log_and_record();
     }
+}
+
+std::string ImpairmentControl::settings_text() const {
+    const std::scoped_lock lock{mutex_};
+    return relay::to_string(impairment_);
 }
 
 tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::string_view text) {
@@ -45,18 +94,20 @@ tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::st
     if (finished_) {
         return tl::unexpected{std::string{"the run is over"}};
     }
-    if (relay_->is_tap()) {
+    if (is_tap_) {
         return tl::unexpected{std::string{"a tap only observes: it has no line to impair"}};
     }
-    const auto impairment = relay::parse_impairment(text, relay_->impairment().seed);
+    const auto impairment = relay::parse_impairment(text, impairment_.seed);
     if (!impairment) {
         return tl::unexpected{impairment.error()};
     }
-    if (!relay_->set_impairment(*impairment)) {
+    std::string settings = relay::to_string(*impairment);
+    if (!send_request_(settings)) {
         return tl::unexpected{std::string{"the relay cannot be reached; try again"}};
     }
-    write(*impairment);
-    return relay::to_string(*impairment);
+    impairment_ = *impairment;
+    log_and_record();
+    return settings;
 }
 
 void ImpairmentControl::on_segment(std::uint32_t number) {
@@ -65,8 +116,8 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
     }
     segment_ = number;
     const std::scoped_lock lock{mutex_};
-    if (const relay::Impairment impairment = relay_->impairment(); impairment.is_active()) {
-        write_record(impairment, true);
+    if (impairment_.is_active()) {
+        write_record(true);
     }
 }
 
@@ -75,27 +126,27 @@ void ImpairmentControl::finish() {
     finished_ = true;
 }
 
-void ImpairmentControl::write(const relay::Impairment& impairment) {
-    const std::string settings = relay::to_string(impairment);
-    if (impairment.is_active()) {
-        spdlog::info("the line is impaired: {} (seed {})", settings, impairment.seed);
+void ImpairmentControl::log_and_record() {
+    if (impairment_.is_active()) {
+        spdlog::info("the line is impaired: {} (seed {})", relay::to_string(impairment_),
+                     impairment_.seed);
     } else {
         spdlog::info("the line is no longer impaired");
     }
-    write_record(impairment, false);
+    write_record(false);
 }
 
-void ImpairmentControl::write_record(const relay::Impairment& impairment, bool again) {
-    const std::string settings = relay::to_string(impairment);
+void ImpairmentControl::write_record(bool again) {
     if (records_ == nullptr) {
         return;
     }
+    const std::string settings = relay::to_string(impairment_);
     const record::ImpairmentRecord record{
         .head = {.time = base::now_utc()},
         .settings = settings,
-        .seed = impairment.seed,
-        .directions = {to_impairment_record(impairment.directions[0]),
-                       to_impairment_record(impairment.directions[1])},
+        .seed = impairment_.seed,
+        .directions = {to_impairment_record(impairment_.directions[0]),
+                       to_impairment_record(impairment_.directions[1])},
         .again = again};
     sink::JsonLines line{options_, *records_};
     line.on_record(&record);
@@ -137,23 +188,13 @@ bool RelayHangDetector::is_alive(Time now) const noexcept {
                                             });
 }
 
-namespace {
-
-/// The longest time for which /readyz waits for a server's answer.
-constexpr std::chrono::milliseconds kProbeTimeout{1000};
-/// How long the result of a probe is reused, so that many HTTP requests do not cause many probes.
-constexpr std::chrono::milliseconds kProbeReuseTime{250};
-
-std::int64_t in_ms(base::Timestamp time) {
-    constexpr std::int64_t kNanoseconds = 1'000'000;
-    return time / kNanoseconds;
+void start_page(web::AdminServer& server, const PageOptions& options, std::string_view page,
+                bool has_changes) {
+    server.start();
+    for (const web::HttpAddress& where : server.server().addresses()) {
+        log_page_address(where, options, page, has_changes);
+    }
 }
-
-web::RelayState relay_state(const relay::Counters& counters) {
-    return {counters, channel::num_open_sessions(counters)};
-}
-
-} // namespace
 
 LivePage::LivePage(PageOptions options, Dependencies parts)
     : RecordPageData{*parts.mod}, parts_{std::move(parts)}, options_{std::move(options)},
@@ -168,33 +209,13 @@ LivePage::~LivePage() {
 
 void LivePage::start() {
     check_relay();
-    admin_.start();
-    for (const web::HttpAddress& where : admin_.server().addresses()) {
-        log_address(where);
-    }
-}
-
-void LivePage::log_address(const web::HttpAddress& where) const {
-    if (!where.path.empty()) {
-        spdlog::info("live page on unix:{}: only its user and root can open it, and may also "
-                     "simulate a bad connection",
-                     where.path);
-        return;
-    }
-    const PageAddress page = options_.address(where);
-    spdlog::info("live page on port {}: {}#token={} ({})", where.port, page.url,
-                 options_.token.shell_text_for_log(options_.log_is_private),
-                 page.reads_freely ? "without the token it is read-only"
-                                   : "without the token it shows nothing");
-    if (page.is_open) {
-        spdlog::warn("anyone who can reach the live page sees the players' names and addresses");
-    }
+    start_page(admin_, options_, "live page", true);
 }
 
 void LivePage::check_relay() {
     const std::scoped_lock lock{mutex_};
-    liveness_.update(std::chrono::steady_clock::now(), parts_.relay->observation(),
-                     parts_.relay->threads());
+    liveness_.update(std::chrono::steady_clock::now(), parts_.shared->observation,
+                     parts_.shared->facts.threads);
 }
 
 void LivePage::set_token(const PageToken& token) {
@@ -243,13 +264,13 @@ std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
 web::RunState LivePage::state() const {
     web::RunState state{.version = TWSCOPE_VERSION,
                         .now_ms = in_ms(base::now_utc()),
-                        .started_ms = in_ms(parts_.relay->start_time()),
+                        .started_ms = in_ms(parts_.shared->facts.started),
                         .listen = {},
-                        .server = parts_.relay->server_address(),
+                        .server = parts_.shared->facts.server_address(),
                         .impairment = parts_.impairment->settings_text(),
                         .observer = parts_.observer,
                         .inspecting = parts_.inspecting,
-                        .relay = relay_state(parts_.relay->counters()),
+                        .relay = relay_state(relay::totals(parts_.shared->observation)),
                         .recording = {},
                         .view = parts_.board->read_merged_view()};
     add_servers(state);
@@ -270,17 +291,18 @@ web::RunState LivePage::state() const {
 }
 
 void LivePage::add_servers(web::RunState& state) const {
-    const channel::RelayAccess& relay = *parts_.relay;
+    const channel::RelayFacts& facts = parts_.shared->facts;
+    const auto servers = facts.added_servers();
     const std::scoped_lock lock{mutex_};
-    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
-        if (relay.is_removed(i)) {
+    for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
+        if (servers[i].removed) {
             continue;
         }
         if (state.listen.empty()) { // server i is the first that is not removed
-            state.server = relay.server_address(i);
+            state.server = facts.server_address(i);
         }
         std::vector<std::string> listen;
-        for (const auto& endpoint : relay.listen_endpoints(i)) {
+        for (const auto& endpoint : servers[i].listen_endpoints()) {
             listen.push_back(base::to_string(endpoint));
         }
         state.listen.insert(state.listen.end(), listen.begin(), listen.end());
@@ -288,12 +310,13 @@ void LivePage::add_servers(web::RunState& state) const {
         if (silence != silence_.end() && !state.server_silent) {
             state.server_silent = silence->second;
         }
-        if (const std::string_view name = relay.server_name(i); !name.empty()) {
-            state.servers.push_back({.name = std::string{name},
-                                     .address = relay.server_address(i),
-                                     .listen = std::move(listen),
-                                     .silent = silence != silence_.end(),
-                                     .relay = relay_state(relay.counters(i))});
+        if (const std::string_view name = servers[i].name_view(); !name.empty()) {
+            state.servers.push_back(
+                {.name = std::string{name},
+                 .address = facts.server_address(i),
+                 .listen = std::move(listen),
+                 .silent = silence != silence_.end(),
+                 .relay = relay_state(relay::totals_of(parts_.shared->observation, i))});
         }
     }
 }
@@ -306,7 +329,7 @@ web::Health LivePage::check_liveness() const {
 }
 
 void LivePage::check_readiness(std::function<void(web::Health)> done) {
-    if (parts_.relay->is_tap()) { // a tap sends nothing
+    if (parts_.shared->facts.is_tap()) { // a tap sends nothing
         done(check_liveness());
         return;
     }
@@ -319,12 +342,13 @@ void LivePage::check_readiness(std::function<void(web::Health)> done) {
 
 /// Sends each server an info request through the relay. One answer proves that the relay forwards.
 void LivePage::probe_servers() {
-    const channel::RelayAccess& relay = *parts_.relay;
-    const std::uint64_t before = relay.counters().directions[0].datagrams;
+    const auto servers = parts_.shared->facts.added_servers();
+    const std::uint64_t before = relay::totals(parts_.shared->observation).directions[0].datagrams;
     std::vector<ServerProbe*> asked;
-    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
-        if (!relay.is_removed(i)) {
-            const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
+    for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
+        if (!servers[i].removed) {
+            const auto where =
+                reachable_address(base::to_asio(servers[i].listen_endpoints().front()));
             asked.push_back(
                 &probes_.try_emplace(i, admin_.server().io(), where, kProbeTimeout).first->second);
         }
@@ -344,7 +368,8 @@ void LivePage::probe_servers() {
 }
 
 void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
-    const bool passed = parts_.relay->counters().directions[0].datagrams != datagrams_before;
+    const bool passed =
+        relay::totals(parts_.shared->observation).directions[0].datagrams != datagrams_before;
     probe_result_ = check_liveness();
     if (probe_result_.ok && !answered) {
         probe_result_ = {.ok = false,

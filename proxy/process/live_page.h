@@ -33,19 +33,22 @@ namespace tw::process {
 /// Changes the impairment of the running relay, and writes a record for each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// Records the current impairment if one is active. `records`: null if no records are written.
-    ImpairmentControl(channel::RelayAccess& relay, sink::Output* records,
-                      const sink::JsonOptions& options);
+    /// A function that requests the relay to set an impairment, as text for
+    /// relay::parse_impairment(). Returns false if the relay cannot be reached.
+    using SendRequest = std::function<bool(const std::string& settings)>;
+
+    /// Records the current impairment of `facts` if one is active. `records`: null if no records
+    /// are written.
+    ImpairmentControl(const channel::RelayFacts& facts, SendRequest send_request,
+                      sink::Output* records, const sink::JsonOptions& options);
 
     /// Sets the impairment. `text`: for relay::parse_impairment(). The seed does not change.
     /// Returns the new settings as text. Errors: one line for the user, if the text is invalid, the
     /// relay cannot be reached, or finish() was called.
     [[nodiscard]] tl::expected<std::string, std::string> set_impairment(std::string_view text);
 
-    /// Returns the current settings as text for relay::parse_impairment().
-    [[nodiscard]] std::string settings_text() const {
-        return relay::to_string(relay_->impairment());
-    }
+    /// The current settings, as text for relay::parse_impairment().
+    [[nodiscard]] std::string settings_text() const;
 
     /// Must be called when the output begins a new segment. Writes the active impairment into the
     /// segment, so that each segment can be read alone. `number`: the segment's number, from 1.
@@ -55,14 +58,16 @@ class ImpairmentControl {
     void finish();
 
   private:
-    void write(const relay::Impairment& impairment);
-    void write_record(const relay::Impairment& impairment, bool again);
+    void log_and_record();
+    void write_record(bool again);
 
-    channel::RelayAccess* relay_;
+    bool is_tap_;
+    SendRequest send_request_;
     sink::Output* records_;
     sink::JsonOptions options_;
     std::uint32_t segment_ = 1;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;     ///< guards the members below
+    relay::Impairment impairment_; ///< the impairment at the start, or the one requested last
     bool finished_ = false;
 };
 
@@ -106,20 +111,19 @@ struct PageOptions {
     /// Explains the findings about a session's snapshot of this tick. `lines`: record lines.
     std::function<std::string(std::string_view lines, std::int64_t session, std::int64_t tick)>
         explain_finding{};
-
-    /// Returns the URL and the readers of the page that listens on `where`.
-    [[nodiscard]] PageAddress address(const web::HttpAddress& where) const {
-        return page_address(where, admin.hosts.empty() ? "" : admin.hosts.front(),
-                            admin.access.open_reading);
-    }
 };
+
+/// Starts a page's web server, and logs where the page is and who can read it. `page`: the page's
+/// name in the log. `has_changes`: viewers with the token can make changes.
+void start_page(web::AdminServer& server, const PageOptions& options, std::string_view page,
+                bool has_changes);
 
 /// The live page of a run. Collects the data that the page shows.
 class LivePage final : public pipeline::RecordPageData {
   public:
     /// Objects that the page uses. They must outlive the LivePage. `file` and `queue` may be null.
     struct Dependencies {
-        const channel::RelayAccess* relay;
+        const channel::SharedBlock* shared;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
         web::PageFeed* feed; ///< null if traffic is not inspected
@@ -175,7 +179,6 @@ class LivePage final : public pipeline::RecordPageData {
                                                              std::int64_t tick) const override;
     [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const override;
 
-    void log_address(const web::HttpAddress& where) const;
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);
     void add_servers(web::RunState& state) const;

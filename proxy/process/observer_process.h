@@ -30,13 +30,13 @@ struct ProcessExit {
 /// process if it still runs.
 class ObserverProcess {
   public:
-    /// The numbers that the two descriptors have in the child process. The child process has no
-    /// further descriptors except the standard streams.
+    /// The numbers of the two descriptors in the child process, which has no others except the
+    /// standard streams.
     static constexpr int kLinkDescriptor = 3;
     static constexpr int kMemoryDescriptor = 4;
 
-    /// Starts the process. `command`: the program and its arguments. `link` and `memory`: the
-    /// descriptors that the process gets. Errors: throws std::system_error.
+    /// `command`: the program and its arguments. `link` and `memory`: the descriptors that the
+    /// process gets. Errors: throws std::system_error.
     ObserverProcess(const std::vector<std::string>& command, int link, int memory);
     ~ObserverProcess();
     ObserverProcess(const ObserverProcess&) = delete;

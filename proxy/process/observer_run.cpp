@@ -43,19 +43,17 @@ inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
     return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned.data()));
 }
 
+/// Returns the memory that is left for the inspection of sessions.
+std::size_t inspection_bytes(const pipeline::Config& config) {
+    return config.memory_bytes - (config.flight ? config.flight->bytes : 0);
+}
+
 } // namespace
 
 ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_channel)
     : options_{std::move(options)}, number_{observer_channel.number},
       waits_{observer_channel.waits}, link_{std::move(observer_channel.link)},
-      shared_{std::move(observer_channel.memory)}, relay_{shared_.block(),
-                                                          [this](const std::string& settings) {
-                                                              return link_.send(
-                                                                  channel::ControlMessage::impair,
-                                                                  settings);
-                                                          }},
-      memory_{options_.config.memory_bytes -
-              (options_.config.flight ? options_.config.flight->bytes : 0)},
+      shared_{std::move(observer_channel.memory)}, memory_{inspection_bytes(options_.config)},
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
@@ -73,10 +71,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
         workers_.push_back(std::make_unique<pipeline::Worker>(
             options_.config, outputs, maps_, own, shared_.block().numbered_sessions, i));
     }
-    if (!waits_) {
-        impairment_.emplace(relay_, lines_.line_output(), options_.config.json);
-    }
-    messages_.assign(::dup(link_.descriptor()));
+    messages_.start(link_.descriptor(), [this] { on_messages(); });
 }
 
 pipeline::Outputs ObserverRun::open_outputs() {
@@ -117,7 +112,7 @@ void ObserverRun::add_page_socket(base::UniqueFd socket) {
 }
 
 void ObserverRun::open_page() {
-    LivePage::Dependencies parts{.relay = &relay_,
+    LivePage::Dependencies parts{.shared = &shared_.block(),
                                  .impairment = &*impairment_,
                                  .board = &*board_,
                                  .feed = options_.inspect ? &*feed_ : nullptr,
@@ -137,7 +132,17 @@ void ObserverRun::open_page() {
     page_->start();
 }
 
-void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
+void ObserverRun::begin_inspecting() {
+    const auto send = [this](const std::string& settings) {
+        return link_.send(channel::ControlMessage::impair, settings);
+    };
+    impairment_.emplace(shared_.block().facts, send, lines_.line_output(), options_.config.json);
+    for (const auto& worker : workers_) {
+        worker->start();
+    }
+}
+
+void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
     if (!std::exchange(waits_, false)) {
         return;
     }
@@ -146,55 +151,41 @@ void ObserverRun::start_inspecting(const base::UniqueFd& checkpoint) {
         spdlog::info("resuming {} from the previous observer",
                      record::count_with_noun(checkpoints_.size(), "session[s]"));
     }
-    relay_.reload_impairment();
     for (store::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
             file->remove_unfinished_unit();
         }
     }
-    impairment_.emplace(relay_, lines_.line_output(), options_.config.json);
     for (const auto& worker : workers_) {
         worker->set_previous_checkpoints(checkpoints_);
-        worker->start();
     }
+    begin_inspecting();
 }
 
 ObserverResult ObserverRun::run() {
     if (!link_.send(channel::ControlMessage::ready)) {
         throw std::runtime_error{"cannot tell the relay that everything is open"};
     }
-    for (const auto& worker : workers_) {
-        if (!waits_) {
-            worker->start();
-        }
+    if (!waits_) {
+        begin_inspecting();
     }
     running_ = shown_ = base::Stopwatch{};
-    await_message();
-    second_timer_.expires_after(std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& error) { every_second(error); });
+    second_timer_.expires_at(std::chrono::steady_clock::now());
+    await_second();
     io_.run();
     return finish();
 }
 
-void ObserverRun::await_message() {
-    messages_.async_wait(
-        boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
-            if (error || stopping_) {
-                return;
-            }
-            while (auto message = link_.receive()) {
-                handle_message(*message);
-            }
-            if (link_.closed()) {
-                if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
-                    spdlog::warn("forwarding has stopped; finishing the recording");
-                }
-                stop();
-            }
-            if (!stopping_) {
-                await_message();
-            }
-        });
+void ObserverRun::on_messages() {
+    while (auto message = link_.receive()) {
+        handle_message(*message);
+    }
+    if (link_.closed()) {
+        if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
+            spdlog::warn("forwarding has stopped; finishing the recording");
+        }
+        stop();
+    }
 }
 
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
@@ -245,17 +236,24 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         checkpoint_file_ = std::move(message.descriptor);
         break;
     case channel::ControlMessage::start_inspecting:
-        start_inspecting(message.descriptor);
+        follow_previous_observer(message.descriptor);
         break;
     default:
         break; // messages that only the observer sends
     }
 }
 
-void ObserverRun::every_second(const boost::system::error_code& error) {
-    if (error || stopping_) {
-        return;
-    }
+void ObserverRun::await_second() {
+    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) {
+        if (!error && !stopping_) {
+            on_second();
+            await_second();
+        }
+    });
+}
+
+void ObserverRun::on_second() {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show_status();
     log_output_changes();
@@ -267,9 +265,7 @@ void ObserverRun::every_second(const boost::system::error_code& error) {
     if (page_) {
         page_->check_relay();
     }
-    server_reports_.report_changes(io_, relay_, page_ ? &*page_ : nullptr);
-    second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+    server_reports_.report_changes(io_, shared_.block(), page_ ? &*page_ : nullptr);
 }
 
 /// Returns the name and size of the file of records, or of the capture file if the run writes no
@@ -355,7 +351,7 @@ void ObserverRun::write_flight_data(std::uint32_t session) {
 
 void ObserverRun::stop() {
     stopping_ = true;
-    messages_.cancel();
+    messages_.stop();
     second_timer_.cancel();
     server_reports_.stop();
 }
@@ -366,7 +362,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
         .head = {.time = base::now_utc()},
         .stats = &result.seen.totals,
         .sessions = result.seen.sessions,
-        .impaired = impaired_totals(relay_.counters()),
+        .impaired = impaired_totals(relay::totals(shared_.block().observation)),
         .worlds = options_.makes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
     last.on_record(&summary);
     last.flush();
@@ -421,7 +417,7 @@ ObserverResult ObserverRun::finish() {
     if (!result.inspected) {
         return result;
     }
-    const relay::Counters counters = relay_.counters();
+    const relay::Counters counters = relay::totals(shared_.block().observation);
     spdlog::info("{}, {} to the server, {} to clients, {}, {} verified",
                  record::count_with_noun(counters.sessions_opened, "session[s]"),
                  record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
@@ -433,28 +429,33 @@ ObserverResult ObserverRun::finish() {
 }
 
 void SilenceReporters::report_changes(boost::asio::io_context& io,
-                                      const channel::RelayAccess& relay, LivePage* page) {
+                                      const channel::SharedBlock& shared, LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
-    for (relay::ServerIndex i = 0; i < relay.num_servers(); ++i) {
+    const auto servers = shared.facts.added_servers();
+    for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
         const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
             if (page != nullptr) {
                 page->set_silence(i, silence);
             }
         };
-        const auto send_request = [&] { // sent through the relay, which counts the answer
-            const auto where = reachable_address(base::to_asio(relay.listen_endpoints(i).front()));
-            probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
-        };
-        if (!relay.is_removed(i)) {
-            // A tap sends no requests.
-            reports_[i].report_changes(now, relay.counters(i), relay.server_name_and_address(i),
-                                       show,
-                                       relay.is_tap() ? SilenceReporter::SendRequest{}
-                                                      : SilenceReporter::SendRequest{send_request});
-        } else if (reports_.erase(i) != 0) {
-            show(std::nullopt);
+        if (servers[i].removed) {
+            if (reports_.erase(i) != 0) {
+                show(std::nullopt);
+            }
+            continue;
         }
+        SilenceReporter::SendRequest
+            send_request; // sent through the relay, which counts the answer
+        if (!shared.facts.is_tap()) {
+            send_request = [&, i] {
+                const auto where =
+                    reachable_address(base::to_asio(servers[i].listen_endpoints().front()));
+                probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
+            };
+        }
+        reports_[i].report_changes(now, relay::totals_of(shared.observation, i),
+                                   shared.facts.server_name_and_address(i), show, send_request);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "proxy/pipeline/world_run.h"
 #include "proxy/process/live_page.h"
 #include "proxy/process/server_probe.h"
+#include "proxy/process/signals.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/store/file_output.h"
@@ -29,7 +30,6 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
@@ -38,8 +38,8 @@ namespace tw::process {
 /// SilenceReporter for each server.
 class SilenceReporters {
   public:
-    /// Must be called once a second. `console` and `page` may be null.
-    void report_changes(boost::asio::io_context& io, const channel::RelayAccess& relay,
+    /// Must be called once a second. `page` may be null.
+    void report_changes(boost::asio::io_context& io, const channel::SharedBlock& shared,
                         LivePage* page);
 
     void stop();
@@ -106,11 +106,13 @@ class ObserverRun {
   private:
     void add_page_socket(base::UniqueFd socket);
     void open_page();
-    void start_inspecting(const base::UniqueFd& checkpoint);
-    void await_message();
+    void begin_inspecting();
+    void follow_previous_observer(const base::UniqueFd& checkpoint);
+    void on_messages();
     void handle_message(channel::ProcessLink::Message& message);
     [[nodiscard]] pipeline::Outputs open_outputs();
-    void every_second(const boost::system::error_code& error);
+    void await_second();
+    void on_second();
     void show_status();
     void print_findings_at_end();
     [[nodiscard]] std::string recording_text() const;
@@ -128,7 +130,6 @@ class ObserverRun {
     bool waits_;
     channel::ProcessLink link_;
     channel::SharedRunMemory shared_;
-    channel::RelayAccess relay_;
     /// Checkpoints of the previous observer, which the workers read.
     pipeline::SessionCheckpoints checkpoints_;
     base::UniqueFd checkpoint_file_;
@@ -149,8 +150,7 @@ class ObserverRun {
     std::optional<LivePage> page_;
     /// The page's latest token; nullopt if the token has not changed since the start.
     std::optional<PageToken> token_;
-    /// Becomes readable when a message arrives on link_.
-    boost::asio::posix::stream_descriptor messages_{io_};
+    ReadableWatch messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
     base::Stopwatch running_;
     base::Stopwatch shown_; ///< the time since the latest status line

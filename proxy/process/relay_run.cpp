@@ -61,6 +61,9 @@ std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQue
     return wire::write_info_part(part, to_info_request(question), out);
 }
 
+/// How long this run, when it ends, waits for the end of the relay from which it took over.
+constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
+
 } // namespace
 
 relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
@@ -98,18 +101,16 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
     for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
         if (row.unit == relay::NewClientCounterUnit::datagrams) {
             const bool is_limit = row.value == &relay::NewClientTotals<std::uint64_t>::address;
-            add(counters.new_clients.*row.value - reported_.*row.value,
+            add(counters.new_clients.*row.value - reported_.new_clients.*row.value,
                 is_limit ? fmt::format("{}: {}", row.sentence, address_limit_) : row.sentence);
         }
     }
-    add(counters.sessions_refused - refused_reported_, "no session is free");
-    reported_ = counters.new_clients;
-    refused_reported_ = counters.sessions_refused;
+    add(counters.sessions_refused - reported_.sessions_refused, "no session is free");
     if (!text.empty()) {
         text.insert(0, "datagrams rejected at the door: ");
     }
-    const std::uint64_t repeated =
-        counters.repeated_answers - std::exchange(repeated_reported_, counters.repeated_answers);
+    const std::uint64_t repeated = counters.repeated_answers - reported_.repeated_answers;
+    reported_ = counters;
     if (repeated != 0) {
         text += fmt::format("{}requests answered with the server's last answer: {}",
                             text.empty() ? "" : "; ", repeated);
@@ -124,27 +125,6 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
     return text;
 }
 
-namespace {
-
-/// How long this run, when it ends, waits for the end of the relay from which it took over.
-constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
-
-/// Makes the first of `options.servers` the server in `options.relay`.
-void set_first_server(RelayRunOptions& options) {
-    relay::Options& relay = options.relay;
-    if (options.servers.empty()) {
-        options.servers.push_back({.where = {.host = relay.server_host,
-                                             .port = relay.server_port,
-                                             .listen = relay.listen}});
-    }
-    const relay::ServerOptions& first = options.servers.front().where;
-    relay.server_host = first.host;
-    relay.server_port = first.port;
-    relay.listen = first.listen;
-}
-
-} // namespace
-
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
                                             options_.inspected ? options_.ring_bytes : 0},
@@ -154,30 +134,27 @@ RelayRun::RelayRun(RelayRunOptions options)
     for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring_memory(i)));
     }
-    set_first_server(options_);
-    options_.relay.prove = options_.admission ? judge_relayed_datagram : nullptr;
-    options_.relay.repeating = options_.admission && options_.info_cache ? info_answer_functions()
-                                                                         : relay::AnswerFunctions{};
+    if (options_.servers.empty()) {
+        options_.servers.push_back({.where = options_.relay.server});
+    }
+    if (options_.admission) {
+        options_.relay.prove = judge_relayed_datagram;
+        options_.relay.repeating =
+            options_.info_cache ? info_answer_functions() : relay::AnswerFunctions{};
+    }
     if (options_.taker != nullptr) {
         options_.taker->check_servers(options_.servers);
     }
     auto [first, listening] = prepare_server(options_.taker, options_.servers.front(), 0);
-    options_.relay.listen = first.listen;
-    options_.relay.server_host = first.host;
+    options_.relay.server = first;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    servers_.emplace(ServedServers::Dependencies{.relay = &*relay_,
-                                                 .block = &shared_.block(),
-                                                 .taker = options_.taker},
-                     options_.servers);
+    servers_.emplace(*relay_, shared_.block(), options_.taker, options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
-    supervisor_.emplace(
-        options_.supervision,
-        Supervisor::Dependencies{.shared = &shared_,
-                                 .rings = rings_,
-                                 .run = this,
-                                 .follows = options_.taker == nullptr
-                                                ? std::nullopt
-                                                : std::optional{options_.taker->offer().observer}});
+    Supervisor::Dependencies parts{.shared = &shared_, .rings = rings_, .run = this};
+    if (options_.taker != nullptr) {
+        parts.follows = options_.taker->offer().observer;
+    }
+    supervisor_.emplace(options_.supervision, std::move(parts));
 }
 
 std::optional<ProcessExit> RelayRun::start_observer() {
@@ -205,8 +182,12 @@ void RelayRun::take_over() {
     std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().numbered_sessions = state.numbered_sessions;
+    std::size_t sessions = 0;
+    for (const relay::ServerState& server : state.relay.servers) {
+        sessions += server.sessions.size();
+    }
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
-                 record::count_with_noun(state.relay.sessions.size(), "session[s]"),
+                 record::count_with_noun(sessions, "session[s]"),
                  std::chrono::duration<double, std::milli>{held}.count());
     taker.log_takeover_changes(*relay_, options_.relay.threads);
 }
@@ -259,24 +240,19 @@ void RelayRun::open_takeover_socket() {
 /// Waits for the end of the other relay. Only then this relay's observer starts to inspect, because
 /// both observers write to the same files.
 void RelayRun::await_previous_relay() {
-    previous_relay_.emplace(supervisor_->io(), ::dup(options_.taker->descriptor()));
-    previous_relay_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                                [this](const auto& error) {
-                                    if (!error) {
-                                        start_observing();
-                                    }
-                                });
+    previous_relay_.emplace(supervisor_->io()).start(options_.taker->descriptor(), [this] {
+        start_observing();
+    });
+    awaits_previous_relay_ = true;
 }
 
 void RelayRun::start_observing() {
-    if (!previous_relay_) {
-        return;
-    }
-    previous_relay_.reset();
+    previous_relay_->stop();
+    awaits_previous_relay_ = false;
     base::UniqueFd checkpoint;
     if (auto left = options_.taker->receive_end_report()) {
         auto& numbered = shared_.block().numbered_sessions;
-        numbered = std::max(numbered.load(), left->said.numbered_sessions);
+        numbered = std::max(numbered.load(), left->numbered_sessions);
         checkpoint = std::move(left->checkpoint);
     }
     supervisor_->send(channel::ControlMessage::start_inspecting, {}, checkpoint.get());
@@ -328,8 +304,8 @@ LiveRunResult RelayRun::finish() {
     }
     relay_->join();
     report_failed_sessions(true);
-    if (previous_relay_) {
-        pollfd ended{.fd = previous_relay_->native_handle(), .events = POLLIN, .revents = 0};
+    if (awaits_previous_relay_) {
+        pollfd ended{.fd = options_.taker->descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));
         start_observing();
     }
@@ -349,8 +325,7 @@ LiveRunResult RelayRun::finish() {
     }
     const LiveRunResult result = supervisor_->finish();
     if (gave) {
-        giver_->report_end({.numbered_sessions = shared_.block().numbered_sessions},
-                           checkpoint.get());
+        giver_->report_end(shared_.block().numbered_sessions, checkpoint.get());
     }
     return result;
 }

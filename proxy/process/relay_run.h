@@ -19,8 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
-
 namespace tw::process {
 
 /// The relay::JudgeDatagram function of twscope: tells from a datagram how far a client's handshake
@@ -49,15 +47,12 @@ class NewClientReport {
 
   private:
     std::string address_limit_;
-    relay::NewClientTotals<std::uint64_t> reported_{};
-    std::uint64_t refused_reported_ = 0;
-    std::uint64_t repeated_reported_ = 0;
-    int seconds_ = kPause; ///< seconds since the last line, at most kPause + 1
+    relay::Counters reported_; ///< the counters when a line was last due
+    int seconds_ = kPause;     ///< seconds since the last line, at most kPause + 1
 };
 
 struct RelayRunOptions {
-    /// RelayRun sets `prove` and `repeating`, and the host, port and listening addresses if
-    /// `servers` is not empty.
+    /// RelayRun sets `prove` and `repeating`, and `server` if `servers` is not empty.
     relay::Options relay;
     /// Servers with different names. Empty: the run has the server in `relay`, without a name.
     std::vector<ConfiguredServer> servers{};
@@ -84,7 +79,7 @@ class RelayRun final : public SupervisedRun {
     /// the sockets until run(). Errors: relay::StartError, relay::HandoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
-    /// Returns the kind of client address that servers see, never `automatic`.
+    /// See Relay::client_address.
     [[nodiscard]] relay::ClientAddressMode client_address() const {
         return relay_->client_address();
     }
@@ -93,7 +88,7 @@ class RelayRun final : public SupervisedRun {
     /// the observer has reported the reason.
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
-    /// Logs each server's listening addresses and own address. `note`: a text to append.
+    /// See ServedServers::log_routes.
     void log_routes(const std::string& note) const { servers_->log_routes(note); }
 
     /// Takes over from the other relay and starts forwarding. If that fails, the other relay
@@ -130,8 +125,10 @@ class RelayRun final : public SupervisedRun {
     /// Must be declared before all members that use its io_context.
     std::optional<Supervisor> supervisor_;
     std::optional<HandoverGiver> giver_;
-    /// The connection to the relay from which this run took over, until that relay has ended.
-    std::optional<boost::asio::posix::stream_descriptor> previous_relay_;
+    /// Watches the connection to the relay from which this run took over.
+    std::optional<ReadableWatch> previous_relay_;
+    /// True until the relay from which this run took over has ended.
+    bool awaits_previous_relay_ = false;
     std::chrono::steady_clock::time_point started_;
     std::uint64_t failed_sessions_reported_ = 0;
     pipeline::ResyncLimiter resync_limiter_;

@@ -64,20 +64,21 @@ HandoverTaker::ServerStart prepare_server(HandoverTaker* taker, const Configured
     return begun;
 }
 
-ServedServers::ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers)
-    : parts_{std::move(parts)} {
+ServedServers::ServedServers(relay::Relay& relay, channel::SharedBlock& block, HandoverTaker* taker,
+                             const std::vector<ConfiguredServer>& servers)
+    : relay_{&relay}, block_{&block}, taker_{taker} {
     set_name(0, servers.front().name);
     write_addresses(0);
-    servers_.emplace_back(*parts_.relay, relay::ServerIndex{0}, servers.front());
+    servers_.emplace_back(*relay_, relay::ServerIndex{0}, servers.front());
     for (const ConfiguredServer& server : std::span{servers}.subspan(1)) {
         const relay::ServerIndex index = add_server(server);
-        servers_.emplace_back(*parts_.relay, index, server);
+        servers_.emplace_back(*relay_, index, server);
     }
 }
 
 void ServedServers::log_routes(const std::string& note) const {
     std::vector<std::string> lines;
-    for (relay::ServerIndex i = 0; i < parts_.relay->next_server_index(); ++i) {
+    for (relay::ServerIndex i = 0; i < relay_->next_server_index(); ++i) {
         std::ranges::move(route_lines(i), std::back_inserter(lines));
     }
     if (!note.empty() && lines.size() == 1) {
@@ -88,8 +89,8 @@ void ServedServers::log_routes(const std::string& note) const {
     for (const std::string& line : lines) {
         spdlog::info("{}", line);
     }
-    for (relay::ServerIndex i = 0; i < parts_.relay->next_server_index(); ++i) {
-        const base::Endpoint server = parts_.relay->server_endpoint(i);
+    for (relay::ServerIndex i = 0; i < relay_->next_server_index(); ++i) {
+        const base::Endpoint server = relay_->server_endpoint(i);
         if (!server.v6 && base::is_loopback(server) && !may_listen(server)) {
             spdlog::warn(
                 "nothing listens on {} yet: players cannot join until the game server does",
@@ -105,14 +106,14 @@ void ServedServers::log_routes(relay::ServerIndex index) const {
 }
 
 std::vector<std::string> ServedServers::route_lines(relay::ServerIndex index) const {
-    const std::string_view name = parts_.block->facts.servers.at(index).name_view();
+    const std::string_view name = block_->facts.servers.at(index).name_view();
     std::vector<std::string> routes;
-    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
+    for (const auto& endpoint : relay_->listen_endpoints(index)) {
         routes.push_back(fmt::format("listening on {}{}, forwarding to {}{}",
                                      base::to_string(endpoint),
                                      endpoint.address().is_loopback() ? kThisMachineOnly : "",
                                      name.empty() ? std::string{} : fmt::format("{}, ", name),
-                                     base::to_string(parts_.relay->server_endpoint(index))));
+                                     base::to_string(relay_->server_endpoint(index))));
     }
     return routes;
 }
@@ -120,7 +121,7 @@ std::vector<std::string> ServedServers::route_lines(relay::ServerIndex index) co
 /// Writes a server's name into the shared block. Must be called before the server's first session,
 /// because the observer then reads the name.
 void ServedServers::set_name(relay::ServerIndex index, const std::string& name) const {
-    channel::ServerFacts& server = parts_.block->facts.servers.at(index);
+    channel::ServerFacts& server = block_->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
                 server.name.begin());
@@ -128,26 +129,26 @@ void ServedServers::set_name(relay::ServerIndex index, const std::string& name) 
 }
 
 relay::ServerIndex ServedServers::add_server(const ConfiguredServer& added) {
-    const relay::ServerIndex next = parts_.relay->next_server_index();
+    const relay::ServerIndex next = relay_->next_server_index();
     if (next < relay::kMaxServers) {
         set_name(next, added.name);
     }
-    auto [where, listening] = prepare_server(parts_.taker, added, next);
-    const relay::ServerIndex index = parts_.relay->add_server(where, std::move(listening));
+    auto [where, listening] = prepare_server(taker_, added, next);
+    const relay::ServerIndex index = relay_->add_server(where, std::move(listening));
     write_addresses(index);
     return index;
 }
 
 void ServedServers::write_addresses(relay::ServerIndex index) const {
-    channel::RelayFacts& facts = parts_.block->facts;
+    channel::RelayFacts& facts = block_->facts;
     channel::ServerFacts& server = facts.servers.at(index);
     // not counted in shared memory, because a misbehaving observer could change that value
     std::uint32_t num_listen = 0;
-    for (const auto& endpoint : parts_.relay->listen_endpoints(index)) {
+    for (const auto& endpoint : relay_->listen_endpoints(index)) {
         server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
     }
     server.num_listen = num_listen;
-    server.set_address(parts_.relay->server_endpoint(index));
+    server.set_address(relay_->server_endpoint(index));
     server.removed = false;
     facts.num_servers = std::uint32_t{index} + 1;
 }
@@ -177,8 +178,8 @@ void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>&
             ++server;
             continue;
         }
-        parts_.relay->remove_server(server->index());
-        parts_.block->facts.servers.at(server->index()).removed = true;
+        relay_->remove_server(server->index());
+        block_->facts.servers.at(server->index()).removed = true;
         spdlog::info("removed the server {}", server->configured_server().name);
         server = servers_.erase(server);
     }
@@ -189,7 +190,7 @@ void ServedServers::add_when_resolved(const ConfiguredServer& server,
                                       const relay::ServerOptions& where) {
     try {
         const relay::ServerIndex index = add_server({.name = server.name, .where = where});
-        servers_.emplace_back(*parts_.relay, index, server);
+        servers_.emplace_back(*relay_, index, server);
         log_routes(index);
     } catch (const std::exception& error) {
         report_not_added(server, error.what());
@@ -212,13 +213,9 @@ void ServedServers::add_resolved_servers() {
 void ServedServers::on_second(bool report_silence) {
     add_resolved_servers();
     for (ServerAddressUpdater& server : servers_) {
-        const relay::Counters counters =
-            relay::totals_of(parts_.block->observation, server.index());
-        if (const auto to = server.update_address(counters)) {
-            parts_.block->facts.servers.at(server.index()).set_address(*to);
-        }
-        if (report_silence) {
-            server.log_silence(counters);
+        const relay::Counters counters = relay::totals_of(block_->observation, server.index());
+        if (const auto to = server.on_second(counters, report_silence)) {
+            block_->facts.servers.at(server.index()).set_address(*to);
         }
     }
 }

@@ -22,15 +22,11 @@ prepare_server(HandoverTaker* taker, const ConfiguredServer& served, relay::Serv
 /// Writes their names and addresses into the shared block, where the observer reads them.
 class ServedServers {
   public:
-    struct Dependencies {
-        relay::Relay* relay;
-        channel::SharedBlock* block;
-        HandoverTaker* taker; ///< see prepare_server()
-    };
-
-    /// `servers`: the first server is the server with which the relay was constructed. Errors: the
-    /// errors of Relay::add_server and of prepare_server().
-    ServedServers(Dependencies parts, const std::vector<ConfiguredServer>& servers);
+    /// The arguments must outlive the object. `taker`: see prepare_server(). `servers`: the first
+    /// server is the server with which the relay was constructed. Errors: the errors of
+    /// Relay::add_server and of prepare_server().
+    ServedServers(relay::Relay& relay, channel::SharedBlock& block, HandoverTaker* taker,
+                  const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
     /// this machine do not listen yet. `note`: a text to append if one line is logged.
@@ -57,7 +53,9 @@ class ServedServers {
     void set_name(relay::ServerIndex index, const std::string& name) const;
     void write_addresses(relay::ServerIndex index) const;
 
-    Dependencies parts_;
+    relay::Relay* relay_;
+    channel::SharedBlock* block_;
+    HandoverTaker* taker_;
     std::vector<ServerAddressUpdater> servers_;
     PendingServers pending_{PendingServers::system_lookup};
 };

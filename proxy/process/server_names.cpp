@@ -77,13 +77,19 @@ ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerInd
     }
 }
 
-std::optional<base::Endpoint>
-ServerAddressUpdater::update_address(const relay::Counters& counters) {
+std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Counters& counters,
+                                                              bool log_silence) {
+    const auto now = std::chrono::steady_clock::now();
+    const SilenceDetector::Change change = watch_.on_second(now, counters);
+    if (log_silence) {
+        const std::string address = base::to_string(relay_->server_endpoint(index_));
+        log_silence_change(
+            change, served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
+            watch_.silence(), now);
+    }
     if (!name_) {
         return std::nullopt;
     }
-    const auto now = std::chrono::steady_clock::now();
-    static_cast<void>(watch_.on_second(now, counters));
     const auto moved = name_->on_second(now, watch_.is_silent());
     if (!moved) {
         return std::nullopt;
@@ -103,13 +109,6 @@ ServerAddressUpdater::update_address(const relay::Counters& counters) {
     spdlog::info("the server {} is now at {}; new sessions go there", served_.where.host,
                  base::to_string(*moved));
     return relay_->server_endpoint(index_);
-}
-
-void ServerAddressUpdater::log_silence(const relay::Counters& counters) {
-    const std::string address = base::to_string(relay_->server_endpoint(index_));
-    report_.report_changes(
-        std::chrono::steady_clock::now(), counters,
-        served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address), {}, {});
 }
 
 NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {

@@ -39,8 +39,8 @@ class ServerNameResolver {
     ServerNameResolver(NameLookup lookup, Endpoint current, Time now)
         : lookup_{std::move(lookup)}, current_{std::move(current)}, last_lookup_{now} {}
 
-    /// Must be called once a second. `silent`: the server does not answer. Returns a new address if
-    /// the name no longer resolves to the current address.
+    /// Must be called once a second. Returns a new address if the name no longer resolves to the
+    /// current address.
     [[nodiscard]] std::optional<Endpoint> on_second(Time now, bool silent);
 
     /// Sets the current address. Must be called when a new address is in use; otherwise on_second()
@@ -77,11 +77,10 @@ class ServerAddressUpdater {
     [[nodiscard]] relay::ServerIndex index() const { return index_; }
 
     /// Must be called once a second. Returns the new address if the server has moved.
-    [[nodiscard]] std::optional<base::Endpoint> update_address(const relay::Counters& counters);
-
-    /// Logs when the server stops answering and when it answers again. Call this function only in
-    /// runs without an observer: an observer logs the same.
-    void log_silence(const relay::Counters& counters);
+    /// `log_silence`: log when the server stops answering and when it answers again. With an
+    /// observer it must be false, because the observer logs the same.
+    [[nodiscard]] std::optional<base::Endpoint> on_second(const relay::Counters& counters,
+                                                          bool log_silence);
 
   private:
     relay::Relay* relay_;
@@ -91,7 +90,6 @@ class ServerAddressUpdater {
     /// The server's latest new address that the relay did not accept.
     std::optional<ServerNameResolver::Endpoint> refused_;
     SilenceDetector watch_;
-    SilenceReporter report_;
 };
 
 /// Servers that wait until their host names are resolved.
@@ -105,7 +103,7 @@ class PendingServers {
     /// the addresses answer, the function returns only those.
     [[nodiscard]] static NameLookup system_lookup(const relay::ServerOptions& where);
 
-    /// Starts resolving the server's name, unless that is in progress.
+    /// Starts to resolve the server's name.
     void add(const ConfiguredServer& server);
     /// Removes the waiting servers that are not in `wanted`.
     void keep_only(const std::vector<ConfiguredServer>& wanted);

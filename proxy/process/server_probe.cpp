@@ -102,6 +102,16 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
     return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
 }
 
+/// The most addresses of a name to which a request is sent.
+constexpr std::size_t kMaxAddresses = 16;
+
+/// Converts a time of the steady clock to Unix time in milliseconds.
+std::int64_t utc_ms(SilenceDetector::Time time, SilenceDetector::Time now) {
+    const auto utc = std::chrono::system_clock::now() -
+                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
+}
+
 } // namespace
 
 Udp::endpoint reachable_address(const Udp::endpoint& listening) {
@@ -203,15 +213,6 @@ void ServerProbe::stop() {
     socket_.cancel(ignored);
 }
 
-namespace {
-
-using Udp = boost::asio::ip::udp;
-
-/// The most addresses of a name to which a request is sent.
-constexpr std::size_t kMaxAddresses = 16;
-
-} // namespace
-
 std::vector<Udp::endpoint> find_answering_addresses(const std::vector<Udp::endpoint>& addresses,
                                                     AnswersWanted wanted,
                                                     std::chrono::milliseconds deadline) {
@@ -276,23 +277,6 @@ SilenceDetector::Change SilenceDetector::on_second(Time now, const relay::Counte
     return Change::none;
 }
 
-namespace {
-
-std::string seconds_text(SilenceDetector::Time from, SilenceDetector::Time to) {
-    return record::count_with_noun(
-        static_cast<std::uint64_t>(std::chrono::round<std::chrono::seconds>(to - from).count()),
-        "second[s]");
-}
-
-/// Converts a time of the steady clock to Unix time in milliseconds.
-std::int64_t utc_ms(SilenceDetector::Time time, SilenceDetector::Time now) {
-    const auto utc = std::chrono::system_clock::now() -
-                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
-    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
-}
-
-} // namespace
-
 SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now,
                                                        const relay::Counters& counters,
                                                        const SendRequest& send_request) {
@@ -328,32 +312,31 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
                                                       .refused = silence.refused}}
                     : std::nullopt);
     }
-    if (change == SilenceDetector::Change::none) {
-        return;
-    }
-    const bool began = change == SilenceDetector::Change::began;
-    const std::string line =
-        began ? describe_silence(server, silence, now) : describe_answer(server, silence, now);
-    spdlog::log(began ? spdlog::level::warn : spdlog::level::info, "{}", line);
+    log_silence_change(change, server, silence, now);
 }
 
-std::string describe_silence(const std::string& server, const SilenceDetector::Silence& silence,
-                             SilenceDetector::Time now) {
-    std::string line =
-        fmt::format("the server {} does not answer: {} in {} without an answer", server,
-                    record::count_with_noun(silence.unanswered, "datagram[s]"),
-                    seconds_text(silence.since, now));
-    if (silence.refused != 0) {
-        line += fmt::format(", {} refused: nothing listens there", silence.refused);
+void log_silence_change(SilenceDetector::Change change, const std::string& server,
+                        const SilenceDetector::Silence& silence, SilenceDetector::Time now) {
+    if (change == SilenceDetector::Change::began) {
+        spdlog::warn("{}", describe_silence(change, server, silence, now));
+    } else if (change == SilenceDetector::Change::ended) {
+        spdlog::info("{}", describe_silence(change, server, silence, now));
     }
-    return line;
 }
 
-std::string describe_answer(const std::string& server, const SilenceDetector::Silence& silence,
-                            SilenceDetector::Time now) {
-    return fmt::format("the server {} answers again, after {} and {}", server,
-                       seconds_text(silence.since, now),
-                       record::count_with_noun(silence.unanswered, "datagram[s]"));
+std::string describe_silence(SilenceDetector::Change change, const std::string& server,
+                             const SilenceDetector::Silence& silence, SilenceDetector::Time now) {
+    const std::string datagrams = record::count_with_noun(silence.unanswered, "datagram[s]");
+    const auto elapsed = std::chrono::round<std::chrono::seconds>(now - silence.since).count();
+    const std::string time =
+        record::count_with_noun(static_cast<std::uint64_t>(elapsed), "second[s]");
+    if (change == SilenceDetector::Change::ended) {
+        return fmt::format("the server {} answers again, after {} and {}", server, time, datagrams);
+    }
+    return fmt::format(
+        "the server {} does not answer: {} in {} without an answer{}", server, datagrams, time,
+        silence.refused == 0 ? ""
+                             : fmt::format(", {} refused: nothing listens there", silence.refused));
 }
 
 } // namespace tw::process

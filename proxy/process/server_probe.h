@@ -158,13 +158,15 @@ class SilenceReporter {
     std::int64_t since_ms_ = 0; ///< Unix time when the silence began
 };
 
-/// Returns a text such as "the server 127.0.0.1:8303 does not answer: …".
-[[nodiscard]] std::string describe_silence(const std::string& server,
+/// Logs that a silence began or ended.
+void log_silence_change(SilenceDetector::Change change, const std::string& server,
+                        const SilenceDetector::Silence& silence, SilenceDetector::Time now);
+
+/// Returns a text such as "the server 127.0.0.1:8303 does not answer: …", or "… answers again,
+/// after …". `change`: not `none`.
+[[nodiscard]] std::string describe_silence(SilenceDetector::Change change,
+                                           const std::string& server,
                                            const SilenceDetector::Silence& silence,
                                            SilenceDetector::Time now);
-/// Returns a text such as "the server 127.0.0.1:8303 answers again, after …".
-[[nodiscard]] std::string describe_answer(const std::string& server,
-                                          const SilenceDetector::Silence& silence,
-                                          SilenceDetector::Time now);
 
 } // namespace tw::process

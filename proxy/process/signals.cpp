@@ -1,7 +1,5 @@
 #include "proxy/process/signals.h"
 
-#include "proxy/base/descriptors.h"
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -16,13 +14,47 @@
 
 namespace tw::process {
 
-BlockedSignals::BlockedSignals() {
+void ReadableWatch::start(int descriptor, std::function<void()> on_readable) {
+    descriptor_.assign(::dup(descriptor));
+    on_readable_ = std::move(on_readable);
+    ++changes_;
+    await_readable();
+}
+
+void ReadableWatch::await_readable() {
+    using Descriptor = boost::asio::posix::stream_descriptor;
+    descriptor_.async_wait(Descriptor::wait_read, [this, changes = changes_](const auto& error) {
+        if (!error && changes == changes_) {
+            on_readable_();
+        }
+        if (!error && changes == changes_) { // the function has not called stop()
+            await_readable();
+        }
+    });
+}
+
+void ReadableWatch::stop() {
+    ++changes_;
+    boost::system::error_code ignored;
+    descriptor_.close(ignored);
+}
+
+namespace {
+
+sigset_t block_signals(std::initializer_list<int> signals, sigset_t* before) {
     sigset_t blocked;
     sigemptyset(&blocked);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int signal : signals) {
         sigaddset(&blocked, signal);
     }
-    ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, before);
+    return blocked;
+}
+
+} // namespace
+
+BlockedSignals::BlockedSignals() {
+    block_signals({SIGINT, SIGTERM, SIGHUP}, &before_);
 }
 
 BlockedSignals::~BlockedSignals() {
@@ -32,38 +64,18 @@ BlockedSignals::~BlockedSignals() {
 }
 
 SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals)
-    : descriptor_{io} {
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (const int signal : signals) {
-        sigaddset(&wanted, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
-    const int descriptor = ::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (descriptor < 0) {
+    : watch_{io} {
+    const sigset_t blocked = block_signals(signals, nullptr);
+    signals_ = base::UniqueFd{::signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC)};
+    if (!signals_.valid()) {
         throw std::system_error{errno, std::system_category(), "signalfd"};
     }
-    descriptor_.assign(descriptor);
-}
-
-void SignalReceiver::listen(std::function<void(int signal)> take) {
-    take_ = std::move(take);
-    await_signal();
-}
-
-void SignalReceiver::await_signal() {
-    descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                           [this](const boost::system::error_code& error) {
-                               if (error) {
-                                   return;
-                               }
-                               signalfd_siginfo signal{};
-                               if (::read(descriptor_.native_handle(), &signal, sizeof signal) ==
-                                   static_cast<ssize_t>(sizeof signal)) {
-                                   take_(static_cast<int>(signal.ssi_signo));
-                               }
-                               await_signal();
-                           });
+    watch_.start(signals_.get(), [this] {
+        signalfd_siginfo signal{};
+        if (::read(signals_.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
+            take_(static_cast<int>(signal.ssi_signo));
+        }
+    });
 }
 
 bool send_service_state(std::string_view state) {

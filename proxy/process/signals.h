@@ -1,14 +1,37 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
+
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 namespace tw::process {
+
+/// Calls a function whenever a descriptor is readable, on the io_context's thread.
+class ReadableWatch {
+  public:
+    explicit ReadableWatch(boost::asio::io_context& io) : descriptor_{io} {}
+
+    /// Starts to watch a duplicate of the descriptor. Errors: throws boost::system::system_error.
+    void start(int descriptor, std::function<void()> on_readable);
+
+    /// Stops watching. The function may call this.
+    void stop();
+
+  private:
+    void await_readable();
+
+    boost::asio::posix::stream_descriptor descriptor_;
+    std::function<void()> on_readable_;
+    std::uint64_t changes_ = 0; ///< number of calls of start() and stop()
+};
 
 /// Blocks the signals that end or reload a run while the run is constructed. A signal that arrives
 /// in this time is later delivered to the run's SignalReceiver. The destructor unblocks the
@@ -41,12 +64,12 @@ class SignalReceiver {
     SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals);
 
     /// Calls `take` for each signal that was received since the constructor, and for later signals.
-    void listen(std::function<void(int signal)> take);
+    /// Must be called before the io_context runs.
+    void listen(std::function<void(int signal)> take) { take_ = std::move(take); }
 
   private:
-    void await_signal();
-
-    boost::asio::posix::stream_descriptor descriptor_;
+    base::UniqueFd signals_;
+    ReadableWatch watch_;
     std::function<void(int signal)> take_;
 };
 

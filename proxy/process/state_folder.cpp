@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <system_error>
 #include <vector>
 
-#include <boost/asio/ip/address.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,28 +24,7 @@ constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
 /// The most bytes of a file.
-constexpr std::size_t kMaxBytes = 512;
-
-/// Returns the content of a file. Returns nullopt and sets errno if the file cannot be read;
-/// ENODATA if its content is invalid.
-std::optional<std::string> read_file(const std::filesystem::path& file,
-                                     bool (*is_valid)(std::string_view)) {
-    const base::UniqueFd fd{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (!fd.valid()) {
-        return std::nullopt;
-    }
-    std::string content(kMaxBytes, '\0');
-    const ssize_t size = ::read(fd.get(), content.data(), content.size());
-    if (size < 0) {
-        return std::nullopt;
-    }
-    content.resize(static_cast<std::size_t>(size));
-    if (!is_valid(content)) {
-        errno = ENODATA;
-        return std::nullopt;
-    }
-    return content;
-}
+constexpr std::size_t kMaxBytes = 64U << 10U;
 
 /// Creates a file atomically. If the file exists already, leaves it unchanged and returns true.
 /// Returns false and sets errno on failure.
@@ -75,54 +52,6 @@ void make_folder(const std::filesystem::path& folder) {
     ::mkdir(folder.c_str(), kFolderMode);
 }
 
-} // namespace
-
-std::string random_bytes(std::size_t size) {
-    std::string bytes(size, '\0');
-    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        throw std::system_error{errno, std::generic_category(), "getrandom"};
-    }
-    return bytes;
-}
-
-StoredFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
-                               std::string fresh, bool (*is_valid)(std::string_view)) {
-    const auto file = folder / name;
-    if (auto content = read_file(file, is_valid)) {
-        return {.content = *std::move(content), .problem = {}};
-    }
-    int error = errno;
-    if (error == ENOENT) {
-        make_folder(folder);
-        if (write_file(file, fresh)) {
-            if (auto content = read_file(file, is_valid)) {
-                return {.content = *std::move(content), .problem = {}};
-            }
-        }
-        error = errno;
-    }
-    return {.content = std::move(fresh),
-            .problem = fmt::format("{}: {}", file.string(),
-                                   error == ENODATA ? std::string{"its contents are invalid"}
-                                                    : std::generic_category().message(error))};
-}
-
-StoredKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
-    constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;
-    const StoredFile kept =
-        read_or_create_file(folder, name, random_bytes(kBytes),
-                            [](std::string_view content) { return content.size() >= kBytes; });
-    StoredKey key;
-    std::memcpy(key.key.data(), kept.content.data(), kBytes);
-    if (!kept.problem.empty()) {
-        key.warning = kept.problem + "; clients will have other addresses at the server in the "
-                                     "next run, so bans do not outlast this one";
-    }
-    return key;
-}
-
-namespace {
-
 constexpr std::size_t kMinTokenSize = 16;
 constexpr std::size_t kMaxTokenSize = 256;
 /// The size of a random token in bytes: 128 bits cannot be guessed.
@@ -144,6 +73,49 @@ bool is_plain_shell_text(std::string_view path) {
 
 } // namespace
 
+std::string random_bytes(std::size_t size) {
+    std::string bytes(size, '\0');
+    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        throw std::system_error{errno, std::generic_category(), "getrandom"};
+    }
+    return bytes;
+}
+
+StoredFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
+                               std::string fresh, bool (*is_valid)(std::string_view)) {
+    const auto file = folder / name;
+    auto content = base::read_small_file(file, kMaxBytes);
+    if (!content && content.error() == std::errc::no_such_file_or_directory) {
+        make_folder(folder);
+        if (write_file(file, fresh)) {
+            content = base::read_small_file(file, kMaxBytes);
+        } else {
+            content = tl::unexpected{std::error_code{errno, std::generic_category()}};
+        }
+    }
+    if (content && is_valid(*content)) {
+        return {.content = *std::move(content), .problem = {}};
+    }
+    return {.content = std::move(fresh),
+            .problem =
+                fmt::format("{}: {}", file.string(),
+                            content ? "its contents are invalid" : content.error().message())};
+}
+
+StoredKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
+    constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;
+    const StoredFile kept =
+        read_or_create_file(folder, name, random_bytes(kBytes),
+                            [](std::string_view content) { return content.size() >= kBytes; });
+    StoredKey key;
+    std::memcpy(key.key.data(), kept.content.data(), kBytes);
+    if (!kept.problem.empty()) {
+        key.warning = kept.problem + "; clients will have other addresses at the server in the "
+                                     "next run, so bans do not outlast this one";
+    }
+    return key;
+}
+
 std::string PageToken::shell_text_for_log(bool to_people_only) const {
     if (to_people_only) {
         return value;
@@ -164,8 +136,7 @@ bool is_valid_token(std::string_view text) noexcept {
 }
 
 tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {
-    constexpr std::size_t kMostBytes = 64U << 10U; // only the first line is used
-    const auto text = base::read_small_file(file, kMostBytes);
+    const auto text = base::read_small_file(file, kMaxBytes); // only the first line is used
     if (!text) {
         return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};
     }
@@ -186,19 +157,6 @@ PageToken read_or_create_token(const std::filesystem::path& folder) {
         [](std::string_view content) { return is_valid_token(first_line(content)); });
     return {.value = std::string{first_line(kept.content)},
             .file = kept.problem.empty() ? (folder / kTokenFile).string() : ""};
-}
-
-PageAddress page_address(const web::HttpAddress& where, const std::string& host,
-                         bool open_reading) {
-    const auto address = boost::asio::ip::make_address(where.address);
-    const bool is_open = !address.is_loopback() && open_reading;
-    const std::string named = !host.empty() && !address.is_loopback() ? host
-                              : address.is_unspecified()              ? "localhost"
-                              : address.is_v6() ? fmt::format("[{}]", where.address)
-                                                : where.address;
-    return {.url = fmt::format("http://{}:{}/", named, where.port),
-            .is_open = is_open,
-            .reads_freely = address.is_loopback() || is_open};
 }
 
 } // namespace tw::process

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "proxy/base/keyed_hash.h"
-#include "proxy/web/http_stream.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -19,7 +18,7 @@ struct StoredFile {
     std::string problem;
 };
 
-/// Reads a file of at most 512 bytes. If the file is missing, creates it with the content `fresh`
+/// Reads a file of at most 64 KiB. If the file is missing, creates it with the content `fresh`
 /// and mode 0600, and its folder with mode 0700. `is_valid`: returns whether a file's content is
 /// valid. If the content is invalid, or the file cannot be read or created, returns `fresh`.
 [[nodiscard]] StoredFile read_or_create_file(const std::filesystem::path& folder,
@@ -62,17 +61,5 @@ struct PageToken {
 /// Reads the token from a file in the state folder, or creates the token and the file. Errors:
 /// throws std::system_error if the system has no randomness.
 [[nodiscard]] PageToken read_or_create_token(const std::filesystem::path& folder);
-
-/// The URL of a live page, and who can read the page.
-struct PageAddress {
-    std::string url;           ///< "http://127.0.0.1:9303/"
-    bool is_open = false;      ///< other machines can reach the page and read it without a token
-    bool reads_freely = false; ///< the page can be read without a token
-};
-
-/// Returns the URL and the readers of a live page that listens on `where`. `host`: the page's host
-/// name; empty if unknown. Precondition: `where` is not a unix socket.
-[[nodiscard]] PageAddress page_address(const web::HttpAddress& where, const std::string& host,
-                                       bool open_reading);
 
 } // namespace tw::process

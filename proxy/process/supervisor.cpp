@@ -25,6 +25,36 @@ bool has_terminal() {
     return base::UniqueFd{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)}.valid();
 }
 
+/// The longest time for the start of an observer. A start takes milliseconds, or some seconds with
+/// a folder of maps on a slow disk.
+constexpr std::chrono::seconds kMaxStartTime{30};
+/// An observer that ran this long is restarted at once. Otherwise the pause before a restart
+/// doubles.
+constexpr std::chrono::seconds kStableTime{1};
+constexpr std::chrono::milliseconds kShortestPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+/// An observer hangs if it has made no progress for this many checks, which are a second apart.
+constexpr int kHangingChecks = 10;
+/// At the end of the run, the observer is killed if it makes no progress for this long. A live run
+/// waits up to a second until the bus has acknowledged the last records (bus::kLiveTimeouts).
+constexpr std::chrono::milliseconds kStallTime{2500};
+constexpr std::chrono::milliseconds kPollInterval{20};
+constexpr std::chrono::seconds kMaxFinishTime{10};
+constexpr int kMaxMessagesAtOnce = 16;
+
+/// Returns a pending signal that will end the run; nullopt if no such signal is pending.
+std::optional<int> pending_end_signal() {
+    sigset_t pending;
+    sigemptyset(&pending);
+    ::sigpending(&pending);
+    for (const int signal : {SIGINT, SIGTERM}) {
+        if (sigismember(&pending, signal) == 1) {
+            return signal;
+        }
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 Terminal::Terminal() {
@@ -48,24 +78,19 @@ Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
 }
 
 void Supervisor::run(std::chrono::steady_clock::time_point started) {
-    await_end(started);
-    signals_->listen([this](int signal) { on_signal(signal); });
-    second_timer_.expires_after(std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& error) { every_second(error); });
-    io_.run();
-}
-
-void Supervisor::await_end(std::chrono::steady_clock::time_point started) {
-    if (!options_.time_limit) {
-        return;
+    if (options_.time_limit) {
+        end_timer_.expires_at(
+            started + std::chrono::duration_cast<Clock::duration>(options_.time_limit->after));
+        end_timer_.async_wait([this](const auto& error) {
+            if (!error) {
+                stop(options_.time_limit->reason);
+            }
+        });
     }
-    end_timer_.expires_at(started + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                        options_.time_limit->after));
-    end_timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error) {
-            stop(options_.time_limit->reason);
-        }
-    });
+    signals_->listen([this](int signal) { on_signal(signal); });
+    second_timer_.expires_at(Clock::now());
+    await_second();
+    io_.run();
 }
 
 bool Supervisor::send(channel::ControlMessage kind, std::string_view text, int descriptor) {
@@ -125,19 +150,21 @@ void Supervisor::reload() {
     }
 }
 
-void Supervisor::every_second(const boost::system::error_code& error) {
-    if (error) {
-        return;
-    }
-    parts_.run->on_second();
-    kill_if_hanging();
-    if (!page_error_.empty()) {
-        open_page();
-    }
+void Supervisor::await_second() {
     // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
-    const auto now = std::chrono::steady_clock::now();
-    second_timer_.expires_at(std::max(second_timer_.expiry(), now) + std::chrono::seconds{1});
-    second_timer_.async_wait([this](const auto& next) { every_second(next); });
+    second_timer_.expires_at(std::max(second_timer_.expiry(), Clock::now()) +
+                             std::chrono::seconds{1});
+    second_timer_.async_wait([this](const auto& error) {
+        if (error) {
+            return;
+        }
+        parts_.run->on_second();
+        kill_if_hanging();
+        if (!page_error_.empty()) {
+            open_page();
+        }
+        await_second();
+    });
 }
 
 void Supervisor::open_page() {
@@ -179,40 +206,6 @@ LiveRunResult Supervisor::finish() {
     return result;
 }
 
-namespace {
-
-/// The longest time for the start of an observer. A start takes milliseconds, or some seconds with
-/// a folder of maps on a slow disk.
-constexpr std::chrono::seconds kMaxStartTime{30};
-/// An observer that ran this long is restarted at once. Otherwise the pause before a restart
-/// doubles.
-constexpr std::chrono::seconds kStableTime{1};
-constexpr std::chrono::milliseconds kShortestPause{50};
-constexpr std::chrono::milliseconds kLongestPause{2000};
-/// An observer hangs if it has made no progress for this many checks, which are a second apart.
-constexpr int kHangingChecks = 10;
-/// At the end of the run, the observer is killed if it makes no progress for this long. A live run
-/// waits up to a second until the bus has acknowledged the last records (bus::kLiveTimeouts).
-constexpr std::chrono::milliseconds kStallTime{2500};
-constexpr std::chrono::milliseconds kPollInterval{20};
-constexpr std::chrono::seconds kMaxFinishTime{10};
-constexpr int kMaxMessagesAtOnce = 16;
-
-/// Returns a pending signal that will end the run; nullopt if no such signal is pending.
-std::optional<int> pending_end_signal() {
-    sigset_t pending;
-    sigemptyset(&pending);
-    ::sigpending(&pending);
-    for (const int signal : {SIGINT, SIGTERM}) {
-        if (sigismember(&pending, signal) == 1) {
-            return signal;
-        }
-    }
-    return std::nullopt;
-}
-
-} // namespace
-
 void Supervisor::spawn_observer() {
     auto [own, other] = channel::ProcessLink::create_pair();
     ++number_;
@@ -238,9 +231,7 @@ std::optional<ProcessExit> Supervisor::start_observer() {
     for (const auto deadline = observer_started_ + kMaxStartTime; Clock::now() < deadline;) {
         pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&word, 1, static_cast<int>(kPollInterval.count()));
-        while (const auto message = link_->receive()) {
-            handle_message(*message);
-        }
+        on_messages();
         if (parts_.shared->block().observation.observer != 0) {
             watch_observer();
             return std::nullopt;
@@ -258,12 +249,12 @@ std::optional<ProcessExit> Supervisor::start_observer() {
     return process_->wait(kMaxFinishTime);
 }
 
-/// Starts waiting for messages and for the end of the observer's process. If that fails, kills the
+/// Starts to watch the observer's messages and the end of its process. If that fails, kills the
 /// process and starts another process.
 void Supervisor::watch_observer() {
     try {
-        await_observer_end();
-        await_message();
+        observer_end_.start(process_->descriptor(), [this] { on_observer_end(); });
+        observer_messages_.start(link_->descriptor(), [this] { on_messages(); });
     } catch (const boost::system::system_error& error) {
         spdlog::error("cannot watch the observer: {}", error.code().message());
         process_->kill();
@@ -271,38 +262,19 @@ void Supervisor::watch_observer() {
     }
 }
 
-void Supervisor::await_observer_end() {
-    observer_end_.assign(::dup(process_->descriptor()));
-    observer_end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                             [this](const auto& error) {
-                                 if (!error) {
-                                     on_observer_end();
-                                 }
-                             });
-}
-
-void Supervisor::await_message() {
-    if (!observer_messages_.is_open()) {
-        observer_messages_.assign(::dup(link_->descriptor()));
+/// Handles a bounded number of messages at a time, so that a misbehaving observer cannot block
+/// signals.
+void Supervisor::on_messages() {
+    for (int i = 0; i < kMaxMessagesAtOnce; ++i) {
+        const auto message = link_->receive();
+        if (!message) {
+            break;
+        }
+        handle_message(*message);
     }
-    observer_messages_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                                  [this](const auto& error) {
-                                      if (error) {
-                                          return;
-                                      }
-                                      // Handles a bounded number of messages at a time, so that a
-                                      // misbehaving observer cannot block signals.
-                                      for (int i = 0; i < kMaxMessagesAtOnce; ++i) {
-                                          const auto message = link_->receive();
-                                          if (!message) {
-                                              break;
-                                          }
-                                          handle_message(*message);
-                                      }
-                                      if (!link_->closed()) {
-                                          await_message();
-                                      }
-                                  });
+    if (link_->closed()) {
+        observer_messages_.stop();
+    }
 }
 
 void Supervisor::on_observer_end() {
@@ -310,9 +282,8 @@ void Supervisor::on_observer_end() {
         process_->wait(kPollInterval).value_or(ProcessExit{.signal = SIGKILL});
     parts_.shared->block().observation.observer = 0;
     ++failures_;
-    boost::system::error_code ignored;
-    observer_end_.close(ignored);
-    observer_messages_.close(ignored);
+    observer_end_.stop();
+    observer_messages_.stop();
     link_.reset();
     process_.reset();
     pause_ = Clock::now() - observer_started_ >= kStableTime

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::process {
@@ -33,10 +32,8 @@ class Terminal {
     /// a process without a terminal.
     Terminal();
 
-    /// Returns whether the process had a terminal at the start.
     [[nodiscard]] bool existed_at_start() const { return existed_; }
 
-    /// Returns whether the terminal that the process had at the start is gone.
     [[nodiscard]] bool is_gone() const;
 
   private:
@@ -61,7 +58,6 @@ struct ReloadedSettings {
 /// The configuration of a run, which can be read again.
 class ReloadableConfig : public record::Interface {
   public:
-    /// Reads the configuration again and returns the changes.
     [[nodiscard]] virtual ReloadedSettings reload() = 0;
     /// Opens the live page's sockets, which the observers get. Returns none if there is no page.
     [[nodiscard]] virtual std::vector<web::ListeningSocket> open_page_sockets() const = 0;
@@ -85,14 +81,13 @@ struct LiveRunResult {
     std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
 };
 
-/// The run that a supervisor controls. By default, a run ignores requests for changes.
+/// The run that a supervisor controls. By default it ignores requests for changes.
 class SupervisedRun : public record::Interface {
   public:
     virtual void on_second() = 0; ///< called once a second
 
     virtual void set_impairment(const relay::Impairment& /*impairment*/) {}
 
-    /// Sets the servers to which the run forwards.
     virtual void set_servers(const std::vector<ConfiguredServer>& /*servers*/) {}
 
     /// Called when the observer requests a full snapshot. `session`: the session's number.
@@ -137,10 +132,10 @@ class Supervisor {
     /// Ends run(). Must be called on the io_context's thread. `why`: a text to log.
     void stop(std::string_view why);
 
-    /// Returns the number of the latest observer; 0: no observer was started.
+    /// The number of the latest observer; 0: no observer was started.
     [[nodiscard]] std::uint32_t observer_number() const { return number_; }
 
-    /// Returns the process id of the observer; 0: no observer runs.
+    /// The process id of the observer; 0: no observer runs.
     [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
 
     /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
@@ -155,17 +150,15 @@ class Supervisor {
     [[nodiscard]] LiveRunResult finish();
 
   private:
-    void await_end(std::chrono::steady_clock::time_point started);
     void on_signal(int signal);
     void handle_message(const channel::ProcessLink::Message& message);
     void reload();
-    void every_second(const boost::system::error_code& error);
+    void await_second();
     void send_page(const channel::ProcessLink& link) const;
 
     void spawn_observer();
     void watch_observer();
-    void await_observer_end();
-    void await_message();
+    void on_messages();
     void on_observer_end();
     void restart_observer();
     void restart_later(std::chrono::milliseconds pause);
@@ -179,14 +172,14 @@ class Supervisor {
     SupervisorOptions options_;
     Dependencies parts_;
     boost::asio::io_context io_{1};
-    std::uint32_t number_;                   ///< number of the latest observer
+    std::uint32_t number_;                   ///< see observer_number()
     std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
     std::vector<web::ListeningSocket> page_; ///< the live page's sockets
     std::string page_error_; ///< why open_page() failed; empty if it need not be called again
     std::optional<ObserverProcess> process_;
     std::optional<channel::ProcessLink> link_; ///< nullopt if no observer runs
-    boost::asio::posix::stream_descriptor observer_end_{io_};
-    boost::asio::posix::stream_descriptor observer_messages_{io_};
+    ReadableWatch observer_end_{io_};
+    ReadableWatch observer_messages_{io_};
     boost::asio::steady_timer restart_timer_{io_};
     Clock::time_point observer_started_;
     std::chrono::milliseconds pause_{0}; ///< the pause before the next observer is started

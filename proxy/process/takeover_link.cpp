@@ -57,14 +57,6 @@ bool bind_to_file(int socket, const FileAddress& address) {
            ::bind(socket, address.get(), sizeof address.name) == 0;
 }
 
-/// Returns the credentials of the peer's process.
-std::optional<ucred> credentials_of_peer(int socket) {
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? std::optional{peer}
-                                                                              : std::nullopt;
-}
-
 } // namespace
 
 bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> bytes,
@@ -97,58 +89,45 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
     return sent;
 }
 
-/// Receives a packet into `arriving_` if a packet has arrived.
-TakeoverLink::ReceiveResult TakeoverLink::receive_packet() {
-    std::vector<std::byte>& body = arriving_.body;
-    const std::size_t before = body.size();
-    body.resize(before + kMaxPacket);
-    auto packet = base::receive_packet(socket_.get(), std::span{body}.subspan(before));
-    const int error = errno;
-    body.resize(before + (packet ? packet->size : 0));
-    if (!packet && error == EAGAIN) {
-        return ReceiveResult::nothing;
-    }
-    if (packet) {
-        const auto kind = static_cast<TakeoverMessage>(packet->first & ~unsigned{kMore});
-        const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
-        arriving_.kind = kind;
-        std::ranges::move(packet->descriptors, std::back_inserter(arriving_.descriptors));
-        const std::size_t length = body.size() + arriving_.descriptors.size() * sizeof(int);
-        closed_ = packet->truncated || !continues || length > longest_;
-    } else {
-        closed_ = true;
-    }
-    if (closed_) {
-        arriving_ = {};
-        return ReceiveResult::nothing;
-    }
-    return (packet->first & kMore) != 0 ? ReceiveResult::part : ReceiveResult::message;
+/// Adds a packet to the message that is arriving. Returns whether the message is complete.
+bool TakeoverLink::add_packet(base::ReceivedPacket& packet, std::span<const std::byte> bytes) {
+    const auto kind = static_cast<TakeoverMessage>(packet.first & ~unsigned{kMore});
+    const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
+    arriving_.kind = kind;
+    arriving_.body.insert(arriving_.body.end(), bytes.begin(), bytes.end());
+    std::ranges::move(packet.descriptors, std::back_inserter(arriving_.descriptors));
+    const std::size_t length = arriving_.body.size() + arriving_.descriptors.size() * sizeof(int);
+    closed_ = packet.truncated || !continues || length > longest_;
+    return !closed_ && (packet.first & kMore) == 0;
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
+    std::vector<std::byte> room(kMaxPacket);
     while (!closed_) {
-        const ReceiveResult arrived = receive_packet();
-        if (arrived == ReceiveResult::message) {
+        auto packet = base::receive_packet(socket_.get(), room);
+        const int error = errno;
+        if (packet && add_packet(*packet, std::span{room}.first(packet->size))) {
             return std::exchange(arriving_, {});
         }
+        closed_ = closed_ || (!packet && error != EAGAIN);
         if (closed_ || base::Clock::now() >= deadline) {
             break;
         }
-        if (arrived == ReceiveResult::nothing) {
+        if (!packet) {
             wait_for_events(socket_.get(), POLLIN, deadline);
         }
+    }
+    if (closed_) {
+        arriving_ = {};
     }
     return std::nullopt;
 }
 
-bool TakeoverLink::is_trusted() const noexcept {
-    const auto peer = credentials_of_peer(socket_.get());
-    return peer && (peer->uid == ::geteuid() || peer->uid == 0);
-}
-
-bool TakeoverLink::is_peer_process(pid_t process) const noexcept {
-    const auto peer = credentials_of_peer(socket_.get());
-    return peer && peer->pid == process;
+bool TakeoverLink::is_trusted(pid_t excluded) const noexcept {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+           (peer.uid == ::geteuid() || peer.uid == 0) && (excluded == 0 || peer.pid != excluded);
 }
 
 std::filesystem::path TakeoverSocket::path_of(const std::filesystem::path& folder,

@@ -30,11 +30,15 @@ enum class TakeoverMessage : std::uint8_t {
     busy,      ///< from the old relay: another takeover is in progress
     /// From the old relay: TakeoverOffer, with the takeover socket and the listening sockets.
     offer,
-    ready, ///< from the new relay: TakeoverSelection; its slow preparations are finished
+    /// From the new relay, whose slow preparations are finished: the numbers of the servers that it
+    /// continues, as a vector of relay::ServerIndex. Sessions of other servers end.
+    ready,
     /// From the old relay, which has stopped forwarding: TakeoverState, with a socket per session.
     state,
     going, ///< from the new relay: it forwards
-    left,  ///< from the old relay: TakeoverEndReport; its observer has finished
+    /// From the old relay, whose observer has finished: SharedBlock::numbered_sessions, as a
+    /// 32-bit number.
+    left,
 };
 
 /// One end of the connection between the old and the new relay. It carries messages with
@@ -74,21 +78,19 @@ class TakeoverLink {
 
     [[nodiscard]] bool closed() const noexcept { return closed_; }
 
-    /// Prevents the peer from sending further messages. Earlier messages can still be received.
+    /// Prevents further messages of the peer. Earlier messages can still be received.
     void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
-    /// Returns whether the peer's process belongs to this process's user or to root.
-    [[nodiscard]] bool is_trusted() const noexcept;
-    [[nodiscard]] bool is_peer_process(pid_t process) const noexcept;
+    /// Returns whether the peer's process belongs to this process's user or to root, and is not
+    /// `excluded` (0: no process).
+    [[nodiscard]] bool is_trusted(pid_t excluded = 0) const noexcept;
 
   private:
-    enum class ReceiveResult : std::uint8_t { nothing, part, message };
-
     [[nodiscard]] bool send_packet(std::uint8_t head, std::span<const std::byte> bytes,
                                    std::span<const int> descriptors, Time deadline) const;
-    [[nodiscard]] ReceiveResult receive_packet();
+    [[nodiscard]] bool add_packet(base::ReceivedPacket& packet, std::span<const std::byte> bytes);
 
     base::UniqueFd socket_;
     std::size_t longest_;
@@ -96,7 +98,7 @@ class TakeoverLink {
     bool closed_ = false;
 };
 
-/// The listening socket in the state folder that accepts connections for takeovers.
+/// The listening socket in the state folder to which new relays connect.
 class TakeoverSocket {
   public:
     /// Returns the path of a relay's takeover socket. `listen`: the relay's first listening
@@ -140,7 +142,7 @@ class TakeoverSocket {
 /// wire::ClientTrustState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
-    static constexpr std::uint32_t kVersion = 7;
+    static constexpr std::uint32_t kVersion = 8;
 
     std::string name{kName};
     std::uint32_t version = kVersion;
@@ -165,13 +167,12 @@ struct TakeoverServer {
     /// The configured host name and port, such as "game.test:8303"; empty if an IP address is
     /// configured.
     std::string host_name{};
-    std::vector<base::Endpoint> former{}; ///< the server's earlier addresses
     relay::ClientAddressMode mode = relay::ClientAddressMode::shared;
 };
 
 auto archive_members(base::MaybeConst<TakeoverServer> auto& server) {
     return std::tie(server.number, server.name, server.listen, server.listening_sockets,
-                    server.server, server.host_name, server.former, server.mode);
+                    server.server, server.host_name, server.mode);
 }
 
 /// Describes the old relay, so that the new relay can decide whether it can take over.
@@ -185,15 +186,6 @@ auto archive_members(base::MaybeConst<TakeoverOffer> auto& offer) {
     return std::tie(offer.network, offer.observer, offer.servers);
 }
 
-/// The numbers of the servers that the new relay continues. Sessions of other servers end.
-struct TakeoverSelection {
-    std::vector<relay::ServerIndex> servers;
-};
-
-auto archive_members(base::MaybeConst<TakeoverSelection> auto& selection) {
-    return std::tie(selection.servers);
-}
-
 /// The state of the old relay, with which the new relay continues.
 struct TakeoverState {
     /// When the old relay stopped forwarding, in nanoseconds of base::Clock.
@@ -204,14 +196,6 @@ struct TakeoverState {
 
 auto archive_members(base::MaybeConst<TakeoverState> auto& state) {
     return std::tie(state.held_at, state.numbered_sessions, state.relay);
-}
-
-struct TakeoverEndReport {
-    std::uint32_t numbered_sessions = 0;
-};
-
-auto archive_members(base::MaybeConst<TakeoverEndReport> auto& left) {
-    return std::tie(left.numbered_sessions);
 }
 
 } // namespace tw::process

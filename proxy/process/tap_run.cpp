@@ -58,6 +58,23 @@ base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
     return base::endpoint_from(address.data());
 }
 
+/// The most frames that are read between two readings of the drop counter.
+constexpr std::size_t kBatch = 64;
+/// The longest wait for a frame. Then idle sessions are closed and the liveness counter rises.
+constexpr std::chrono::milliseconds kMaxWait{500};
+/// At the end of the run, frames that the kernel still collects arrive within this time.
+constexpr std::chrono::milliseconds kLastFrames{30};
+constexpr std::chrono::milliseconds kDrainTime{200};
+constexpr std::chrono::milliseconds kSettleTime{200};
+
+base::UniqueFd make_wake_event() {
+    base::UniqueFd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    if (!bell.valid()) {
+        throw std::system_error{errno, std::system_category(), "eventfd"};
+    }
+    return bell;
+}
+
 } // namespace
 
 TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
@@ -159,27 +176,6 @@ void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::Clos
     counters_->sessions_closed.add(1);
     open_.erase(found);
 }
-
-namespace {
-
-/// The most frames that are read between two readings of the drop counter.
-constexpr std::size_t kBatch = 64;
-/// The longest wait for a frame. Then idle sessions are closed and the liveness counter rises.
-constexpr std::chrono::milliseconds kMaxWait{500};
-/// At the end of the run, frames that the kernel still collects arrive within this time.
-constexpr std::chrono::milliseconds kLastFrames{30};
-constexpr std::chrono::milliseconds kDrainTime{200};
-constexpr std::chrono::milliseconds kSettleTime{200};
-
-base::UniqueFd make_wake_event() {
-    base::UniqueFd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    if (!bell.valid()) {
-        throw std::system_error{errno, std::system_category(), "eventfd"};
-    }
-    return bell;
-}
-
-} // namespace
 
 TapRun::TapRun(TapRunOptions options)
     : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},

@@ -66,16 +66,13 @@ struct Totals {
     Number truncated{};
     /// Clients' datagrams that the relay changed before it forwarded them (see ResyncFunctions).
     Number rewritten{};
-    Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
-    Number strays{};         ///< forwarded client datagrams of a kind that servers do not answer
-    Number
-        /// Requests that the relay answered with an earlier answer of the server.
-        repeated_answers{};
+    Number kernel_dropped{};   ///< datagrams that did not fit into a socket's receive buffer
+    Number strays{};           ///< forwarded client datagrams of a kind that servers do not answer
+    Number repeated_answers{}; ///< requests that the relay answered with an earlier answer
     /// Loop iterations of all relay threads; each thread does at least one a second.
     Number loop_iterations{};
 };
 
-/// The values of the counters at one moment.
 using Counters = Totals<std::uint64_t>;
 
 /// A counter that one thread increments and that any thread may read.
@@ -93,7 +90,7 @@ class Counter {
     std::atomic<std::uint64_t> value_{0};
 };
 
-/// The counters of one relay thread. They change while the thread runs.
+/// The counters of one relay thread, which change while it runs.
 using LiveCounters = Totals<Counter>;
 
 /// Tells whether a counter of NewClientTotals counts sessions or datagrams.

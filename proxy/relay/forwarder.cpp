@@ -4,6 +4,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <tuple>
 
 namespace tw::relay {
 
@@ -25,6 +26,13 @@ int try_send_messages(int socket, mmsghdr* messages, std::size_t count) noexcept
 bool is_send_buffer_full(int error) noexcept {
     return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
 }
+
+/// The epoll data of wakeup descriptors. It is greater than any listener index, and less than any
+/// session's address.
+constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
+
+/// The longest time for which a stopping relay waits for room in the observer's ring.
+constexpr std::chrono::milliseconds kFinalReportTime{500};
 
 } // namespace
 
@@ -60,72 +68,11 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
     totals.bytes.add(bytes);
 }
 
-void ImpairedPath::set_impairment(const Impairment& impairment) {
-    if (is_active()) {
-        static_cast<void>(send_due_datagrams(Time::max()));
-    }
-    impairer_ = impairment.is_active()
-                    ? std::make_unique<Impairer>(impairment, counters_->impairment)
-                    : nullptr;
-}
-
-void ImpairedPath::enqueue(Session& session, Direction direction, std::span<const std::byte> bytes,
-                           Time now) {
-    session.active = true;
-    if (session.lines == nullptr) {
-        session.lines =
-            std::make_unique<SessionImpairment>(impairer_->impairment(), session.number);
-    } else if (session.lines->session != session.number) { // the session got a new number
-        session.lines->restart(impairer_->impairment(), session.number);
-    }
-    impairer_->enqueue(&session, *session.lines, direction, bytes, now);
-}
-
-std::optional<ImpairedPath::Time> ImpairedPath::send_due_datagrams(Time now) {
-    const base::Timestamp utc = base::now_utc();
-    impairer_->release_due_datagrams(
-        now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
-            send(*static_cast<Session*>(owner), direction, bytes, utc);
-        });
-    tap_->commit();
-    return impairer_->next_due_time();
-}
-
-void ImpairedPath::send(Session& session, Direction direction, std::span<const std::byte> bytes,
-                        base::Timestamp now) {
-    // sendmmsg() does not write to these bytes.
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
-    iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    mmsghdr message{};
-    message.msg_hdr.msg_iov = &vector;
-    message.msg_hdr.msg_iovlen = 1;
-    int socket = session.upstream.socket.get();
-    if (direction == Direction::s2c) {
-        socket = (*listeners_)[session.listener].socket;
-        session.set_reply_address(message.msg_hdr);
-    }
-    LiveCounters& counters = session.table->counters();
-    send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
-                  counters.icmp_refused);
-    session.table->copy_to_observer(session, now, direction, bytes);
-}
-
-namespace {
-
-/// The epoll data of wakeup descriptors. It is greater than any listener index, and less than any
-/// session's address.
-constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
-
-/// The longest time for which a stopping relay waits for room in the observer's ring.
-constexpr std::chrono::milliseconds kFinalReportTime{500};
-
-} // namespace
-
 Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
                      const ResyncFunctions& resync, std::chrono::milliseconds shortest, Ring* ring)
     : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
       thread_{thread}, observation_{observation}, counters_{observation.counters_of(0, thread)},
-      timers_{shortest}, impaired_{listeners_, tap_, counters_}, resync_{resync} {
+      timers_{shortest}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
     }
@@ -135,7 +82,7 @@ Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
 }
 
 void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
-    tap_.reserve_events(shared.max_sessions);
+    tap_.reserve_events(shared.options.max_sessions);
     tables_.push_back(
         std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
                                        observation_.counters_of(shared.index, thread_), timers_));
@@ -181,8 +128,8 @@ bool Forwarder::remove_server(const SharedServer& shared) {
     if (!empty) {
         return false;
     }
-    if (impaired_.is_active()) { // setting the impairment again sends all delayed datagrams
-        set_impairment(Impairment{impaired_.impairment()});
+    if (is_impaired()) { // setting the impairment again sends all delayed datagrams
+        set_impairment(Impairment{impairer_->impairment()});
     }
     for (Listener& listener : listeners_) {
         if (listener.table == &table) {
@@ -226,8 +173,7 @@ Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
 
 std::size_t Forwarder::read_listener(ListenerIndex index) {
     const Listener& listener = listeners_[index];
-    const int received =
-        batch_.receive(listener.socket, 0, DatagramBatch::kDatagrams, true, listener.any_address);
+    const int received = batch_.receive(listener.socket, 0, true, listener.any_address);
     if (received <= 0) {
         count_receive_error(-received, listener.table->counters());
         return 0;
@@ -250,7 +196,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             }
         }
     }
-    if (impaired_.is_active()) {
+    if (is_impaired()) {
         for (std::size_t i = 0; i < num_touched; ++i) {
             touched[i]->count = 0;
         }
@@ -286,7 +232,7 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
     // With an impairment, or if the session is set aside, the observer might not get the full
     // snapshot, so the datagram is not changed.
-    if (!known || impaired_.is_active() || session.tap.is_aside) {
+    if (!known || is_impaired() || session.tap.is_aside) {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
@@ -355,8 +301,7 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
             continue;
         }
         auto* const session = static_cast<Session*>(event.data.ptr);
-        const int received = batch_.receive(session->upstream.socket.get(), held,
-                                            DatagramBatch::kDatagrams, false, false);
+        const int received = batch_.receive(session->upstream.socket.get(), held, false, false);
         if (received <= 0) {
             count_receive_error(-received, session->table->counters());
             continue;
@@ -382,7 +327,7 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
 }
 
 void Forwarder::send_to_clients(std::size_t count) {
-    if (impaired_.is_active()) {
+    if (is_impaired()) {
         delay_datagrams(count, Direction::s2c);
         return;
     }
@@ -415,11 +360,65 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
             SessionTable& table = *owner_[i]->table;
             table.examine_datagram(*owner_[i], direction, batch_.bytes(i));
             try {
-                impaired_.enqueue(*owner_[i], direction, batch_.bytes(i), now);
+                delay_datagram(*owner_[i], direction, batch_.bytes(i), now);
             } catch (const std::bad_alloc&) { // the other datagrams are still forwarded
                 table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
         }
+    }
+}
+
+void Forwarder::delay_datagram(Session& session, Direction direction,
+                               std::span<const std::byte> bytes, base::Clock::time_point now) {
+    session.active = true;
+    if (session.lines == nullptr) {
+        session.lines = std::make_unique<SessionImpairment>();
+    }
+    if (session.lines->session != session.number) { // the session is new, or got a new number
+        session.lines->restart(impairer_->impairment(), session.number);
+    }
+    impairer_->enqueue(&session, *session.lines, direction, bytes, now);
+}
+
+std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock::time_point now) {
+    if (!is_impaired()) {
+        return std::nullopt;
+    }
+    const base::Timestamp utc = base::now_utc();
+    impairer_->release_due_datagrams(
+        now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
+            send_delayed(*static_cast<Session*>(owner), direction, bytes, utc);
+        });
+    tap_.commit();
+    return impairer_->next_due_time();
+}
+
+void Forwarder::send_delayed(Session& session, Direction direction,
+                             std::span<const std::byte> bytes, base::Timestamp now) {
+    // sendmmsg() does not write to these bytes.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+    iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    mmsghdr message{};
+    message.msg_hdr.msg_iov = &vector;
+    message.msg_hdr.msg_iovlen = 1;
+    int socket = session.upstream.socket.get();
+    if (direction == Direction::s2c) {
+        socket = listeners_[session.listener].socket;
+        session.set_reply_address(message.msg_hdr);
+    }
+    LiveCounters& counters = session.table->counters();
+    send_messages(socket, &message, 1, counters.directions[static_cast<std::size_t>(direction)],
+                  counters.icmp_refused);
+    session.table->copy_to_observer(session, now, direction, bytes);
+}
+
+void Forwarder::set_impairment(const Impairment& impairment) {
+    send_due_datagrams(base::Clock::time_point::max());
+    impairer_ = impairment.is_active()
+                    ? std::make_unique<Impairer>(impairment, counters_.impairment)
+                    : nullptr;
+    for (const auto& table : tables_) {
+        table->sessions().for_each([](Session& session) { session.lines.reset(); });
     }
 }
 
@@ -467,8 +466,7 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
             }
         }
     }
-    static_cast<void>(
-        tap_.retry_events(base::now_utc())); // the next call tries events again that do not fit
+    std::ignore = tap_.retry_events(base::now_utc()); // the next call tries again
     return all;
 }
 
@@ -477,11 +475,9 @@ void Forwarder::send_delayed_datagrams() {
     timers_.end_batch();
 }
 
-void Forwarder::for_each_session(const std::function<void(SessionState, int)>& use) {
-    static_cast<void>(timers_.begin_batch());
-    for (const auto& table : tables_) {
-        table->for_each_session(use);
-    }
+void Forwarder::for_each_session(const SharedServer& server,
+                                 const std::function<void(SessionState, int)>& use) {
+    (*find_session_table(server))->for_each_session(use);
 }
 
 void Forwarder::take_over_session(const SharedServer& server, const SessionState& state,

@@ -28,46 +28,10 @@ namespace tw::relay {
 void send_messages(int socket, mmsghdr* messages, std::size_t count,
                    DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
 
-/// Sends datagrams while a bad network is simulated (see Impairment). Each datagram waits in a
-/// queue until it is due. It is copied to the observer when it is sent, so the observer sees
-/// exactly the datagrams that the receiver gets. Used by one thread; never blocks.
-class ImpairedPath {
-  public:
-    using Time = Impairer::Time;
-
-    /// The arguments must outlive the object.
-    ImpairedPath(const std::vector<Listener>& listeners, Tap& tap, LiveCounters& counters)
-        : listeners_{&listeners}, tap_{&tap}, counters_{&counters} {}
-
-    [[nodiscard]] bool is_active() const noexcept { return impairer_ != nullptr; }
-
-    /// The current impairment. Precondition: is_active().
-    [[nodiscard]] const Impairment& impairment() const noexcept { return impairer_->impairment(); }
-
-    /// Replaces the impairment and sends the waiting datagrams at once. The caller must then reset
-    /// Session::lines of all sessions, because they contain the old settings.
-    void set_impairment(const Impairment& impairment);
-
-    /// Queues a datagram. The session must live until its datagrams are sent. Precondition:
-    /// is_active().
-    void enqueue(Session& session, Direction direction, std::span<const std::byte> bytes, Time now);
-
-    /// Sends the datagrams that are due. Returns when the next datagram is due; nullopt if no
-    /// datagram waits. Precondition: is_active().
-    std::optional<Time> send_due_datagrams(Time now);
-
-  private:
-    void send(Session& session, Direction direction, std::span<const std::byte> bytes,
-              base::Timestamp now);
-
-    const std::vector<Listener>* listeners_;
-    Tap* tap_;
-    LiveCounters* counters_;
-    std::unique_ptr<Impairer> impairer_; ///< null if no impairment is set
-};
-
 /// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
-/// copies them to the observer. Used by one thread; never blocks except in
+/// copies them to the observer. While a bad network is simulated (see Impairment), datagrams wait in
+/// a queue until they are due, and are copied when they are sent, so that the observer sees exactly
+/// the datagrams that the receiver gets. Used by one thread; never blocks except in
 /// forward_from_ready_sockets().
 class Forwarder {
   public:
@@ -101,20 +65,13 @@ class Forwarder {
     void add_wakeup(int descriptor) const;
 
     /// Replaces the impairment of all sessions and sends the waiting datagrams at once.
-    void set_impairment(const Impairment& impairment) {
-        impaired_.set_impairment(impairment);
-        for (const auto& table : tables_) {
-            table->sessions().for_each([](Session& session) { session.lines.reset(); });
-        }
-    }
+    void set_impairment(const Impairment& impairment);
 
-    [[nodiscard]] bool is_impaired() const noexcept { return impaired_.is_active(); }
+    [[nodiscard]] bool is_impaired() const noexcept { return impairer_ != nullptr; }
 
     /// Sends the delayed datagrams that are due. Returns when the next delayed datagram is due;
-    /// nullopt if no datagram waits. Precondition: is_impaired().
-    std::optional<base::Clock::time_point> send_due_datagrams(base::Clock::time_point now) {
-        return impaired_.send_due_datagrams(now);
-    }
+    /// nullopt if no datagram waits.
+    std::optional<base::Clock::time_point> send_due_datagrams(base::Clock::time_point now);
 
     /// Closes a bounded number of idle sessions, and reports again the events that did not fit into
     /// the observer's ring. Returns false if further sessions are due for a check.
@@ -140,10 +97,11 @@ class Forwarder {
     /// Switches the impairment off and sends all delayed datagrams.
     void send_delayed_datagrams();
 
-    /// Calls `use` with the state and the upstream socket of each session, for a handover to
-    /// another relay. SessionState::listener is an index into this thread's listeners of the
-    /// server.
-    void for_each_session(const std::function<void(SessionState, int socket)>& use);
+    /// Calls `use` with the state and the upstream socket of each session of a server, for a
+    /// handover to another relay. SessionState::listener is an index into this thread's listeners
+    /// of the server. Precondition: the server exists.
+    void for_each_session(const SharedServer& server,
+                          const std::function<void(SessionState, int socket)>& use);
 
     /// See SessionTable::take_over_session. `state.listener`: as in for_each_session().
     void take_over_session(const SharedServer& server, const SessionState& state,
@@ -172,6 +130,10 @@ class Forwarder {
     void send_upstream(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
+    void delay_datagram(Session& session, Direction direction, std::span<const std::byte> bytes,
+                        base::Clock::time_point now);
+    void send_delayed(Session& session, Direction direction, std::span<const std::byte> bytes,
+                      base::Timestamp now);
     void rewrite_datagram(std::size_t i) noexcept;
     void look_for_full_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
 
@@ -186,10 +148,8 @@ class Forwarder {
     void copy_to_observer(std::size_t count, base::Timestamp now, Direction direction);
 
     std::vector<Listener> listeners_;
-    base::UniqueFd
-        /// Epoll instance. An event's data is a listener's index, a session's address or
-        /// kWakeupTag.
-        ready_set_;
+    /// Epoll instance. An event's data is a listener's index, a session's address or kWakeupTag.
+    base::UniqueFd ready_set_;
     Tap tap_;
     unsigned thread_;
     ObserverSharedMemory& observation_;
@@ -197,7 +157,7 @@ class Forwarder {
     LiveCounters& counters_;
     SessionTimers timers_;
     std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
-    ImpairedPath impaired_;
+    std::unique_ptr<Impairer> impairer_;                ///< null if no impairment is set
     /// When the kernel's drop counters of the listening sockets were last read.
     base::Clock::time_point drops_read_;
 

@@ -3,6 +3,10 @@
 #include "proxy/base/numbers.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tw::relay {
 
@@ -12,10 +16,6 @@ using Error = tl::unexpected<std::string>;
 template <typename T>
 using Result = tl::expected<T, std::string>;
 
-/// The most decimals of a value: enough for the smallest possible value in each unit.
-constexpr std::size_t kMaxDecimals = 6;
-/// The most digits before the decimal point. With so few, no product overflows 64 bits.
-constexpr std::size_t kMaxDigits = 9;
 constexpr std::uint64_t kMillion = 1'000'000;
 constexpr std::string_view kBlanks = " \t\r\n";
 
@@ -86,30 +86,19 @@ constexpr std::array<Setting, 7> kSettings{{
 
 using SettingsSeen = std::array<bool, kSettings.size()>;
 
-/// Parses a number with up to nine digits and up to six decimals, and multiplies it by `steps`.
-/// Returns nullopt if the text is not such a number or the product is not an integer.
-std::optional<std::uint64_t> parse_scaled_number(std::string_view digits, std::uint64_t steps) {
-    const auto point = digits.find('.');
-    const auto whole = digits.substr(0, point);
-    const auto rest =
-        point == std::string_view::npos ? std::string_view{} : digits.substr(point + 1);
-    if (whole.size() > kMaxDigits || rest.size() > kMaxDecimals ||
-        (point != std::string_view::npos && rest.empty())) {
+/// Parses a number without exponent and multiplies it by `steps`. Returns nullopt if the text is not
+/// such a number, or the product is not an integer or is greater than `max`.
+std::optional<std::uint64_t> parse_scaled_number(std::string_view text, std::uint64_t steps,
+                                                 std::uint64_t max) {
+    const auto number = base::parse_number<double>(text);
+    if (!number || text.front() == '.' || text.back() == '.') {
         return std::nullopt;
     }
-    const auto integer = base::parse_number<std::uint64_t>(whole);
-    const auto decimals = base::parse_number<std::uint64_t>(rest.empty() ? "0" : rest);
-    if (!integer || !decimals) {
-        return std::nullopt;
-    }
-    std::uint64_t parts = 1;
-    for (std::size_t i = 0; i < rest.size(); ++i) {
-        parts *= 10;
-    }
-    if (*decimals * steps % parts != 0) {
-        return std::nullopt;
-    }
-    return *integer * steps + *decimals * steps / parts;
+    const auto scale = static_cast<double>(steps);
+    const double product = std::round(*number * scale);
+    return product / scale == *number && product <= static_cast<double>(max)
+               ? std::optional{static_cast<std::uint64_t>(product)}
+               : std::nullopt;
 }
 
 Result<std::uint64_t> parse_value(const Setting& setting, std::string_view text) {
@@ -118,11 +107,11 @@ Result<std::uint64_t> parse_value(const Setting& setting, std::string_view text)
     const auto name = end == std::string_view::npos ? std::string_view{} : trim(text.substr(end));
     const auto unit = std::find_if(setting.units.begin(), setting.units.end(),
                                    [&](const SettingUnit& each) { return each.name == name; });
-    const auto value =
-        unit == setting.units.end() ? std::nullopt : parse_scaled_number(digits, unit->steps);
-    if (!value || *value < setting.min || *value > setting.max) {
-        return Error{std::string{setting.name} + " is " + std::string{setting.expected} + ", not " +
-                     quoted(text)};
+    const auto value = unit == setting.units.end()
+                           ? std::nullopt
+                           : parse_scaled_number(digits, unit->steps, setting.max);
+    if (!value || *value < setting.min) {
+        return Error{fmt::format("{} is {}, not {}", setting.name, setting.expected, quoted(text))};
     }
     return *value;
 }
@@ -133,11 +122,10 @@ Result<std::size_t> find_setting(std::string_view name) {
     if (found != kSettings.end()) {
         return static_cast<std::size_t>(found - kSettings.begin());
     }
-    std::string names;
-    for (const Setting& each : kSettings) {
-        names += (names.empty() ? "" : ", ") + std::string{each.name};
-    }
-    return Error{quoted(name) + " is not a setting; the settings are " + names};
+    std::array<std::string_view, kSettings.size()> names;
+    std::ranges::transform(kSettings, names.begin(), &Setting::name);
+    return Error{fmt::format("{} is not a setting; the settings are {}", quoted(name),
+                             fmt::join(names, ", "))};
 }
 
 /// Returns the indices of the directions for which a section is meant. Removes `c2s:` or `s2c:`
@@ -216,26 +204,48 @@ std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) 
     while (unit != &units.front() && value % unit->steps != 0) {
         --unit;
     }
-    std::string text = std::to_string(value / unit->steps);
-    if (std::uint64_t rest = value % unit->steps; rest != 0) {
-        text += '.';
-        for (std::uint64_t digit = unit->steps / 10; rest != 0; digit /= 10) {
-            text += static_cast<char>('0' + rest / digit);
-            rest %= digit;
-        }
-    }
-    return text + std::string{unit->name};
+    return value % unit->steps == 0
+               ? fmt::format("{}{}", value / unit->steps, unit->name)
+               : fmt::format("{}{}", static_cast<double>(value) / static_cast<double>(unit->steps),
+                             unit->name);
 }
 
 std::string direction_text(const DirectionImpairment& line) {
     std::string text;
     for (const Setting& setting : kSettings) {
         if (const std::uint64_t value = line.*setting.value; value != 0) {
-            text += (text.empty() ? "" : ",") + std::string{setting.name} + '=' +
-                    value_text(value, setting.units);
+            text += fmt::format("{}{}={}", text.empty() ? "" : ",", setting.name,
+                                value_text(value, setting.units));
         }
     }
     return text;
+}
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+/// SplitMix64's finalizer: maps neighbouring numbers to unrelated ones.
+constexpr std::uint64_t mix_bits(std::uint64_t value) noexcept {
+    value += 0x9e3779b97f4a7c15U;
+    value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
+    value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
+    return value ^ (value >> 31U);
+}
+
+/// Maps a random number to 0 … end − 1.
+constexpr std::uint64_t map_to_range(std::uint64_t drawn, std::uint64_t end) noexcept {
+    return (drawn >> 32U) * end >> 32U;
+}
+
+/// Maps a random number to [0, 1).
+constexpr double map_to_unit_interval(std::uint64_t drawn) noexcept {
+    constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
+    return static_cast<double>(drawn >> 11U) * kStep;
+}
+
+nanoseconds transmission_time(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    return nanoseconds{static_cast<std::int64_t>(bytes * 8 * kSecond / bits_a_second)};
 }
 
 } // namespace
@@ -277,42 +287,6 @@ std::string to_string(const Impairment& impairment) {
         text += (text.empty() ? "s2c:" : ";s2c:") + direction_text(s2c);
     }
     return text;
-}
-
-namespace {
-
-using std::chrono::microseconds;
-using std::chrono::nanoseconds;
-
-/// SplitMix64's finalizer: maps neighbouring numbers to unrelated ones.
-constexpr std::uint64_t mix_bits(std::uint64_t value) noexcept {
-    value += 0x9e3779b97f4a7c15U;
-    value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-    value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-    return value ^ (value >> 31U);
-}
-
-/// Maps a random number to 0 … end − 1.
-constexpr std::uint64_t map_to_range(std::uint64_t drawn, std::uint64_t end) noexcept {
-    return (drawn >> 32U) * end >> 32U;
-}
-
-/// Maps a random number to [0, 1).
-constexpr double map_to_unit_interval(std::uint64_t drawn) noexcept {
-    constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
-    return static_cast<double>(drawn >> 11U) * kStep;
-}
-
-nanoseconds transmission_time(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
-    constexpr std::uint64_t kSecond = 1'000'000'000;
-    return nanoseconds{static_cast<std::int64_t>(bytes * 8 * kSecond / bits_a_second)};
-}
-
-} // namespace
-
-std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
-                            std::size_t direction) noexcept {
-    return mix_bits(mix_bits(seed) + std::uint64_t{session} * 2 + direction);
 }
 
 std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
@@ -372,30 +346,20 @@ ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t
     return fate;
 }
 
-namespace {
-
-std::array<ImpairedDirection, 2> make_directions(const Impairment& impairment,
-                                                 std::uint32_t session) noexcept {
-    return {
-        ImpairedDirection{impairment.directions[0], direction_key(impairment.seed, session, 0)},
-        ImpairedDirection{impairment.directions[1], direction_key(impairment.seed, session, 1)}};
-}
-
-} // namespace
-
-SessionImpairment::SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept
-    : session{number}, lines{make_directions(impairment, number)} {}
-
 void SessionImpairment::restart(const Impairment& impairment, std::uint32_t number) noexcept {
     session = number;
-    lines = make_directions(impairment, number);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::uint64_t key =
+            mix_bits(mix_bits(impairment.seed) + std::uint64_t{number} * 2 + i);
+        lines[i] = ImpairedDirection{impairment.directions[i], key};
+    }
 }
 
 void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direction,
                        std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& fates = (*fates_)[index];
-    SessionImpairment::ReorderedDatagram& held = session.held[index];
+    DueTime& held = session.held[index];
     fates.datagrams.add(1);
     const ImpairmentDecision fate = session.lines[index].decide_next_datagram(now, bytes.size());
     if (fate.outcome != ImpairmentDecision::Outcome::pass) {
@@ -405,11 +369,11 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
     }
     // At most one datagram is held at a time, and it is sent right after the next datagram. So a
     // datagram that arrives while another one is held is never held itself.
-    const bool is_held = held.order != 0 && slots_[held.slot].order == held.order;
+    const bool is_held = queue_.contains(held);
     const bool hold = fate.reorder && !is_held;
     const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
-    const auto slot = push_datagram(owner, session, direction, bytes, leaves);
-    if (!slot) {
+    const auto due = push_datagram(owner, session, direction, bytes, leaves);
+    if (!due) {
         fates.queue_full.add(1);
         return;
     }
@@ -419,85 +383,28 @@ void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direct
     }
     if (hold) {
         fates.reordered.add(1);
-        held = {*slot, slots_[*slot].order, leaves};
-    } else if (is_held) {
-        schedule_overtaken(held, fate.leaves);
+        held = *due;
+    } else if (is_held) { // this datagram overtakes the held one
+        if (fate.leaves < held.leaves) {
+            auto overtaken = queue_.extract(held);
+            overtaken.key() = {.leaves = fate.leaves, .order = ++last_order_};
+            queue_.insert(std::move(overtaken));
+        }
+        held = {};
     }
 }
 
-std::optional<std::size_t> Impairer::push_datagram(void* owner, SessionImpairment& session,
-                                                   Direction direction,
-                                                   std::span<const std::byte> bytes, Time leaves) {
+std::optional<DueTime> Impairer::push_datagram(void* owner, SessionImpairment& session,
+                                               Direction direction,
+                                               std::span<const std::byte> bytes, Time leaves) {
     if (num_waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
         return std::nullopt;
     }
-    if (free_.empty()) {
-        slots_.emplace_back();
-        if (free_.capacity() < slots_.size()) {
-            free_.reserve(2 * slots_.size()); // so that free_slot() does not allocate
-        }
-        free_.push_back(slots_.size() - 1);
-    }
-    const std::size_t index = free_.back();
-    free_.pop_back();
-    DatagramSlot& slot = slots_[index];
-    slot.owner = owner;
-    slot.session = &session;
-    slot.direction = direction;
-    slot.bytes.assign(bytes.begin(), bytes.end());
-    schedule_slot(index, leaves); // the counters change only after this step, which may throw
-    bytes_ += bytes.size();
+    const DueTime due{.leaves = leaves, .order = ++last_order_};
+    queue_.emplace(due, WaitingDatagram{owner, &session, direction, {bytes.begin(), bytes.end()}});
+    bytes_ += bytes.size(); // after the allocations, which may throw
     ++session.waiting;
-    return index;
-}
-
-void Impairer::schedule_slot(std::size_t slot, Time leaves) {
-    slots_[slot].order = ++last_order_;
-    heap_.push_back({leaves, last_order_, slot});
-    std::push_heap(heap_.begin(), heap_.end(), IsLater{});
-}
-
-/// Schedules a held datagram right after the datagram that overtakes it, unless the held datagram
-/// is due earlier. `leaves`: when the overtaking datagram is sent.
-void Impairer::schedule_overtaken(SessionImpairment::ReorderedDatagram& held, Time leaves) {
-    if (leaves < held.leaves) {
-        schedule_slot(held.slot, leaves); // drop_stale_entries() removes the old heap entry
-    }
-    held = {};
-}
-
-void Impairer::drop_stale_entries() noexcept {
-    while (!heap_.empty() && slots_[heap_.front().slot].order != heap_.front().order) {
-        std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
-        heap_.pop_back();
-    }
-}
-
-std::optional<Impairer::Time> Impairer::next_due_time() noexcept {
-    drop_stale_entries();
-    return heap_.empty() ? std::nullopt : std::optional{heap_.front().leaves};
-}
-
-std::optional<std::size_t> Impairer::pop_due_slot(Time now) noexcept {
-    const auto first = next_due_time();
-    if (!first || *first > now) {
-        return std::nullopt;
-    }
-    const std::size_t slot = heap_.front().slot;
-    std::pop_heap(heap_.begin(), heap_.end(), IsLater{});
-    heap_.pop_back();
-    return slot;
-}
-
-void Impairer::free_slot(std::size_t slot) noexcept {
-    DatagramSlot& empty = slots_[slot];
-    bytes_ -= empty.bytes.size();
-    --empty.session->waiting;
-    empty.order = 0;
-    if (empty.bytes.capacity() > kMaxReusedBytes) {
-        empty.bytes = {};
-    }
-    free_.push_back(slot);
+    return due;
 }
 
 } // namespace tw::relay

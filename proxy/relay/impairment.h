@@ -5,8 +5,10 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -107,6 +109,8 @@ class ImpairedDirection {
     /// The size of an IPv4 header and a UDP header.
     static constexpr std::size_t kHeaderBytes = 28;
 
+    ImpairedDirection() = default;
+
     ImpairedDirection(const DirectionImpairment& impairment, std::uint64_t key) noexcept
         : impairment_{impairment}, key_{key} {}
 
@@ -124,35 +128,33 @@ class ImpairedDirection {
     [[nodiscard]] std::chrono::microseconds draw_delay() const noexcept;
 
     DirectionImpairment impairment_;
-    std::uint64_t key_;
+    std::uint64_t key_ = 0;
     std::uint64_t number_ = 0;
     bool losing_ = false; ///< with `burst`: true while every datagram is lost
     Time rate_free_{};    ///< when the rate limit allows the next datagram
     Time last_leaves_{};
 };
 
-/// Returns the key for the random decisions in one direction of a session.
-[[nodiscard]] std::uint64_t direction_key(std::uint64_t seed, std::uint32_t session,
-                                          std::size_t direction) noexcept;
+/// When a queued datagram is sent. Datagrams with equal times are sent by their order.
+struct DueTime {
+    ImpairedDirection::Time leaves{};
+    std::uint64_t order = 0; ///< from 1; 0: no datagram
+
+    friend auto operator<=>(const DueTime&, const DueTime&) = default;
+};
 
 /// The state of the simulated network of one session, in both directions.
 struct SessionImpairment {
-    /// A reordered datagram. It waits until the session's next datagram in its direction is sent.
-    struct ReorderedDatagram {
-        std::size_t slot = 0;    ///< index of the datagram in Impairer::slots_
-        std::uint64_t order = 0; ///< the slot's `order` when the datagram was held; 0: none
-        /// When the held datagram is sent if no other datagram follows.
-        ImpairedDirection::Time leaves{};
-    };
-
-    SessionImpairment(const Impairment& impairment, std::uint32_t number) noexcept;
-
-    /// Restarts both directions as for a new session. Waiting datagrams stay in the queue.
+    /// Starts both directions anew, for the session with this number. Waiting datagrams stay in the
+    /// queue.
     void restart(const Impairment& impairment, std::uint32_t number) noexcept;
 
-    std::uint32_t session; ///< the session's number, on which its random decisions depend
-    std::array<ImpairedDirection, 2> lines;
-    std::array<ReorderedDatagram, 2> held{};
+    /// The session's number, on which its random decisions depend; 0 before restart().
+    std::uint32_t session = 0;
+    std::array<ImpairedDirection, 2> lines{};
+    /// The due times of reordered datagrams, which are sent right after the session's next datagram
+    /// in their direction; at this time if no datagram follows.
+    std::array<DueTime, 2> held{};
     /// The number of the session's queued datagrams. While it is not 0, this object must not be
     /// freed.
     std::size_t waiting = 0;
@@ -189,62 +191,38 @@ class Impairer {
     /// std::span<const std::byte>) for each of them, in order.
     template <typename Handler>
     void release_due_datagrams(Time now, Handler&& handler) {
-        while (const auto slot = pop_due_slot(now)) {
-            DatagramSlot& leaving = slots_[*slot];
-            handler(leaving.owner, leaving.direction, std::span<const std::byte>{leaving.bytes});
-            free_slot(*slot);
+        while (!queue_.empty() && queue_.begin()->first.leaves <= now) {
+            const auto leaving = queue_.extract(queue_.begin());
+            const WaitingDatagram& datagram = leaving.mapped();
+            handler(datagram.owner, datagram.direction, std::span<const std::byte>{datagram.bytes});
+            bytes_ -= datagram.bytes.size();
+            --datagram.session->waiting;
         }
     }
 
     /// Returns when the next datagram is due; nullopt if no datagram waits.
-    [[nodiscard]] std::optional<Time> next_due_time() noexcept;
+    [[nodiscard]] std::optional<Time> next_due_time() const noexcept {
+        return queue_.empty() ? std::nullopt : std::optional{queue_.begin()->first.leaves};
+    }
 
-    [[nodiscard]] std::size_t num_waiting() const noexcept { return slots_.size() - free_.size(); }
+    [[nodiscard]] std::size_t num_waiting() const noexcept { return queue_.size(); }
 
   private:
-    /// Buffers above this size are freed after use; smaller buffers are reused. The game's
-    /// datagrams fit into smaller buffers.
-    static constexpr std::size_t kMaxReusedBytes = 2048;
-
-    struct DatagramSlot {
-        void* owner = nullptr;
-        SessionImpairment* session = nullptr;
-        Direction direction = Direction::c2s;
-        /// The member `order` of this slot's valid entry in heap_; 0: the slot is empty.
-        std::uint64_t order = 0;
+    struct WaitingDatagram {
+        void* owner;
+        SessionImpairment* session;
+        Direction direction;
         std::vector<std::byte> bytes;
     };
 
-    struct DueDatagram {
-        Time leaves;
-        std::uint64_t order;
-        std::size_t slot;
-    };
-
-    /// Sorts heap_: the earliest time is on top; of equal times, the lowest order.
-    struct IsLater {
-        bool operator()(const DueDatagram& left, const DueDatagram& right) const noexcept {
-            return left.leaves != right.leaves ? left.leaves > right.leaves
-                                               : left.order > right.order;
-        }
-    };
-
-    [[nodiscard]] std::optional<std::size_t> push_datagram(void* owner, SessionImpairment& session,
-                                                           Direction direction,
-                                                           std::span<const std::byte> bytes,
-                                                           Time leaves);
-    void schedule_slot(std::size_t slot, Time leaves);
-    void schedule_overtaken(SessionImpairment::ReorderedDatagram& held, Time leaves);
-    void drop_stale_entries() noexcept;
-    [[nodiscard]] std::optional<std::size_t> pop_due_slot(Time now) noexcept;
-    void free_slot(std::size_t slot) noexcept;
+    [[nodiscard]] std::optional<DueTime> push_datagram(void* owner, SessionImpairment& session,
+                                                       Direction direction,
+                                                       std::span<const std::byte> bytes,
+                                                       Time leaves);
 
     Impairment impairment_;
     std::array<ImpairmentTotals<Counter>, 2>* fates_;
-    std::vector<DatagramSlot> slots_;
-    std::vector<std::size_t> free_;
-    /// When the datagrams are due. An entry whose order differs from its slot's order is ignored.
-    std::vector<DueDatagram> heap_;
+    std::map<DueTime, WaitingDatagram> queue_;
     std::size_t bytes_ = 0;
     std::uint64_t last_order_ = 0;
 };

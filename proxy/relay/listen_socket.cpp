@@ -19,12 +19,74 @@
 
 namespace tw::relay {
 
+using Udp = boost::asio::ip::udp;
+
 namespace {
 
 /// The distance between the starts of two buffers in bytes. It is not a power of two, because then
 /// all buffers would use the same cache sets.
 constexpr std::size_t kBufferStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
 constexpr std::size_t kBufferMemory = kBufferStride * DatagramBatch::kDatagrams;
+
+[[noreturn]] void throw_start_error(const char* what, const Udp::endpoint& endpoint) {
+    const int error = errno;
+    const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
+                             ": " + std::system_category().message(error);
+    if (error == EADDRINUSE) {
+        throw RetryableStartError{text + " (ss -ulpn shows which program has the port)"};
+    }
+    if (error == EADDRNOTAVAIL) {
+        throw RetryableStartError{text + " (ip address shows the addresses that this host has)"};
+    }
+    throw StartError{text};
+}
+
+void set_socket_option(int socket, int level, int option, int value, const char* what,
+                       const Udp::endpoint& endpoint) {
+    if (::setsockopt(socket, level, option, &value, sizeof value) != 0) {
+        throw_start_error(what, endpoint);
+    }
+}
+
+/// Opens a listening socket. `first`: no other socket may be bound to the address, except sockets
+/// that this relay opens later.
+base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
+                             bool first) {
+    const bool v6 = endpoint.address().is_v6();
+    base::UniqueFd listener{
+        ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    if (!listener.valid()) {
+        throw_start_error("open a socket for", endpoint);
+    }
+    const int socket = listener.get();
+    if (v6) {
+        set_socket_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, v6_only ? 1 : 0, "set up", endpoint);
+    }
+    const auto share = [&] {
+        set_socket_option(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
+    };
+    if (!first) {
+        share();
+    }
+    if (endpoint.address().is_unspecified()) {
+        // The IPv6 option also applies to IPv4 datagrams that an IPv6 socket receives.
+        set_socket_option(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                          v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up", endpoint);
+    }
+    set_socket_buffers(socket, options.socket_buffer_bytes);
+    if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
+        throw_start_error("listen on", endpoint);
+    }
+    if (first && options.threads > 1) {
+        share();
+    }
+    auto length = static_cast<socklen_t>(endpoint.capacity());
+    if (::getsockname(socket, endpoint.data(), &length) != 0) {
+        throw_start_error("set up", endpoint);
+    }
+    endpoint.resize(length);
+    return listener;
+}
 
 } // namespace
 
@@ -46,10 +108,9 @@ DatagramBatch::~DatagramBatch() {
     ::munmap(memory_, kBufferMemory);
 }
 
-int DatagramBatch::receive(int socket, std::size_t at, std::size_t max, bool with_names,
+int DatagramBatch::receive(int socket, std::size_t at, bool with_names,
                            bool with_control) noexcept {
-    const std::size_t end = std::min(at + max, kDatagrams);
-    for (std::size_t i = at; i < end; ++i) {
+    for (std::size_t i = at; i < kDatagrams; ++i) {
         vectors_[i].iov_len = kBufferBytes;
         msghdr& header = messages_[i].msg_hdr;
         header.msg_name = with_names ? &names_[i] : nullptr;
@@ -57,8 +118,8 @@ int DatagramBatch::receive(int socket, std::size_t at, std::size_t max, bool wit
         header.msg_control = with_control ? control_[i].data() : nullptr;
         header.msg_controllen = with_control ? control_[i].size() : 0;
     }
-    const int received =
-        ::recvmmsg(socket, &messages_[at], static_cast<unsigned>(end - at), MSG_DONTWAIT, nullptr);
+    const int received = ::recvmmsg(socket, &messages_[at], static_cast<unsigned>(kDatagrams - at),
+                                    MSG_DONTWAIT, nullptr);
     return received < 0 ? -errno : received;
 }
 
@@ -136,8 +197,6 @@ std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
     const std::uint32_t before = std::exchange(seen, info[SK_MEMINFO_DROPS]);
     return seen - before; // the counter wraps
 }
-
-using Udp = boost::asio::ip::udp;
 
 std::vector<Udp::endpoint> resolve_addresses(const std::string& host, std::uint16_t port) {
     boost::asio::io_context io;
@@ -238,82 +297,18 @@ void check_listen_addresses(const std::vector<Udp::endpoint>& listen) {
 }
 
 void check_options(const Options& options, std::span<Ring* const> rings) {
-    check_listen_addresses(options.listen);
+    check_listen_addresses(options.server.listen);
     if (options.threads == 0 || options.threads > kMaxThreads) {
         throw StartError{"the number of relay threads must be from 1 to " +
                          std::to_string(kMaxThreads)};
     }
-    if (options.server_port == 0) {
+    if (options.server.port == 0) {
         throw StartError{"the server's port is missing"};
     }
     if (!rings.empty() && rings.size() != options.threads) {
         throw StartError{"there must be one ring for each relay thread"};
     }
 }
-
-namespace {
-
-[[noreturn]] void throw_start_error(const char* what, const Udp::endpoint& endpoint) {
-    const int error = errno;
-    const std::string text = std::string{"cannot "} + what + ' ' + base::to_string(endpoint) +
-                             ": " + std::system_category().message(error);
-    if (error == EADDRINUSE) {
-        throw RetryableStartError{text + " (ss -ulpn shows which program has the port)"};
-    }
-    if (error == EADDRNOTAVAIL) {
-        throw RetryableStartError{text + " (ip address shows the addresses that this host has)"};
-    }
-    throw StartError{text};
-}
-
-void set_socket_option(int socket, int level, int option, int value, const char* what,
-                       const Udp::endpoint& endpoint) {
-    if (::setsockopt(socket, level, option, &value, sizeof value) != 0) {
-        throw_start_error(what, endpoint);
-    }
-}
-
-/// Opens a listening socket. `first`: no other socket may be bound to the address, except sockets
-/// that this relay opens later.
-base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
-                             bool first) {
-    const bool v6 = endpoint.address().is_v6();
-    base::UniqueFd listener{
-        ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-    if (!listener.valid()) {
-        throw_start_error("open a socket for", endpoint);
-    }
-    const int socket = listener.get();
-    if (v6) {
-        set_socket_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, v6_only ? 1 : 0, "set up", endpoint);
-    }
-    const auto share = [&] {
-        set_socket_option(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
-    };
-    if (!first) {
-        share();
-    }
-    if (endpoint.address().is_unspecified()) {
-        // The IPv6 option also applies to IPv4 datagrams that an IPv6 socket receives.
-        set_socket_option(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP,
-                          v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1, "set up", endpoint);
-    }
-    set_socket_buffers(socket, options.socket_buffer_bytes);
-    if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
-        throw_start_error("listen on", endpoint);
-    }
-    if (first && options.threads > 1) {
-        share();
-    }
-    auto length = static_cast<socklen_t>(endpoint.capacity());
-    if (::getsockname(socket, endpoint.data(), &length) != 0) {
-        throw_start_error("set up", endpoint);
-    }
-    endpoint.resize(length);
-    return listener;
-}
-
-} // namespace
 
 std::vector<base::UniqueFd> open_listeners(const Options& options,
                                            std::vector<Udp::endpoint>& listen, bool first) {

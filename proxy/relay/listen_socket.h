@@ -38,10 +38,10 @@ class DatagramBatch {
     DatagramBatch(const DatagramBatch&) = delete;
     DatagramBatch& operator=(const DatagramBatch&) = delete;
 
-    /// Receives up to `max` datagrams into the buffers from index `at` on. `with_names`: also
-    /// receives sender addresses. `with_control`: also receives destination addresses. Returns the
-    /// number of datagrams received, or -errno.
-    [[nodiscard]] int receive(int socket, std::size_t at, std::size_t max, bool with_names,
+    /// Receives datagrams into the buffers from index `at` on. `with_names`: also receives sender
+    /// addresses. `with_control`: also receives destination addresses. Returns the number of
+    /// datagrams received, or -errno.
+    [[nodiscard]] int receive(int socket, std::size_t at, bool with_names,
                               bool with_control) noexcept;
 
     [[nodiscard]] mmsghdr& message(std::size_t i) noexcept { return messages_[i]; }

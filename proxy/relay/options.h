@@ -111,8 +111,11 @@ enum class ClientAddressMode : std::uint8_t {
 
 /// A server and the relay's listening addresses for the server's clients.
 struct ServerOptions {
+    /// The host name or address of the server. If the name has several addresses, the relay uses
+    /// the first IPv4 address.
     std::string host;
     std::uint16_t port = 0;
+    /// For port 0 the system chooses a port (see Relay::listen_endpoints).
     std::vector<boost::asio::ip::udp::endpoint> listen{};
 
     friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
@@ -120,13 +123,7 @@ struct ServerOptions {
 
 /// The relay's settings. They do not change during its lifetime.
 struct Options {
-    /// The relay's listening addresses for clients of the first server. For port 0 the system
-    /// chooses a port (see Relay::listen_endpoints).
-    std::vector<boost::asio::ip::udp::endpoint> listen;
-    /// The host name or address of the first server. If the name has several addresses, the relay
-    /// uses the first IPv4 address.
-    std::string server_host;
-    std::uint16_t server_port = 0;
+    ServerOptions server; ///< the first server
 
     /// The most sessions per server, in all threads together. The default is eight times the number
     /// of clients on a full server (128).

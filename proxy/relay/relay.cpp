@@ -4,205 +4,28 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
-#include <thread>
 #include <unordered_set>
-#include <utility>
 
 namespace tw::relay {
 
 using Udp = boost::asio::ip::udp;
 
-/// A server and the data that its threads share.
-struct Server {
-    Server(LastSessionNumbers& numbers, ServerIndex index, const Udp::endpoint& server,
-           ClientAddressMode mode, const Options& options)
-        : shared{.numbers = &numbers,
-                 .upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
-                 .max_sessions = options.max_sessions,
-                 .idle_timeout = options.idle_timeout,
-                 .index = index,
-                 .prove = options.prove,
-                 .repeating = options.repeating,
-                 .limits = options.new_clients,
-                 .pools = SessionPoolSizes{options.max_sessions, options.threads,
-                                           options.new_clients.max_per_address}} {}
-
-    SharedServer shared;
-    std::vector<Udp::endpoint> listen{};
-    std::size_t sets = 0; ///< number of socket sets; a set has a socket for each listening address
-    bool removed = false;
-
-    [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
-};
-
-struct Relay::State {
-    State(const Options& given, ObserverSharedMemory* shown)
-        : options{given}, observation{shown != nullptr ? shown : &own}, impairment{
-                                                                            given.impairment} {}
-
-    /// Returns the thread that has a listening socket of a server, and the socket's index among
-    /// that thread's sockets of the server.
-    [[nodiscard]] std::pair<std::size_t, std::size_t>
-    thread_and_index_of(const Server& server, std::size_t socket) const {
-        const std::size_t addresses = server.listen.size();
-        const std::size_t set = socket / addresses;
-        return {set % relay_threads.size(),
-                set / relay_threads.size() * addresses + socket % addresses};
-    }
-
-    [[nodiscard]] Listener& listener(const Server& server, std::size_t socket) const {
-        const auto [thread, index] = thread_and_index_of(server, socket);
-        return relay_threads[thread]->forwarder().listener(server.shared, index);
-    }
-
-    void check_no_forwarding_loop(const Server& added) const;
-    void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
-    void take_over(const ServerState& state) const;
-    void take_over(const SessionState& state, base::UniqueFd socket) const;
-
-    Options options;
-    ObserverSharedMemory own{.observer{1}};
-    ObserverSharedMemory* observation;
-    LastSessionNumbers numbers;
-    /// Indexed by server number, including removed servers.
-    std::vector<std::unique_ptr<Server>> servers;
-    mutable std::mutex impairment_mutex;
-    Impairment impairment;
-    std::vector<std::unique_ptr<RelayThread>> relay_threads;
-    std::vector<std::thread> threads;
-};
-
-void Relay::State::check_no_forwarding_loop(const Server& added) const {
-    const Udp::endpoint server = base::to_asio(added.shared.upstreams.server());
-    relay::check_no_forwarding_loop(server, added.listen);
-    for (const auto& other : servers) {
-        if (!other->removed) {
-            relay::check_no_forwarding_loop(server, other->listen);
-            relay::check_no_forwarding_loop(base::to_asio(other->shared.upstreams.server()),
-                                            added.listen);
-        }
-    }
-}
-
-/// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
-void Relay::State::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
-    const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
-    const ClientAddressMode mode =
-        choose_client_address_mode(options, base::endpoint_from(server.data()));
-    if (mode == ClientAddressMode::transparent) {
-        check_transparent_mode(server, wanted.listen);
-    }
-    auto added = std::make_unique<Server>(numbers, static_cast<ServerIndex>(servers.size()), server,
-                                          mode, options);
-    added->listen = wanted.listen;
-    if (listening.empty()) {
-        for (unsigned i = 0; i < options.threads; ++i) {
-            std::ranges::move(open_listeners(options, added->listen, i == 0),
-                              std::back_inserter(listening));
-        }
-    }
-    check_no_forwarding_loop(*added);
-    added->sets = check_listening_sockets(listening, added->listen);
-    // A set has one listening socket for each address. Each thread gets complete sets. After a
-    // takeover, the number of sets can differ from the number of threads.
-    auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options.threads);
-    for (std::size_t i = 0; i < listening.size(); ++i) {
-        const std::size_t set = i / added->listen.size();
-        (*shares)[set % options.threads].push_back(std::move(listening[i]));
-    }
-    servers.push_back(std::move(added));
-    Server& kept = *servers.back();
-    observation->more_servers = static_cast<std::uint32_t>(servers.size() - 1);
-    for (std::size_t i = 0; i < relay_threads.size(); ++i) {
-        const auto add_it = [&relay_thread = *relay_threads[i], &kept, shares, i] {
-            relay_thread.add_server(kept.shared, kept.listen, std::move((*shares)[i]));
-        };
-        if (threads.empty()) {
-            add_it();
-        } else {
-            relay_threads[i]->run_on_thread(add_it);
-        }
-    }
-}
-
-void Relay::State::take_over(const ServerState& state) const {
-    const bool known = state.server < servers.size();
-    if (!known || state.listener_drops.size() != servers[state.server]->num_sockets()) {
-        throw HandoverError{"the totals that were handed over do not fit the listening sockets"};
-    }
-    relay::add_counters(observation->counters_of(state.server, 0), state.counters);
-    for (std::size_t i = 0; i < state.listener_drops.size(); ++i) {
-        listener(*servers[state.server], i).drops = state.listener_drops[i];
-    }
-}
-
-/// Continues a session of another relay. `socket`: the session's upstream socket.
-void Relay::State::take_over(const SessionState& state, base::UniqueFd socket) const {
-    if (state.server >= servers.size() || state.listener >= servers[state.server]->num_sockets()) {
-        throw HandoverError{"the session of " + base::to_string(state.client) +
-                            " was handed over without its listening socket"};
-    }
-    const Server& server = *servers[state.server];
-    const auto [thread, index] = thread_and_index_of(server, state.listener);
-    SessionState placed = state;
-    placed.listener = static_cast<std::uint32_t>(index);
-    relay_threads[thread]->forwarder().take_over_session(server.shared, placed, std::move(socket));
-}
-
 Relay::Relay(const Options& options, std::span<Ring* const> rings,
-             ObserverSharedMemory* observation, std::vector<base::UniqueFd> listening) {
+             ObserverSharedMemory* observation, std::vector<base::UniqueFd> listening)
+    : options_{options}, observation_{observation}, impairment_{options.impairment} {
     check_options(options, rings);
-    state_ = std::make_unique<State>(options, observation);
+    numbers_ = std::make_unique<LastSessionNumbers>();
+    pause_ = std::make_unique<ThreadPause>();
+    if (observation == nullptr) {
+        own_observation_ = std::make_unique<ObserverSharedMemory>();
+        observation_ = own_observation_.get();
+        observation_->observer = 1;
+    }
     for (unsigned i = 0; i < options.threads; ++i) {
         Ring* const ring = rings.empty() ? nullptr : rings[i];
-        state_->relay_threads.push_back(
-            std::make_unique<RelayThread>(options, i, *state_->observation, ring));
+        relay_threads_.push_back(std::make_unique<RelayThread>(options, i, *observation_, ring));
     }
-    state_->add(
-        {.host = options.server_host, .port = options.server_port, .listen = options.listen},
-        std::move(listening));
-}
-
-ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::UniqueFd> listening) {
-    if (state_->servers.size() == kMaxServers) {
-        throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
-                         " servers over its lifetime, removed ones included; restart it"};
-    }
-    check_listen_addresses(options.listen);
-    const std::size_t before = state_->servers.size();
-    try {
-        state_->add(options, std::move(listening));
-    } catch (const std::exception&) {
-        if (state_->servers.size() != before) {
-            remove_server(static_cast<ServerIndex>(before));
-        }
-        throw;
-    }
-    return static_cast<ServerIndex>(before);
-}
-
-ServerIndex Relay::next_server_index() const noexcept {
-    return static_cast<ServerIndex>(state_->servers.size());
-}
-
-void Relay::remove_server(ServerIndex server) {
-    Server& gone = *state_->servers.at(server);
-    gone.removed = true;
-    for (auto& relay_thread : state_->relay_threads) {
-        // A shared_ptr, because the job may run after run_on_thread() has timed out.
-        const auto is_gone = std::make_shared<bool>(false);
-        const auto remove_some = [&relay_thread = *relay_thread, &gone, is_gone] {
-            *is_gone = relay_thread.remove_server(gone.shared);
-        };
-        while (!*is_gone) { // between two calls the thread forwards other servers' datagrams
-            if (state_->threads.empty()) {
-                remove_some();
-            } else {
-                relay_thread->run_on_thread(remove_some);
-            }
-        }
-    }
+    add(options.server, std::move(listening));
 }
 
 Relay::~Relay() {
@@ -210,33 +33,135 @@ Relay::~Relay() {
     join();
 }
 
+/// Returns the thread that has a listening socket of a server, and the socket's index among that
+/// thread's sockets of the server.
+std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServer& server,
+                                                               std::size_t socket) const {
+    const std::size_t addresses = server.listen.size();
+    const std::size_t set = socket / addresses;
+    return {set % relay_threads_.size(),
+            set / relay_threads_.size() * addresses + socket % addresses};
+}
+
+Listener& Relay::listener(const SharedServer& server, std::size_t socket) const {
+    const auto [thread, index] = thread_and_index_of(server, socket);
+    return relay_threads_[thread]->forwarder().listener(server, index);
+}
+
+void Relay::check_no_forwarding_loop(const SharedServer& added) const {
+    const Udp::endpoint server = base::to_asio(added.upstreams.server());
+    relay::check_no_forwarding_loop(server, added.listen);
+    for (const auto& other : servers_) {
+        if (!other->removed) {
+            relay::check_no_forwarding_loop(server, other->listen);
+            relay::check_no_forwarding_loop(base::to_asio(other->upstreams.server()), added.listen);
+        }
+    }
+}
+
+/// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
+void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
+    const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
+    const ClientAddressMode mode =
+        choose_client_address_mode(options_, base::endpoint_from(server.data()));
+    if (mode == ClientAddressMode::transparent) {
+        check_transparent_mode(server, wanted.listen);
+    }
+    auto added =
+        std::make_unique<SharedServer>(options_, *numbers_, next_server_index(), server, mode);
+    added->listen = wanted.listen;
+    if (listening.empty()) {
+        for (unsigned i = 0; i < options_.threads; ++i) {
+            std::ranges::move(open_listeners(options_, added->listen, i == 0),
+                              std::back_inserter(listening));
+        }
+    }
+    check_no_forwarding_loop(*added);
+    added->sets = check_listening_sockets(listening, added->listen);
+    // A set has one listening socket for each address. Each thread gets complete sets. After a
+    // takeover, the number of sets can differ from the number of threads.
+    auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options_.threads);
+    for (std::size_t i = 0; i < listening.size(); ++i) {
+        const std::size_t set = i / added->listen.size();
+        (*shares)[set % options_.threads].push_back(std::move(listening[i]));
+    }
+    servers_.push_back(std::move(added));
+    SharedServer& kept = *servers_.back();
+    observation_->more_servers = static_cast<std::uint32_t>(servers_.size() - 1);
+    for (std::size_t i = 0; i < relay_threads_.size(); ++i) {
+        relay_threads_[i]->run_on_thread([&relay_thread = *relay_threads_[i], &kept, shares, i] {
+            relay_thread.add_server(kept, std::move((*shares)[i]));
+        });
+    }
+}
+
+ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::UniqueFd> listening) {
+    if (servers_.size() == kMaxServers) {
+        throw StartError{"a relay has at most " + std::to_string(kMaxServers) +
+                         " servers over its lifetime, removed ones included; restart it"};
+    }
+    check_listen_addresses(options.listen);
+    const ServerIndex added = next_server_index();
+    try {
+        add(options, std::move(listening));
+    } catch (const std::exception&) {
+        if (servers_.size() > added) {
+            remove_server(added);
+        }
+        throw;
+    }
+    return added;
+}
+
+ServerIndex Relay::next_server_index() const noexcept {
+    return static_cast<ServerIndex>(servers_.size());
+}
+
+void Relay::remove_server(ServerIndex server) {
+    SharedServer& gone = *servers_.at(server);
+    gone.removed = true;
+    for (auto& relay_thread : relay_threads_) {
+        // A shared_ptr, because the job may run after run_on_thread() has timed out.
+        const auto is_gone = std::make_shared<bool>(false);
+        while (!*is_gone) { // between two calls the thread forwards other servers' datagrams
+            relay_thread->run_on_thread([&relay_thread = *relay_thread, &gone, is_gone] {
+                *is_gone = relay_thread.remove_server(gone);
+            });
+        }
+    }
+}
+
 void Relay::start() {
-    for (auto& relay_thread : state_->relay_threads) {
-        state_->threads.emplace_back([&relay_thread = *relay_thread] { relay_thread.run(); });
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->start();
     }
 }
 
 void Relay::stop() {
-    for (auto& relay_thread : state_->relay_threads) {
+    for (auto& relay_thread : relay_threads_) {
         relay_thread->stop();
+    }
+    if (pause_ != nullptr) {
+        pause_->end();
     }
 }
 
 void Relay::join() {
-    for (auto& thread : state_->threads) {
-        thread.join();
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->join();
     }
-    state_->threads.clear();
 }
 
 bool Relay::pause(std::chrono::milliseconds timeout) {
     const auto deadline = base::Clock::now() + timeout;
-    for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->request_pause();
+    pause_->begin();
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->run_later([this, &forwarder = relay_thread->forwarder()] {
+            forwarder.send_delayed_datagrams();
+            pause_->wait();
+        });
     }
-    const bool all = std::ranges::all_of(state_->relay_threads, [&](auto& relay_thread) {
-        return relay_thread->wait_until_paused(deadline);
-    });
+    const bool all = pause_->await_threads(relay_threads_.size(), deadline);
     if (!all) {
         resume();
     }
@@ -246,97 +171,117 @@ bool Relay::pause(std::chrono::milliseconds timeout) {
 void Relay::resume() {
     // The pause switched the impairment off. Each thread switches it on again before it receives.
     set_impairment(impairment());
-    for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->resume();
-    }
+    pause_->end();
 }
 
 void Relay::stop_for_handover(std::span<const ServerIndex> let_go) {
     for (const ServerIndex server : let_go) {
-        state_->servers.at(server)->shared.let_go = true;
+        servers_.at(server)->let_go = true;
     }
-    for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->stop_for_handover();
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->stop(true);
     }
+    pause_->end(); // after all threads have been told to receive nothing further
 }
 
 std::vector<int> Relay::listening_sockets(ServerIndex server) const {
-    const Server& own = *state_->servers.at(server);
+    const SharedServer& own = *servers_.at(server);
     std::vector<int> sockets;
     for (std::size_t i = 0; i < own.num_sockets(); ++i) {
-        sockets.push_back(state_->listener(own, i).socket);
+        sockets.push_back(listener(own, i).socket);
     }
     return sockets;
 }
 
 Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) {
-    HandoverData given;
-    given.state.last_session = state_->numbers.last_session.load();
-    given.state.last_number = state_->numbers.last_number.load();
-    given.state.impairment = to_string(impairment());
-    given.state.impairment_seed = impairment().seed;
-    for (const ServerIndex server : servers) {
-        const Server& own = *state_->servers.at(server);
+    const Impairment current = impairment();
+    HandoverData given{.state = {.last_session = numbers_->last_session,
+                                 .last_number = numbers_->last_number,
+                                 .impairment = to_string(current),
+                                 .impairment_seed = current.seed,
+                                 .servers = {}},
+                       .sockets = {}};
+    for (const ServerIndex index : servers) {
+        const SharedServer& server = *servers_.at(index);
         ServerState& state = given.state.servers.emplace_back();
-        state = {.server = server,
-                 .counters = totals_of(*state_->observation, server),
-                 .listener_drops = {}};
-        for (std::size_t i = 0; i < own.num_sockets(); ++i) {
-            state.listener_drops.push_back(state_->listener(own, i).drops);
+        state.counters = totals_of(*observation_, index);
+        for (std::size_t i = 0; i < server.num_sockets(); ++i) {
+            state.listener_drops.push_back(listener(server, i).drops);
         }
-    }
-    for (std::size_t thread = 0; thread < state_->relay_threads.size(); ++thread) {
-        state_->relay_threads[thread]->forwarder().for_each_session(
-            [&](SessionState state, int socket) {
-                if (std::ranges::find(servers, state.server) == servers.end()) {
-                    return;
-                }
-                const std::size_t addresses = state_->servers[state.server]->listen.size();
+        for (std::size_t thread = 0; thread < relay_threads_.size(); ++thread) {
+            const auto add_session = [&](SessionState session, int socket) {
+                const std::size_t addresses = server.listen.size();
                 const std::size_t set =
-                    state.listener / addresses * state_->relay_threads.size() + thread;
-                state.listener =
-                    static_cast<std::uint32_t>(set * addresses + state.listener % addresses);
-                given.state.sessions.push_back(std::move(state));
+                    session.listener / addresses * relay_threads_.size() + thread;
+                session.listener =
+                    static_cast<std::uint32_t>(set * addresses + session.listener % addresses);
+                state.sessions.push_back(std::move(session));
                 given.sockets.push_back(socket);
-            });
+            };
+            relay_threads_[thread]->forwarder().for_each_session(server, add_session);
+        }
     }
     return given;
 }
 
-void Relay::take_over(const RelayState& state, std::vector<base::UniqueFd> sockets) {
+void Relay::take_over(const RelayState& state, std::span<const ServerIndex> servers,
+                      std::vector<base::UniqueFd> sockets) {
+    std::size_t sessions = 0;
     for (const ServerState& server : state.servers) {
-        state_->take_over(server);
+        sessions += server.sessions.size();
     }
-    if (sockets.size() != state.sessions.size()) {
-        throw HandoverError{"the sessions that were handed over do not fit their sockets"};
+    const auto impairment = parse_impairment(state.impairment, state.impairment_seed);
+    if (state.servers.size() != servers.size() || sockets.size() != sessions || !impairment) {
+        throw HandoverError{"the state that was handed over does not fit servers and sockets, or "
+                            "is damaged"};
     }
     std::unordered_set<std::uint32_t> ids;
-    for (std::size_t i = 0; i < sockets.size(); ++i) {
-        const SessionState& session = state.sessions[i];
-        const bool is_new = session.id == 0 || ids.insert(session.id).second;
-        if (!is_new || session.id > state.last_session) {
-            throw HandoverError{"the numbers of the sessions that were handed over do not fit"};
+    auto socket = sockets.begin();
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+        const ServerState& given = state.servers[i];
+        const SharedServer& server = *servers_.at(servers[i]);
+        if (given.listener_drops.size() != server.num_sockets()) {
+            throw HandoverError{
+                "the totals that were handed over do not fit the listening sockets"};
         }
-        state_->take_over(session, std::move(sockets[i]));
+        add_counters(observation_->counters_of(servers[i], 0), given.counters);
+        for (std::size_t k = 0; k < given.listener_drops.size(); ++k) {
+            listener(server, k).drops = given.listener_drops[k];
+        }
+        for (const SessionState& session : given.sessions) {
+            const bool is_new = session.id == 0 || ids.insert(session.id).second;
+            if (!is_new || session.id > state.last_session) {
+                throw HandoverError{"the numbers of the sessions that were handed over do not fit"};
+            }
+            take_over_session(server, session, std::move(*socket++));
+        }
     }
-    state_->numbers.last_session = state.last_session;
-    state_->numbers.last_number = state.last_number;
-    const auto impairment = parse_impairment(state.impairment, state.impairment_seed);
-    if (!impairment) {
-        throw HandoverError{"the impairment that was handed over is damaged"};
-    }
-    state_->impairment = *impairment;
-    for (auto& relay_thread : state_->relay_threads) {
+    numbers_->last_session = state.last_session;
+    numbers_->last_number = state.last_number;
+    impairment_ = *impairment;
+    for (auto& relay_thread : relay_threads_) {
         relay_thread->forwarder().set_impairment(*impairment);
     }
 }
 
+/// Continues a session of another relay. `socket`: the session's upstream socket.
+void Relay::take_over_session(const SharedServer& server, SessionState session,
+                              base::UniqueFd socket) {
+    if (session.listener >= server.num_sockets()) {
+        throw HandoverError{"the session of " + base::to_string(session.client) +
+                            " was handed over without its listening socket"};
+    }
+    const auto [thread, index] = thread_and_index_of(server, session.listener);
+    session.listener = static_cast<std::uint32_t>(index);
+    relay_threads_[thread]->forwarder().take_over_session(server, session, std::move(socket));
+}
+
 const std::vector<Udp::endpoint>& Relay::listen_endpoints(ServerIndex server) const noexcept {
-    return state_->servers[server]->listen;
+    return servers_[server]->listen;
 }
 
 base::Endpoint Relay::server_endpoint(ServerIndex server) const {
-    return state_->servers[server]->shared.upstreams.server();
+    return servers_[server]->upstreams.server();
 }
 
 void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
@@ -348,61 +293,57 @@ void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
                          base::to_string(endpoint)};
     }
     if (mode == ClientAddressMode::transparent) {
-        check_transparent_mode(server, state_->servers[index]->listen);
+        check_transparent_mode(server, servers_[index]->listen);
     }
-    for (const auto& each : state_->servers) {
+    for (const auto& each : servers_) {
         if (!each->removed) {
-            check_no_forwarding_loop(server, each->listen);
+            relay::check_no_forwarding_loop(server, each->listen);
         }
     }
-    state_->servers[index]->shared.upstreams.set_server_address(server);
-}
-
-std::vector<base::Endpoint> Relay::former_server_addresses(ServerIndex server) const {
-    return state_->servers[server]->shared.upstreams.former_server_addresses();
-}
-
-void Relay::set_former_server_addresses(std::vector<base::Endpoint> former, ServerIndex server) {
-    state_->servers[server]->shared.upstreams.set_former_server_addresses(std::move(former));
+    servers_[index]->upstreams.set_server_address(server);
 }
 
 ClientAddressMode Relay::client_address(ServerIndex server) const noexcept {
-    return state_->servers[server]->shared.upstreams.mode();
+    return servers_[server]->upstreams.mode();
 }
 
 std::error_code Relay::last_session_error() const noexcept {
-    return {state_->numbers.session_error.load(std::memory_order_relaxed), std::system_category()};
+    return {numbers_->session_error.load(std::memory_order_relaxed), std::system_category()};
 }
 
 void Relay::set_impairment(const Impairment& impairment) {
-    const std::scoped_lock lock{state_->impairment_mutex};
-    state_->impairment = impairment;
-    for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->set_impairment(impairment);
+    const std::scoped_lock lock{impairment_mutex_};
+    impairment_ = impairment;
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->run_later([&forwarder = relay_thread->forwarder(), impairment] {
+            forwarder.set_impairment(impairment);
+        });
     }
 }
 
 void Relay::request_full_snapshot(std::uint32_t session) {
-    for (auto& relay_thread : state_->relay_threads) {
-        relay_thread->request_full_snapshot(session);
+    for (auto& relay_thread : relay_threads_) {
+        relay_thread->run_later([&forwarder = relay_thread->forwarder(), session] {
+            forwarder.request_full_snapshot(session);
+        });
     }
 }
 
 Impairment Relay::impairment() const {
-    const std::scoped_lock lock{state_->impairment_mutex};
-    return state_->impairment;
+    const std::scoped_lock lock{impairment_mutex_};
+    return impairment_;
 }
 
 std::size_t Relay::num_sessions() const noexcept {
     std::size_t sum = 0;
-    for (const auto& server : state_->servers) {
-        sum += server->shared.sessions.load(std::memory_order_relaxed);
+    for (const auto& server : servers_) {
+        sum += server->sessions.load(std::memory_order_relaxed);
     }
     return sum;
 }
 
 Counters Relay::counters() const noexcept {
-    return totals(*state_->observation);
+    return totals(*observation_);
 }
 
 } // namespace tw::relay

@@ -9,11 +9,18 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace tw::relay {
+
+struct LastSessionNumbers;
+class RelayThread;
+struct SharedServer;
+class ThreadPause;
 
 /// Forwards UDP datagrams between clients and servers, with one upstream socket per client, and
 /// copies them to an observer. A relay starts with one server. Each added server has its own
@@ -28,7 +35,7 @@ class Relay {
     /// relay.
     /// `observation`: memory that is shared with the observer's process; must outlive the relay.
     /// Null: the observer runs in this process, all the time, and has the number 1.
-    /// `listening`: sockets that another relay opened for options.listen (see listening_sockets()).
+    /// `listening`: sockets that another relay opened for options.server (see listening_sockets()).
     /// Empty: the relay opens new sockets.
     /// Errors:  throws StartError if a name does not resolve, a port is in use, the relay listens
     /// on the server's address, or options.client_address is impossible for the system or the
@@ -48,7 +55,7 @@ class Relay {
     [[nodiscard]] ServerIndex add_server(const ServerOptions& options,
                                          std::vector<base::UniqueFd> listening = {});
 
-    /// The server number that the next add_server() will return.
+    /// The number that the next add_server() will return.
     [[nodiscard]] ServerIndex next_server_index() const noexcept;
 
     /// Closes a server's sessions and its listening sockets. Other servers are not affected.
@@ -68,16 +75,13 @@ class Relay {
     [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
     listen_endpoints(ServerIndex server = 0) const noexcept;
 
-    /// Returns the server's address, to which new sessions connect.
+    /// The address to which new sessions connect.
     [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const;
 
     /// Changes the server's address for new sessions. An existing session stays connected to the
     /// old address while the server answers there. Callable from any thread. Errors: throws
     /// StartError for an address that client_address() does not allow.
     void set_server_address(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
-
-    /// Returns earlier addresses of the server, at most UpstreamFactory::kMaxFormer.
-    [[nodiscard]] std::vector<base::Endpoint> former_server_addresses(ServerIndex server = 0) const;
 
     /// Returns the kind of client address that the server sees, never `automatic`.
     [[nodiscard]] ClientAddressMode client_address(ServerIndex server = 0) const noexcept;
@@ -106,7 +110,7 @@ class Relay {
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
 
     /// The data that another relay needs to continue sessions: their state, and their upstream
-    /// sockets in the order of state.sessions.
+    /// sockets in the order of the sessions in `state`.
     struct HandoverData {
         RelayState state;
         std::vector<int> sockets;
@@ -122,23 +126,36 @@ class Relay {
     /// Closes only the sessions of the servers in `let_go`. The caller must then call join().
     void stop_for_handover(std::span<const ServerIndex> let_go = {});
 
-    // Takeover from another relay, before start(). Server numbers are those of this relay.
-
-    /// Continues the sessions of the other relay. `sockets`: their upstream sockets, in the order
-    /// of state.sessions. Errors: HandoverError; this relay must then not be started.
-    void take_over(const RelayState& state, std::vector<base::UniqueFd> sockets);
-    /// Sets earlier addresses of the server, to which sessions that are taken over may be
-    /// connected.
-    void set_former_server_addresses(std::vector<base::Endpoint> former, ServerIndex server = 0);
+    /// Takes over from another relay, before start(). `servers`: this relay's numbers of the servers
+    /// in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same order.
+    /// Errors: HandoverError; this relay must then not be started.
+    void take_over(const RelayState& state, std::span<const ServerIndex> servers,
+                   std::vector<base::UniqueFd> sockets);
 
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
-    /// Returns the sums of the counters over all threads and servers. Callable from any thread.
+    /// The sums over all threads and servers. Callable from any thread.
     [[nodiscard]] Counters counters() const noexcept;
 
   private:
-    struct State;
-    std::unique_ptr<State> state_;
+    void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
+    void check_no_forwarding_loop(const SharedServer& added) const;
+    [[nodiscard]] std::pair<std::size_t, std::size_t>
+    thread_and_index_of(const SharedServer& server, std::size_t socket) const;
+    [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t socket) const;
+    void take_over_session(const SharedServer& server, SessionState session, base::UniqueFd socket);
+
+    Options options_;
+    /// The counters if no memory is shared with an observer's process; else null.
+    std::unique_ptr<ObserverSharedMemory> own_observation_;
+    ObserverSharedMemory* observation_;
+    std::unique_ptr<LastSessionNumbers> numbers_;
+    /// Indexed by server number, including removed servers.
+    std::vector<std::unique_ptr<SharedServer>> servers_;
+    mutable std::mutex impairment_mutex_;
+    Impairment impairment_;
+    std::unique_ptr<ThreadPause> pause_;
+    std::vector<std::unique_ptr<RelayThread>> relay_threads_;
 };
 
 } // namespace tw::relay

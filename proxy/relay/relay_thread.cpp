@@ -67,31 +67,31 @@ RelayThread::RelayThread(const Options& options, unsigned thread, ObserverShared
     : wakeup_{descriptor_or_throw(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
       timer_{descriptor_or_throw(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
                                  "timerfd_create")},
+      forwarder_{observation, thread, options.resync,
+                 std::min({options.idle_timeout, options.new_clients.unverified_time,
+                           options.new_clients.connless_time}),
+                 ring},
       busy_poll_{options.busy_poll} {
-    const auto shortest = std::min({options.idle_timeout, options.new_clients.unverified_time,
-                                    options.new_clients.connless_time});
-    forwarder_ = std::make_unique<Forwarder>(observation, thread, options.resync, shortest, ring);
-    forwarder_->add_wakeup(wakeup_.get());
-    forwarder_->add_wakeup(timer_.get());
-    forwarder_->set_impairment(options.impairment);
+    forwarder_.add_wakeup(wakeup_.get());
+    forwarder_.add_wakeup(timer_.get());
+    forwarder_.set_impairment(options.impairment);
 }
 
-void RelayThread::add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
-                             std::vector<base::UniqueFd> sockets) {
+void RelayThread::add_server(SharedServer& shared, std::vector<base::UniqueFd> sockets) {
     std::vector<Listener> listeners;
     for (std::size_t i = 0; i < sockets.size(); ++i) {
-        const Udp::endpoint& endpoint = listen[i % listen.size()];
+        const Udp::endpoint& endpoint = shared.listen[i % shared.listen.size()];
         listeners.push_back({.socket = sockets[i].get(),
                              .any_address = endpoint.address().is_unspecified(),
                              .v6 = endpoint.address().is_v6(),
                              .local = base::endpoint_from(endpoint.data())});
     }
     sockets_[&shared] = std::move(sockets);
-    forwarder_->add_server(shared, listeners);
+    forwarder_.add_server(shared, listeners);
 }
 
 bool RelayThread::remove_server(const SharedServer& shared) {
-    const bool gone = forwarder_->remove_server(shared);
+    const bool gone = forwarder_.remove_server(shared);
     if (gone) {
         sockets_.erase(&shared);
     }
@@ -99,12 +99,14 @@ bool RelayThread::remove_server(const SharedServer& shared) {
 }
 
 void RelayThread::run_on_thread(std::function<void()> job) {
+    if (!thread_.joinable()) {
+        return job();
+    }
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
-    const auto claimed =
-        // true after the relay thread has begun the task, or the caller has stopped waiting
-        std::make_shared<std::atomic<bool>>(false);
-    enqueue_call([task, claimed] {
+    // true after the relay thread has begun the task, or the caller has stopped waiting
+    const auto claimed = std::make_shared<std::atomic<bool>>(false);
+    run_later([task, claimed] {
         if (!claimed->exchange(true)) {
             (*task)();
         }
@@ -115,7 +117,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
     done.get();
 }
 
-void RelayThread::enqueue_call(std::function<void()> job) {
+void RelayThread::run_later(std::function<void()> job) {
     {
         const std::scoped_lock lock{calls_mutex_};
         calls_.push_back(std::move(job));
@@ -146,17 +148,6 @@ void RelayThread::run_calls() {
     }
 }
 
-void RelayThread::set_impairment(const Impairment& impairment) {
-    enqueue_call([this, impairment] {
-        forwarder_->set_impairment(impairment);
-        due_.reset();
-    });
-}
-
-void RelayThread::request_full_snapshot(std::uint32_t session) {
-    enqueue_call([this, session] { forwarder_->request_full_snapshot(session); });
-}
-
 /// Sets the timer to the earlier of next_sweep_ and due_. Returns false on failure.
 bool RelayThread::set_timer() {
     const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
@@ -173,14 +164,12 @@ void RelayThread::run_due_work() {
     const auto now = base::Clock::now();
     timer_set_to_ = {}; // the timer may have expired and must be set again
     if (now >= next_sweep_) {
-        const bool all = forwarder_->check_timeouts(now);
-        const auto interval = forwarder_->timeout_check_interval();
+        const bool all = forwarder_.check_timeouts(now);
+        const auto interval = forwarder_.timeout_check_interval();
         resting_ = all && interval >= Forwarder::kRestInterval;
         next_sweep_ = now + (all ? interval : kSweepAgainAfter);
     }
-    if (forwarder_->is_impaired()) {
-        due_ = forwarder_->send_due_datagrams(now);
-    }
+    due_ = forwarder_.send_due_datagrams(now);
 }
 
 std::size_t RelayThread::wait_and_forward() {
@@ -188,16 +177,16 @@ std::size_t RelayThread::wait_and_forward() {
     constexpr int kRetryMs = 100;
     const bool set = set_timer();
     const Forwarder::ForwardResult woken =
-        forwarder_->forward_from_ready_sockets(set ? kForever : kRetryMs);
+        forwarder_.forward_from_ready_sockets(set ? kForever : kRetryMs);
     if (woken.is_woken || !set) {
         run_calls();
         run_due_work();
-    } else if (forwarder_->is_impaired()) {
-        due_ = forwarder_->send_due_datagrams(base::Clock::now());
+    } else if (forwarder_.is_impaired()) {
+        due_ = forwarder_.send_due_datagrams(base::Clock::now());
     }
-    if (resting_ && forwarder_->timeout_check_interval() < Forwarder::kRestInterval) {
+    if (resting_ && forwarder_.timeout_check_interval() < Forwarder::kRestInterval) {
         resting_ = false;
-        next_sweep_ = base::Clock::now() + forwarder_->timeout_check_interval();
+        next_sweep_ = base::Clock::now() + forwarder_.timeout_check_interval();
     }
     return woken.datagrams;
 }
@@ -207,15 +196,15 @@ void RelayThread::poll_without_sleep() {
     bool seen = false;
     int spins = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
-        const Forwarder::ForwardResult woken = forwarder_->forward_from_ready_sockets(0);
+        const Forwarder::ForwardResult woken = forwarder_.forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
             run_calls();
             run_due_work();
             static_cast<void>(set_timer()); // an expired timer would make each poll return
         }
-        if (forwarder_->is_impaired()) {
-            due_ = forwarder_->send_due_datagrams(base::Clock::now());
+        if (forwarder_.is_impaired()) {
+            due_ = forwarder_.send_due_datagrams(base::Clock::now());
         }
         if (++spins < kSpinsPerClockRead) {
             continue;
@@ -237,18 +226,16 @@ void RelayThread::poll_without_sleep() {
 
 void RelayThread::forward_received_datagrams() {
     const auto deadline = base::Clock::now() + kMaxDrainTime;
-    while (forwarder_->forward_from_ready_sockets(0).datagrams != 0 &&
+    while (forwarder_.forward_from_ready_sockets(0).datagrams != 0 &&
            base::Clock::now() < deadline) {
     }
 }
 
 void RelayThread::run() {
     raise_thread_priority();
-    next_sweep_ = base::Clock::now() + forwarder_->timeout_check_interval();
-    resting_ = forwarder_->timeout_check_interval() >= Forwarder::kRestInterval;
-    if (forwarder_->is_impaired()) {
-        due_ = forwarder_->send_due_datagrams(base::Clock::now());
-    }
+    next_sweep_ = base::Clock::now() + forwarder_.timeout_check_interval();
+    resting_ = forwarder_.timeout_check_interval() >= Forwarder::kRestInterval;
+    due_ = forwarder_.send_due_datagrams(base::Clock::now());
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
             if (busy_poll_) {
@@ -261,65 +248,55 @@ void RelayThread::run() {
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
-    const bool leaving = is_stopping_for_handover();
-    if (!leaving) {
+    if (!handed_over_) {
         forward_received_datagrams();
     }
-    forwarder_->send_delayed_datagrams();
-    forwarder_->close_all_sessions(leaving ? CloseReason::handed_over : CloseReason::shutdown);
+    forwarder_.send_delayed_datagrams();
+    forwarder_.close_all_sessions(handed_over_ ? CloseReason::handed_over : CloseReason::shutdown);
 }
 
-void RelayThread::request_pause() {
-    const std::scoped_lock lock{pause_mutex_};
-    pause_ = PauseState::requested;
-    enqueue_call([this] { pause_if_requested(); });
+void RelayThread::start() {
+    thread_ = std::thread{[this] { run(); }};
 }
 
-void RelayThread::pause_if_requested() {
-    std::unique_lock lock{pause_mutex_};
-    if (pause_ != PauseState::requested) {
-        return; // the deadline has passed
-    }
-    forwarder_->send_delayed_datagrams();
-    pause_ = PauseState::paused;
-    pause_changed_.notify_all();
-    pause_changed_.wait(lock, [this] { return pause_ != PauseState::paused; });
-}
-
-bool RelayThread::wait_until_paused(base::Clock::time_point deadline) {
-    std::unique_lock lock{pause_mutex_};
-    return pause_changed_.wait_until(lock, deadline,
-                                     [this] { return pause_ == PauseState::paused; });
-}
-
-void RelayThread::resume() {
-    const std::scoped_lock lock{pause_mutex_};
-    pause_ = PauseState::none;
-    pause_changed_.notify_all();
-}
-
-void RelayThread::stop_for_handover() {
-    // stopping_ is set before the pause ends, so that the thread receives nothing afterwards.
-    stopping_.store(true, std::memory_order_relaxed);
+void RelayThread::stop(bool handed_over) {
+    handed_over_ = handed_over_ || handed_over;
+    stopping_ = true;
     wake();
-    const std::scoped_lock lock{pause_mutex_};
-    pause_ = PauseState::leaving;
-    pause_changed_.notify_all();
 }
 
-bool RelayThread::is_stopping_for_handover() {
-    const std::scoped_lock lock{pause_mutex_};
-    return pause_ == PauseState::leaving;
-}
-
-void RelayThread::stop() {
-    stopping_.store(true, std::memory_order_relaxed);
-    wake();
-    const std::scoped_lock lock{pause_mutex_};
-    if (pause_ == PauseState::requested || pause_ == PauseState::paused) {
-        pause_ = PauseState::none;
-        pause_changed_.notify_all();
+void RelayThread::join() {
+    if (thread_.joinable()) {
+        thread_.join();
     }
+}
+
+void ThreadPause::begin() {
+    const std::scoped_lock lock{mutex_};
+    is_wanted_ = true;
+    waiting_ = 0;
+}
+
+void ThreadPause::wait() {
+    std::unique_lock lock{mutex_};
+    if (!is_wanted_) {
+        return;
+    }
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this, number = number_] { return number_ != number; });
+}
+
+bool ThreadPause::await_threads(std::size_t threads, base::Clock::time_point deadline) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_until(lock, deadline, [&] { return waiting_ == threads; });
+}
+
+void ThreadPause::end() {
+    const std::scoped_lock lock{mutex_};
+    is_wanted_ = false;
+    ++number_;
+    changed_.notify_all();
 }
 
 } // namespace tw::relay

@@ -12,11 +12,31 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include <boost/asio/ip/udp.hpp>
 
 namespace tw::relay {
+
+/// A pause of all relay threads, which another thread begins and ends.
+class ThreadPause {
+  public:
+    /// Begins a pause. Afterwards, each relay thread must call wait().
+    void begin();
+    /// Waits on a relay thread until the pause ends. Returns at once if it has ended.
+    void wait();
+    /// Waits until this many threads have paused. Returns false if they have not by the deadline.
+    [[nodiscard]] bool await_threads(std::size_t threads, base::Clock::time_point deadline);
+    void end();
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::uint64_t number_ = 0; ///< counts the ended pauses
+    std::size_t waiting_ = 0;  ///< number of threads that have paused
+    bool is_wanted_ = false;
+};
 
 /// A relay thread: waits for ready sockets, timers and other threads' calls, and runs its
 /// forwarder.
@@ -28,48 +48,33 @@ class RelayThread {
     RelayThread(const Options& options, unsigned thread, ObserverSharedMemory& observation,
                 Ring* ring);
 
-    // Adding and removing servers. Call these functions before run(), or through run_on_thread().
+    // Adding and removing servers. Call these functions before start(), or through run_on_thread().
 
-    /// Adds a server. `listen`: the listening addresses for the server's clients. `sockets`: sets
-    /// of sockets bound to these addresses, one set after the other; empty if this thread does not
-    /// listen. Errors: throws std::system_error.
-    void add_server(SharedServer& shared, std::span<const Udp::endpoint> listen,
-                    std::vector<base::UniqueFd> sockets);
+    /// Adds a server. `sockets`: sets of sockets bound to `shared.listen`, one set after the other;
+    /// empty if this thread does not listen. Errors: throws std::system_error.
+    void add_server(SharedServer& shared, std::vector<base::UniqueFd> sockets);
     /// Closes some of the server's sessions and, after the last one, its listening sockets. Returns
     /// whether the server is removed; if not, remove_server() must be called again.
     [[nodiscard]] bool remove_server(const SharedServer& shared);
 
-    /// Runs `job` on this relay thread and waits until `job` has returned. Precondition: run() is
-    /// active. Errors: the exceptions of `job`; StartError if `job` does not start in time.
+    /// Starts the thread, which forwards datagrams until stop() is called.
+    void start();
+    /// Makes the thread end. It forwards the datagrams that have arrived, and closes the sessions.
+    /// `handed_over`: it receives nothing further, and reports that another relay continues the
+    /// sessions. Callable from any thread; returns at once.
+    void stop(bool handed_over = false);
+    /// Waits until the thread has ended.
+    void join();
+
+    /// Runs `job` on this thread, later. Callable from any thread.
+    void run_later(std::function<void()> job);
+    /// Runs `job` on this thread, or here if the thread has not started, and waits until `job` has
+    /// returned. Errors: the exceptions of `job`; StartError if `job` does not start in time.
     void run_on_thread(std::function<void()> job);
 
-    /// Forwards datagrams until stop() or stop_for_handover(). After stop(), forwards the datagrams
-    /// that have arrived and closes the sessions.
-    void run();
-
-    /// Makes run() end. Callable from any thread; returns at once.
-    void stop();
-
-    /// Sets the impairment of all sessions. Callable from any thread; takes effect asynchronously.
-    void set_impairment(const Impairment& impairment);
-
-    /// Makes the server send a full snapshot to a session; see Relay::request_full_snapshot.
-    /// Callable from any thread.
-    void request_full_snapshot(std::uint32_t session);
-
-    // Handover to another relay. Call these functions from a single thread.
-
-    /// Asks the thread to pause between two batches, after it has sent all delayed datagrams.
-    void request_pause();
-    /// Waits until the thread has paused. Returns false if it has not paused by the deadline.
-    [[nodiscard]] bool wait_until_paused(base::Clock::time_point deadline);
-    void resume();
-    /// Ends the thread without further receiving, and reports to the observer that another relay
-    /// continues the sessions.
-    void stop_for_handover();
-
-    /// The thread's forwarder. Precondition: the thread is paused or has not started.
-    [[nodiscard]] Forwarder& forwarder() noexcept { return *forwarder_; }
+    /// The thread's forwarder. Use it on this thread, while the thread is paused, or before
+    /// start().
+    [[nodiscard]] Forwarder& forwarder() noexcept { return forwarder_; }
 
   private:
     /// Waits for a ready socket or timer, and forwards arrived datagrams. Returns their number.
@@ -79,11 +84,9 @@ class RelayThread {
     void run_calls();
     [[nodiscard]] std::function<void()> take_next_call();
     [[nodiscard]] bool set_timer();
-    void enqueue_call(std::function<void()> job);
+    void run();
     void wake() noexcept;
     void forward_received_datagrams();
-    void pause_if_requested();
-    [[nodiscard]] bool is_stopping_for_handover();
 
     /// This thread's listening sockets for each server.
     std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;
@@ -91,7 +94,7 @@ class RelayThread {
     base::UniqueFd wakeup_;
     /// Timerfd that expires when idle sessions must be checked or a delayed datagram is due.
     base::UniqueFd timer_;
-    std::unique_ptr<Forwarder> forwarder_;
+    Forwarder forwarder_;
     base::Clock::time_point next_sweep_;
 
     /// When the next delayed datagram is due; nullopt if no datagram waits.
@@ -100,15 +103,11 @@ class RelayThread {
     bool resting_ = false; ///< true if next_sweep_ uses kRestInterval: there was nothing to check
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
+    std::atomic<bool> handed_over_{false}; ///< see stop()
     std::mutex calls_mutex_;
     /// Functions that other threads want this thread to run.
     std::deque<std::function<void()>> calls_;
-
-    /// The progress of a handover.
-    enum class PauseState : std::uint8_t { none, requested, paused, leaving };
-    std::mutex pause_mutex_;
-    std::condition_variable pause_changed_;
-    PauseState pause_ = PauseState::none;
+    std::thread thread_;
 };
 
 } // namespace tw::relay

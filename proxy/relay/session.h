@@ -35,18 +35,10 @@ struct Session : SessionFacts {
     ListenerIndex listener = 0; ///< the index of the listening socket that the client sends to
     /// True if the session is closed; it is freed when none of its datagrams waits.
     bool closed = false;
-    bool active = true; ///< true if a datagram was forwarded since the last timer check
     ResyncState resync;
     TokenBucket budget{0, 0}; ///< limits the datagrams that the relay forwards to the server
-    /// When the session began, or was promoted from `connless`.
-    base::Clock::time_point begun;
-    /// When a timer check last found the session active.
-    base::Clock::time_point last_active;
-    std::uint32_t last_heard_ms = 0; ///< when the client's latest datagram came
     /// When the server's latest datagram to the client came, or when the session began.
     std::uint32_t last_answer_ms = 0;
-    /// When the server last showed that the client is playing, or when the session began.
-    std::uint32_t played_ms = 0;
     ClientQuestion asked; ///< the client's latest request, if the session is connectionless
     /// Copies of the session's datagrams until the observer knows the session; null afterwards.
     std::unique_ptr<HeldDatagramCopies> held;

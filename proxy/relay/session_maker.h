@@ -32,63 +32,57 @@ struct LastSessionNumbers {
 
 /// The data about one server that all relay threads share.
 struct SharedServer {
-    LastSessionNumbers* numbers;
+    using Udp = boost::asio::ip::udp;
+
+    /// `relay_options` and `last_numbers` must outlive the object.
+    SharedServer(const Options& relay_options, LastSessionNumbers& last_numbers,
+                 ServerIndex server_index, const Udp::endpoint& server, ClientAddressMode mode)
+        : options{relay_options}, numbers{last_numbers}, index{server_index},
+          upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
+          pools{options.max_sessions, options.threads, options.new_clients.max_per_address} {}
+
+    [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
+
+    const Options& options;
+    LastSessionNumbers& numbers;
+    ServerIndex index;
     UpstreamFactory upstreams;
-    std::size_t max_sessions;
-    std::chrono::milliseconds idle_timeout;
-    ServerIndex index = 0;
-    JudgeDatagram prove = nullptr;
-    AnswerFunctions repeating{};
-    NewClientLimits limits{};
-    SessionPoolSizes pools{0, 1};         ///< per thread
+    SessionPoolSizes pools;               ///< per thread
     std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
     /// True if a handover closes this server's sessions instead of passing them on.
     std::atomic<bool> let_go{false};
+
+    // The members below are used by the thread that adds and removes servers.
+    std::vector<Udp::endpoint> listen{};
+    std::size_t sets = 0; ///< number of socket sets; a set has a socket for each listening address
+    bool removed = false;
 };
 
 /// The time at which the current batch began, read from each clock that sessions use.
 struct BatchTime {
     base::Clock::time_point steady{};
-    std::uint32_t ms = 0; ///< milliseconds of the steady clock since the relay thread started
+    std::uint32_t ms = 0; ///< milliseconds of the steady clock; wraps
     base::Timestamp utc = 0;
 };
 
-/// Creates sessions with their upstream sockets, for a client's first datagram or from the state of
-/// another relay's session. SessionTable decides which clients get a session.
-class SessionMaker {
-  public:
-    /// The arguments must outlive the object. `ready_set`: an epoll instance for the upstream
-    /// sockets.
-    SessionMaker(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set)
-        : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set} {}
+/// Creates a session and its upstream socket for the first datagram of a client. `header`: the
+/// datagram's message header. `listener`: the socket that received it. `ready_set`: an epoll
+/// instance to which the upstream socket is added. Returns null if no socket can be opened;
+/// LastSessionNumbers::session_error then contains the reason. Errors: std::bad_alloc.
+[[nodiscard]] std::unique_ptr<Session> make_session(SharedServer& server, int ready_set,
+                                                    const base::Endpoint& client, msghdr& header,
+                                                    const Listener& listener, const BatchTime& now);
 
-    /// Creates a session and its upstream socket. `header`: the message header of the client's
-    /// first datagram. Returns null if no socket can be opened; LastSessionNumbers::session_error
-    /// then contains the reason. Errors: std::bad_alloc.
-    [[nodiscard]] std::unique_ptr<Session> make_session(const base::Endpoint& client,
-                                                        msghdr& header, ListenerIndex listener,
+/// Creates a session that continues a session of another relay. `socket`: the upstream socket.
+/// `v6`: the listening socket is an IPv6 socket. Errors: HandoverError for a damaged state or an
+/// unsuitable socket.
+[[nodiscard]] std::unique_ptr<Session> continue_session(SharedServer& server, int ready_set,
+                                                        const SessionState& state,
+                                                        base::UniqueFd socket, bool v6,
                                                         const BatchTime& now);
-    /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
-    /// `listener`: an index that exists. Errors: HandoverError for an unsuitable socket.
-    [[nodiscard]] std::unique_ptr<Session> continue_session(const SessionState& state,
-                                                            base::UniqueFd socket,
-                                                            ListenerIndex listener,
-                                                            const BatchTime& now);
-
-    /// Returns this thread's listeners of all servers.
-    [[nodiscard]] const std::vector<Listener>& listeners() const noexcept { return *listeners_; }
-
-  private:
-    [[nodiscard]] std::unique_ptr<Session> open_session(const base::Endpoint& client);
-    [[nodiscard]] bool watch_socket(Session& session) const noexcept;
-
-    SharedServer& shared_;
-    const std::vector<Listener>* listeners_;
-    int ready_set_;
-};
 
 /// Returns the session's state for a handover. The caller must set the member `listener`.
-[[nodiscard]] SessionState handover_state_of(const Session& session, const BatchTime& now);
+[[nodiscard]] SessionState handover_state_of(const Session& session);
 
 /// The timers of all sessions of one thread, the time of the current batch, and the closed sessions
 /// that are not freed yet. The session tables of the thread share this object.
@@ -100,9 +94,9 @@ class SessionTimers {
     /// 20 microseconds, so check_due_sessions() takes less than a millisecond.
     static constexpr std::size_t kChecksPerSweep = 32;
 
-    /// `shortest`: the shortest idle timeout of any session. `started`: the current time; later
-    /// calls must not pass earlier times.
-    explicit SessionTimers(std::chrono::milliseconds shortest, Time started = base::Clock::now());
+    /// `shortest`: the shortest idle timeout of any session. `now`: later calls must not pass
+    /// earlier times.
+    explicit SessionTimers(std::chrono::milliseconds shortest, Time now = base::Clock::now());
     /// Precondition: all session tables of the thread have been destroyed.
     ~SessionTimers() = default;
     SessionTimers(const SessionTimers&) = delete;
@@ -167,13 +161,12 @@ class SessionTimers {
         waiting_.push_back(session);
     }
 
-    Time started_;
     std::chrono::milliseconds between_checks_; ///< the time between two checks of a session
     WaitingSessions waiting_; ///< the sessions that are not closed, in the order of check_at
     /// The closed sessions, linked by Session::next_closed, so that closing does not allocate.
     std::unique_ptr<Session> closed_;
     std::size_t sessions_ = 0; ///< number of sessions, including closed ones
-    BatchTime now_{started_};
+    BatchTime now_;
 };
 
 } // namespace tw::relay

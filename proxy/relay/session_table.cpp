@@ -36,11 +36,14 @@ std::uint32_t next_number(LastSessionNumbers& numbers, bool counts_against_limit
 
 SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& listeners,
                            int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
-    : shared_{shared}, maker_{shared, listeners, ready_set}, tap_{&tap}, counters_{&counters},
-      new_client_filter_{shared.limits, shared.pools}, sessions_{shared.max_sessions},
-      answers_{shared.repeating.read_question != nullptr ? std::make_unique<AnswerCache>()
-                                                         : nullptr},
-      verified_told_{shared.limits.verified_rate, shared.limits.verified_burst},
+    : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set}, tap_{&tap},
+      counters_{&counters}, new_client_filter_{shared.options.new_clients, shared.pools},
+      sessions_{shared.options.max_sessions}, answers_{shared.options.repeating.read_question !=
+                                                               nullptr
+                                                           ? std::make_unique<AnswerCache>()
+                                                           : nullptr},
+      verified_told_{shared.options.new_clients.verified_rate,
+                     shared.options.new_clients.verified_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
       server_generation_{shared.upstreams.generation()}, timers_{&timers},
       now_{&timers.batch_time()} {}
@@ -84,8 +87,8 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
     DatagramVerdict verdict{.standing = ClientStanding::player};
     NewClientDecision entry;
     ClientQuestion question;
-    if (shared_.prove != nullptr) {
-        verdict = shared_.prove(proof, Direction::c2s, datagram);
+    if (shared_.options.prove != nullptr) {
+        verdict = shared_.options.prove(proof, Direction::c2s, datagram);
         if (verdict.standing == ClientStanding::connless) {
             question = read_client_question(datagram);
             if (!may_forward_request(client, header, question, verdict.request, listener)) {
@@ -117,7 +120,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
 /// Returns whether the client's network has no stray, unverified or verified session. Returns true
 /// for loopback clients, because their addresses cannot be forged.
 bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
-    const base::Network own = *base::Networks{client}.begin();
+    const base::Network own = base::narrowest_network(client);
     return base::is_loopback(client) || (sessions_.count_of(own, ClientStanding::unverified) == 0 &&
                                          sessions_.count_of(own, ClientStanding::verified) == 0);
 }
@@ -140,7 +143,7 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
         (is_same_address(server_) || (base::is_loopback(server_) && is_here()))) {
         return true;
     }
-    return std::ranges::any_of(maker_.listeners(), [&](const Listener& each) {
+    return std::ranges::any_of(*listeners_, [&](const Listener& each) {
         return each.local.port == client.port &&
                (is_same_address(each.local) || (each.any_address && is_here()));
     });
@@ -148,7 +151,8 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
 
 ClientQuestion
 SessionTable::read_client_question(std::span<const std::byte> datagram) const noexcept {
-    return answers_ != nullptr ? shared_.repeating.read_question(datagram) : ClientQuestion{};
+    return answers_ != nullptr ? shared_.options.repeating.read_question(datagram)
+                               : ClientQuestion{};
 }
 
 /// Returns true if a request must be forwarded; otherwise answers or rejects it.
@@ -175,7 +179,7 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
 
 bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
                                             std::span<const std::byte> datagram) noexcept {
-    const DatagramVerdict verdict = shared_.prove(session.proof, Direction::c2s, datagram);
+    const DatagramVerdict verdict = shared_.options.prove(session.proof, Direction::c2s, datagram);
     if (verdict.request == RequestKind::none) {
         return true;
     }
@@ -193,12 +197,13 @@ bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
 void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
                                         const ClientQuestion& question, msghdr& header,
                                         ListenerIndex listener) noexcept {
-    const Listener& from = maker_.listeners()[listener];
+    const Listener& from = (*listeners_)[listener];
     ReplyControl control{};
     const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
         std::array<std::byte, AnswerCache::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
-        const std::size_t size = shared_.repeating.write_answer(answer.part(i), question, bytes);
+        const std::size_t size =
+            shared_.options.repeating.write_answer(answer.part(i), question, bytes);
         iovec vector{bytes.data(), size};
         msghdr message{};
         message.msg_name = header.msg_name;
@@ -217,7 +222,7 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
 /// Makes room for a session of this standing, by eviction if necessary. Returns whether there is
 /// room.
 bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientStanding standing) {
-    if (shared_.prove == nullptr) {
+    if (shared_.options.prove == nullptr) {
         return reserve_session_place();
     }
     if (standing == ClientStanding::connless) {
@@ -243,7 +248,7 @@ bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientSta
 }
 
 bool SessionTable::reserve_session_place() {
-    if (shared_.sessions.fetch_add(1) < shared_.max_sessions) {
+    if (shared_.sessions.fetch_add(1) < shared_.options.max_sessions) {
         return true;
     }
     shared_.sessions.fetch_sub(1);
@@ -253,8 +258,8 @@ bool SessionTable::reserve_session_place() {
 /// Returns whether the client's address has as many sessions as an address may have.
 bool SessionTable::is_address_at_limit(const base::Endpoint& client) const noexcept {
     const std::size_t most = shared_.pools.per_address;
-    return shared_.prove != nullptr && most != 0 && !base::is_loopback(client) &&
-           sessions_.count_of(*base::Networks{client}.begin()) >= most;
+    return shared_.options.prove != nullptr && most != 0 && !base::is_loopback(client) &&
+           sessions_.count_of(base::narrowest_network(client)) >= most;
 }
 
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
@@ -263,7 +268,7 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
     if (!is_address_at_limit(client)) {
         return true;
     }
-    const base::Network own = *base::Networks{client}.begin();
+    const base::Network own = base::narrowest_network(client);
     for (const ClientStanding standing : {ClientStanding::unverified, ClientStanding::verified,
                                           ClientStanding::weak, ClientStanding::player}) {
         if (Session* const leaving = find_evictable_session_of(own, standing)) {
@@ -308,7 +313,7 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
             break;
         }
         const std::size_t count =
-            sessions_.count_of(*base::Networks{each.tap.client}.begin(), each.standing);
+            sessions_.count_of(base::narrowest_network(each.tap.client), each.standing);
         if (found == nullptr || count > most || (count == most && each.repeats < found->repeats)) {
             found = &each;
             most = count;
@@ -346,7 +351,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
             return leaving;
         }
     }
-    if (static_cast<std::int32_t>(now_->ms - none_forgotten_until_ms_) >= 0) {
+    if (now_->ms - none_forgotten_ms_ >= kForgottenSearchMs) {
         Session* forgotten = nullptr;
         sessions_.for_each([&](Session& each) {
             if (is_forgotten_by_server(each) &&
@@ -358,23 +363,24 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
         if (forgotten != nullptr) {
             return forgotten;
         }
-        none_forgotten_until_ms_ = now_->ms + kForgottenSearchMs;
+        none_forgotten_ms_ = now_->ms;
     }
     return find_silent_weak_session();
 }
 
 /// Returns whether the client had a slot, and the server now sends only to other clients.
 bool SessionTable::is_forgotten_by_server(const Session& session) const noexcept {
-    return shared_.prove != nullptr && session.standing >= ClientStanding::weak && answered_ &&
+    return shared_.options.prove != nullptr && session.standing >= ClientStanding::weak &&
+           answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
-               shared_.limits.forgotten_time.count();
+               shared_.options.new_clients.forgotten_time.count();
 }
 
 /// Returns whether the client and the server have stopped sending to each other. This is true after
 /// a player has left. Forged datagrams cannot make it true for a player in the game.
 bool SessionTable::has_left_server(const Session& session) const noexcept {
     const auto is_long_ago = [this](std::uint32_t ms) {
-        return now_->ms - ms >= shared_.limits.forgotten_time.count();
+        return now_->ms - ms >= shared_.options.new_clients.forgotten_time.count();
     };
     return is_long_ago(session.last_heard_ms) && is_long_ago(session.played_ms);
 }
@@ -384,16 +390,17 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
                                     const VerificationMemory& proof) {
     std::unique_ptr<Session> made;
     try {
-        made = maker_.make_session(client, header, listener, *now_);
+        made = make_session(shared_, ready_set_, client, header, (*listeners_)[listener], *now_);
         if (made != nullptr) {
+            made->listener = listener;
             made->standing = standing;
             made->counts_against_limit = standing != ClientStanding::connless;
-            made->number = next_number(*shared_.numbers, made->counts_against_limit);
+            made->number = next_number(shared_.numbers, made->counts_against_limit);
             made->proof = proof;
             return insert_session(std::move(made));
         }
     } catch (const std::bad_alloc&) {
-        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers.session_error.store(ENOMEM, std::memory_order_relaxed);
         if (made != nullptr) {
             shared_.upstreams.close(made->upstream);
         }
@@ -424,8 +431,8 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
 }
 
 void SessionTable::set_send_budget(Session& session) const noexcept {
-    const NewClientLimits& limits = shared_.limits;
-    const std::uint32_t rate = shared_.prove == nullptr                   ? 0
+    const NewClientLimits& limits = shared_.options.new_clients;
+    const std::uint32_t rate = shared_.options.prove == nullptr           ? 0
                                : session.standing >= ClientStanding::weak ? limits.session_rate
                                                                           : limits.unverified_rate;
     session.budget = TokenBucket{rate, rate};
@@ -434,11 +441,11 @@ void SessionTable::set_send_budget(Session& session) const noexcept {
 
 void SessionTable::apply_verdict(Session& session, Direction direction,
                                  std::span<const std::byte> datagram) {
-    if (shared_.prove == nullptr) {
+    if (shared_.options.prove == nullptr) {
         session.played_ms = now_->ms;
         return;
     }
-    const DatagramVerdict verdict = shared_.prove(session.proof, direction, datagram);
+    const DatagramVerdict verdict = shared_.options.prove(session.proof, direction, datagram);
     if (direction == Direction::c2s && !verdict.is_answered) {
         counters_->strays.add(1);
     }
@@ -449,7 +456,7 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
         raise_standing(session, verdict.standing);
     }
     if (direction == Direction::s2c && session.asked.kind != 0) {
-        if (const auto part = shared_.repeating.read_answer(datagram, session.asked)) {
+        if (const auto part = shared_.options.repeating.read_answer(datagram, session.asked)) {
             answers_->add_part(session.asked.kind, session.number, *part, datagram, now_->ms);
         }
     }
@@ -461,7 +468,7 @@ void SessionTable::raise_standing(Session& session, ClientStanding standing) {
     try {
         try_raise_standing(session, standing);
     } catch (const std::bad_alloc&) {
-        shared_.numbers->session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers.session_error.store(ENOMEM, std::memory_order_relaxed);
         counters_->sessions_failed.add(1);
     }
 }
@@ -477,7 +484,7 @@ bool SessionTable::try_count_against_limit(Session& session, ClientStanding stan
         shared_.sessions.fetch_sub(1);
         throw;
     }
-    session.number = next_number(*shared_.numbers, true);
+    session.number = next_number(shared_.numbers, true);
     session.begun = now_->steady;
     session.opened = now_->utc;
     session.held = std::move(held);
@@ -533,7 +540,7 @@ void SessionTable::count_raised_standing(ClientStanding before, ClientStanding s
 }
 
 void SessionTable::announce_to_observer(Session& session) {
-    session.tap.id = shared_.numbers->last_session.fetch_add(1) + 1;
+    session.tap.id = shared_.numbers.last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     tap_->open_session(session.tap, session.opened);
     if (session.held == nullptr) {
@@ -596,15 +603,16 @@ void SessionTable::check_timeout(Session& session, Time now) {
         session.active = false;
         session.last_active = now;
     }
-    const NewClientLimits& limits = shared_.limits;
+    const NewClientLimits& limits = shared_.options.new_clients;
     const auto idle = now - session.last_active;
-    bool over = idle >= shared_.idle_timeout || is_at_former_address(session);
+    bool over = idle >= shared_.options.idle_timeout || is_at_former_address(session);
     if (session.standing == ClientStanding::connless) {
         over = over || idle >= limits.connless_time;
     } else if (session.standing < ClientStanding::verified &&
                now - session.begun >= limits.unverified_time) {
         over = !keep_if_server_is_silent(session);
-    } else if (shared_.sessions.load() > shared_.max_sessions - shared_.max_sessions / kFreeParts) {
+    } else if (shared_.sessions.load() >
+               shared_.options.max_sessions - shared_.options.max_sessions / kFreeParts) {
         over = over || is_forgotten_by_server(session); // other threads cannot close the session
     }
     if (over) {
@@ -616,9 +624,9 @@ void SessionTable::check_timeout(Session& session, Time now) {
 }
 
 void SessionTable::for_each_session(const std::function<void(SessionState, int)>& use) {
-    const auto own = listeners_of(*this, maker_.listeners());
+    const auto own = listeners_of(*this, *listeners_);
     sessions_.for_each([&](const Session& session) {
-        SessionState state = handover_state_of(session, *now_);
+        SessionState state = handover_state_of(session);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
         use(std::move(state), session.upstream.socket.get());
@@ -627,13 +635,16 @@ void SessionTable::for_each_session(const std::function<void(SessionState, int)>
 
 void SessionTable::take_over_session(const SessionState& state, base::UniqueFd socket) {
     timers_->begin_batch();
-    const auto own = listeners_of(*this, maker_.listeners());
+    const auto own = listeners_of(*this, *listeners_);
     if (state.listener >= own.size() ||
         sessions_.find(state.client, own[state.listener]) != nullptr) {
         throw HandoverError{"the session of " + base::to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
-    auto made = maker_.continue_session(state, std::move(socket), own[state.listener], *now_);
+    const ListenerIndex listener = own[state.listener];
+    auto made = continue_session(shared_, ready_set_, state, std::move(socket),
+                                 (*listeners_)[listener].v6, *now_);
+    made->listener = listener;
     shared_.sessions.fetch_add(state.counts_against_limit ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;

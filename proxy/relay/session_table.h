@@ -38,9 +38,8 @@ class SessionTable {
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
 
-    /// Returns the session of the client that sent a datagram. Creates the session if necessary.
-    /// Returns null if the datagram must be dropped. `header`: the message header with which the
-    /// datagram was received.
+    /// Returns the session of the client that sent a datagram; creates it if necessary. Returns null
+    /// if the datagram must be dropped. `header`: the datagram's message header.
     [[nodiscard]] Session* find_or_open_session(msghdr& header, std::span<const std::byte> datagram,
                                                 ListenerIndex listener);
 
@@ -56,7 +55,7 @@ class SessionTable {
         }
     }
 
-    /// Must be called when the server has sent a datagram to the session in the current batch.
+    /// Must be called when the server has sent a datagram to the session.
     void note_server_answer(Session& session) noexcept {
         session.active = true;
         session.answered = answered_ = true;
@@ -162,7 +161,8 @@ class SessionTable {
     void close_session(Session& session, CloseReason reason);
 
     SharedServer& shared_;
-    SessionMaker maker_;
+    const std::vector<Listener>* listeners_; ///< all listeners of the thread
+    int ready_set_;
     Tap* tap_;
     LiveCounters* counters_;
     NewClientFilter new_client_filter_;
@@ -176,9 +176,9 @@ class SessionTable {
     const BatchTime* now_;
     bool answered_ = false; ///< true if the server has sent a datagram to any session
     std::uint32_t last_answer_ms_ = 0;
-    /// After a search for a forgotten session (see is_forgotten_by_server()) found no session, the
-    /// next search starts at this time at the earliest.
-    std::uint32_t none_forgotten_until_ms_ = 0;
+    /// When the latest search for a forgotten session (see is_forgotten_by_server()) that found no
+    /// session took place.
+    std::uint32_t none_forgotten_ms_ = 0;
 };
 
 } // namespace tw::relay

@@ -113,17 +113,13 @@ void LoopbackAddresses::release_address(const base::Endpoint& client) {
     }
 }
 
-UpstreamFactory::UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddressMode mode,
-                                 int buffer_bytes, const base::SipKey& address_key)
-    : server_{std::move(server)}, mode_{mode}, buffer_bytes_{buffer_bytes}, addresses_{
-                                                                                address_key} {}
+UpstreamFactory::UpstreamFactory(const boost::asio::ip::udp::endpoint& server,
+                                 ClientAddressMode mode, int buffer_bytes,
+                                 const base::SipKey& address_key)
+    : server_{server}, addresses_{address_key}, mode_{mode}, buffer_bytes_{buffer_bytes} {}
 
 void UpstreamFactory::set_server_address(const boost::asio::ip::udp::endpoint& server) {
     const std::scoped_lock lock{server_mutex_};
-    if (former_.size() == kMaxFormer) {
-        former_.erase(former_.begin());
-    }
-    former_.push_back(base::endpoint_from(server_.data()));
     server_ = server;
     generation_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -177,47 +173,26 @@ UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_co
     return upstream;
 }
 
-std::vector<base::Endpoint> UpstreamFactory::former_server_addresses() const {
-    const std::scoped_lock lock{server_mutex_};
-    return former_;
-}
-
-void UpstreamFactory::set_former_server_addresses(std::vector<base::Endpoint> former) {
-    const std::scoped_lock lock{server_mutex_};
-    former_ = std::move(former);
-    if (former_.size() > kMaxFormer) {
-        former_.erase(former_.begin(), former_.end() - kMaxFormer);
-    }
-}
-
-bool UpstreamFactory::is_known_server(const base::Endpoint& server) const {
-    const std::scoped_lock lock{server_mutex_};
-    return std::find(former_.begin(), former_.end(), server) != former_.end();
-}
-
 UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
-                                                 const base::Endpoint& client, bool own_loopback) {
+                                                 const base::Endpoint& client,
+                                                 const base::Endpoint& server) {
     base::SocketAddress peer{};
     base::SocketAddress local{};
     socklen_t peer_length = sizeof peer;
     socklen_t local_length = sizeof local;
     const int descriptor = socket.get();
-    const bool connected = is_udp_socket(descriptor) &&
-                           ::getpeername(descriptor, &peer.base, &peer_length) == 0 &&
-                           ::getsockname(descriptor, &local.base, &local_length) == 0;
-    const bool stays = connected && base::endpoint_from(&peer.base) == server();
-    const bool fits = (stays || (connected && is_known_server(base::endpoint_from(&peer.base)))) &&
-                      own_loopback == (mode_ == ClientAddressMode::loopback) &&
-                      ::fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
-    if (!fits) {
+    if (!is_udp_socket(descriptor) || ::getpeername(descriptor, &peer.base, &peer_length) != 0 ||
+        base::endpoint_from(&peer.base) != server ||
+        ::getsockname(descriptor, &local.base, &local_length) != 0 ||
+        ::fcntl(descriptor, F_SETFL, O_NONBLOCK) != 0) {
         throw HandoverError{"a socket that was handed over does not lead to " +
-                            base::to_string(server())};
+                            base::to_string(server)};
     }
     UpstreamSocket upstream;
     upstream.local = base::endpoint_from(&local.base);
-    upstream.server = base::endpoint_from(&peer.base);
-    upstream.generation = stays ? generation() : generation() - 1;
-    if (own_loopback) {
+    upstream.server = server;
+    upstream.generation = server == this->server() ? generation() : generation() - 1;
+    if (mode_ == ClientAddressMode::loopback) {
         if (upstream.local.v6 ||
             !addresses_.take_over_address(client, ntohl(local.v4.sin_addr.s_addr))) {
             throw HandoverError{"the address " + base::to_string(upstream.local) +

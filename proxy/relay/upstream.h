@@ -13,7 +13,6 @@
 #include <optional>
 #include <system_error>
 #include <unordered_set>
-#include <vector>
 
 namespace tw::relay {
 
@@ -62,34 +61,29 @@ struct UpstreamSocket {
     int ready_set = -1;
 };
 
-/// Opens non-blocking upstream sockets, which are connected to the server and bound to the address
-/// that `mode` requires. Thread-safe.
+/// Opens upstream sockets, which are connected to the server and bound to the address that `mode`
+/// requires. Thread-safe.
 class UpstreamFactory {
   public:
-    UpstreamFactory(boost::asio::ip::udp::endpoint server, ClientAddressMode mode, int buffer_bytes,
-                    const base::SipKey& address_key);
+    UpstreamFactory(const boost::asio::ip::udp::endpoint& server, ClientAddressMode mode,
+                    int buffer_bytes, const base::SipKey& address_key);
 
     /// Opens the upstream socket for a new session of this client. `error`: the system's error;
     /// address_not_available if no loopback address is free.
     [[nodiscard]] UpstreamSocket open(const base::Endpoint& client, std::error_code& error);
-    /// Takes over an upstream socket that another relay opened for this client. `own_loopback`:
-    /// LoopbackAddresses assigned the socket's local address. Errors: HandoverError for a socket
-    /// that this relay would not have opened.
+    /// Takes over an upstream socket that another relay opened for this client. `server`: the
+    /// address that the socket is connected to; the server may have moved since. Errors:
+    /// HandoverError for another socket, or if the mode is `loopback` and the socket's local
+    /// address cannot be the client's.
     [[nodiscard]] UpstreamSocket take_over_socket(base::UniqueFd socket,
-                                                  const base::Endpoint& client, bool own_loopback);
+                                                  const base::Endpoint& client,
+                                                  const base::Endpoint& server);
     void close(UpstreamSocket& upstream);
 
     /// Sets the server's address for new sockets. Open sockets stay connected as they are.
     void set_server_address(const boost::asio::ip::udp::endpoint& server);
 
     [[nodiscard]] base::Endpoint server() const;
-
-    static constexpr std::size_t kMaxFormer = 8;
-    /// Returns earlier addresses of the server, the latest address last, at most kMaxFormer.
-    [[nodiscard]] std::vector<base::Endpoint> former_server_addresses() const;
-    /// Sets the earlier addresses of the server that another relay knew. Sockets that are connected
-    /// to them can then be taken over.
-    void set_former_server_addresses(std::vector<base::Endpoint> former);
 
     /// Returns how often the server's address has changed.
     [[nodiscard]] std::uint32_t generation() const noexcept {
@@ -99,15 +93,12 @@ class UpstreamFactory {
     [[nodiscard]] ClientAddressMode mode() const noexcept { return mode_; }
 
   private:
-    [[nodiscard]] bool is_known_server(const base::Endpoint& server) const;
-
-    mutable std::mutex server_mutex_; ///< guards server_ and former_
+    mutable std::mutex server_mutex_; ///< guards server_
     boost::asio::ip::udp::endpoint server_;
-    std::vector<base::Endpoint> former_;
     std::atomic<std::uint32_t> generation_{0};
+    LoopbackAddresses addresses_;
     ClientAddressMode mode_;
     int buffer_bytes_;
-    LoopbackAddresses addresses_;
 };
 
 } // namespace tw::relay

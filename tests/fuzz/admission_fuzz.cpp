@@ -149,16 +149,9 @@ constexpr std::size_t kClients = 64;
 class Scene {
   public:
     Scene(std::uint8_t choice, Ring& ring)
-        : limits_{limits_of(choice)}, max_sessions_{4 + choice % 13U}, ring_{&ring},
-          shared_{.numbers = &numbers_,
-                  .upstreams{server(), ClientAddressMode::loopback, 0, SipKey{}},
-                  .max_sessions = max_sessions_,
-                  .idle_timeout = kIdle,
-                  .prove = prove,
-                  .repeating = kRepeating,
-                  .limits = limits_,
-                  .pools = SessionPoolSizes{max_sessions_, 1, limits_.max_per_address}},
-          tap_{&ring, max_sessions_, observation_.observer},
+        : options_{options_of(choice)}, ring_{&ring}, shared_{options_, numbers_, 0, server(),
+                                                              ClientAddressMode::loopback},
+          tap_{&ring, options_.max_sessions, observation_.observer},
           table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
     /// Sends a batch with this number of datagrams from clients.
@@ -215,6 +208,17 @@ class Scene {
     }
 
   private:
+    static Options options_of(std::uint8_t choice) {
+        Options options;
+        options.max_sessions = 4 + choice % 13U;
+        options.socket_buffer_bytes = 0;
+        options.idle_timeout = kIdle;
+        options.prove = prove;
+        options.repeating = kRepeating;
+        options.new_clients = limits_of(choice);
+        return options;
+    }
+
     static constexpr milliseconds kIdle{5000};
     static constexpr milliseconds kLooks{501};
 
@@ -258,11 +262,11 @@ class Scene {
             demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
                    !session.counts_against_limit || count_of(session) <= pools.per_address);
         });
-        demand(shared_.sessions == places && places <= max_sessions_);
+        demand(shared_.sessions == places && places <= options_.max_sessions);
         std::erase_if(players_, [&](const auto& each) {
             const bool gone = !here.contains(each.first);
             // The table checks this only every half a second, so a shorter time may have passed.
-            const auto forgotten = limits_.forgotten_time - kLooks;
+            const auto forgotten = options_.new_clients.forgotten_time - kLooks;
             demand(!gone || closing_ || now_ - each.second >= kIdle ||
                    answered_ - each.second >= forgotten);
             return gone;
@@ -280,8 +284,7 @@ class Scene {
         return count;
     }
 
-    NewClientLimits limits_;
-    std::size_t max_sessions_;
+    Options options_;
     Ring* ring_;
     ObserverSharedMemory observation_{.observer{1}};
     LastSessionNumbers numbers_;
@@ -290,7 +293,9 @@ class Scene {
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};
     Tap tap_;
-    SessionTimers rounds_{std::min({kIdle, limits_.unverified_time, limits_.connless_time}), now_};
+    SessionTimers rounds_{
+        std::min({kIdle, options_.new_clients.unverified_time, options_.new_clients.connless_time}),
+        now_};
     SessionTable table_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point>

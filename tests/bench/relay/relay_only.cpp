@@ -77,11 +77,11 @@ int main(int argc, char** argv) try {
     std::uint16_t listen_port = 0;
     bool observe = false;
     bool own_addresses = false;
-    options.server_host = "127.0.0.1";
+    options.server.host = "127.0.0.1";
     options.max_sessions = 4096;
     CLI::App app{"The relay alone"};
     app.add_option("listen_port", listen_port)->required();
-    app.add_option("server_port", options.server_port)->required();
+    app.add_option("server_port", options.server.port)->required();
     app.add_flag("--busy-poll", options.busy_poll);
     app.add_option("--threads", options.threads);
     app.add_flag("--own-addresses", own_addresses, "each client has its own at the server");
@@ -90,7 +90,7 @@ int main(int argc, char** argv) try {
     if (own_addresses) {
         options.client_address = ClientAddressMode::loopback;
     }
-    options.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
+    options.server.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
     const sigset_t ends = block_ends();
     std::optional<Taker> taker;
     if (observe) {

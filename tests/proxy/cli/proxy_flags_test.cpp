@@ -162,9 +162,9 @@ TEST_CASE("a single server needs no name") {
     CHECK(parsed.flags.servers().empty());
     CHECK(parsed.flags.server_name() == "127.0.0.1:8304");
     const relay::Options options = parsed.flags.relay_options();
-    CHECK(options.server_host == "127.0.0.1");
-    CHECK(options.server_port == 8304);
-    CHECK(options.listen.size() == 2);
+    CHECK(options.server.host == "127.0.0.1");
+    CHECK(options.server.port == 8304);
+    CHECK(options.server.listen.size() == 2);
     CHECK(Parsed{{"-s", "game.test:8304"}}.flags.relay_options().listen.size() == 1);
 }
 

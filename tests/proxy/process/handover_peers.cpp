@@ -21,12 +21,11 @@ TakeoverLink::Time soon() {
 }
 
 ServerOptions where_of(const Udp::endpoint& server) {
-    const Options options = options_for(server);
-    return {.host = options.server_host, .port = options.server_port, .listen = options.listen};
+    return options_for(server).server;
 }
 
 Running::Running(const std::vector<std::string>& names, const std::string& example_client) {
-    options.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
+    options.server.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
     relay = std::make_unique<Relay>(options);
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (i > 0) {
@@ -126,9 +125,7 @@ std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
             std::ignore = relay->add_server(begun.where, std::move(begun.listening));
             continue;
         }
-        options.listen = begun.where.listen;
-        options.server_host = begun.where.host;
-        options.server_port = begun.where.port;
+        options.server = begun.where;
         relay = std::make_unique<Relay>(options, std::span<relay::Ring* const>{}, nullptr,
                                         std::move(begun.listening));
     }

@@ -185,10 +185,6 @@ TEST_CASE("a snapshot for scripts is a record line with all its items") {
 
 namespace {
 
-Items world(std::int32_t x) {
-    return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
-}
-
 /// A session with invalid snapshots.
 struct InvalidPlay {
     InvalidPlay() {
@@ -196,11 +192,13 @@ struct InvalidPlay {
         script.enter_game();
     }
 
-    void right(snapshot::Tick tick, snapshot::Tick base) { script.snap(tick, base, world(tick)); }
+    void right(snapshot::Tick tick, snapshot::Tick base) {
+        script.snap(tick, base, world_at(tick));
+    }
 
     void refused(snapshot::Tick tick, snapshot::Tick base) {
-        script.send(kS2c,
-                    {non_vital(snap_single(tick, base, 1, delta_body(world(base), world(tick))))});
+        script.send(kS2c, {non_vital(snap_single(tick, base, 1,
+                                                 delta_body(world_at(base), world_at(tick))))});
     }
 
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {

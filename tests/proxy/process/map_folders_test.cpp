@@ -315,3 +315,29 @@ TEST_CASE("several workers can search for maps at the same time") {
         CHECK(each.physics == found.front().physics);
     }
 }
+
+TEST_CASE("a received map is used by all sessions to which it is announced") {
+    const Bytes bytes = map_with(1);
+    const MapAnnouncement told = announce("dm1", bytes);
+    MapAnnouncement other = told;
+    other.sha256->front() ^= 1U;
+
+    MapFolders maps{{}};
+    CHECK(maps.num_stored() == 0);
+    CHECK(maps.find(told).status == MapStatus::not_found);
+    CHECK(maps.find_stored(told).status == MapStatus::not_found);
+
+    CHECK(maps.store_map(other, bytes).status == MapStatus::other_version);
+    CHECK(maps.num_stored() == 0);
+
+    const FoundMap kept = maps.store_map(told, bytes);
+    CHECK(kept.status == MapStatus::found);
+    CHECK(kept.from_wire);
+    CHECK(maps.num_stored() == 1);
+    for (const FoundMap& found : {maps.find_stored(told), maps.find(told)}) {
+        CHECK(found.status == MapStatus::found);
+        CHECK(found.physics == kept.physics);
+        CHECK(found.from_wire);
+    }
+    CHECK(maps.find_stored(other).status == MapStatus::not_found);
+}

@@ -142,72 +142,48 @@ TEST_CASE("a slow resolver delays neither the run nor its end") {
     resolver->say({at("192.0.2.9")}); // the ServerNameResolver is gone already
 }
 
-using tw::process::ConfiguredServer;
-using tw::process::PendingServers;
-
 namespace {
 
-using Endpoints = tw::process::ServerAddresses;
+using tw::process::ConfiguredServer;
+using tw::process::PendingServers;
 
 ConfiguredServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
 }
 
-/// A resolver that knows one name, fails for another, and blocks until answer() is called.
-struct SlowResolver {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool answers = false;
-    int asked = 0;
+/// Servers whose names a resolver knows only if they begin with "known". It blocks until released.
+struct Pending {
+    Pending() { resolver->hold(); }
 
-    [[nodiscard]] static PendingServers::LookupFactory
-    of(const std::shared_ptr<SlowResolver>& self) {
-        return [self](const tw::relay::ServerOptions& where) {
-            return [self, where]() -> Endpoints {
-                std::unique_lock lock{self->mutex};
-                ++self->asked;
-                self->changed.wait(lock, [&] { return self->answers; });
-                if (where.host == "fails.test") {
-                    throw std::runtime_error{"no such name"};
-                }
-                return where.host == "known.test"
-                           ? Endpoints{{boost::asio::ip::make_address("192.0.2.7"), where.port}}
-                           : Endpoints{};
-            };
+    std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
+    PendingServers servers{[resolver = resolver](const tw::relay::ServerOptions& where) {
+        return [lookup = Resolver::lookup(resolver), host = where.host]() -> Endpoints {
+            const Endpoints all = lookup();
+            return host.starts_with("known")  ? all
+                   : host.starts_with("none") ? Endpoints{}
+                                              : throw std::runtime_error{"no such name"};
         };
-    }
-
-    void answer() {
-        const std::scoped_lock lock{mutex};
-        answers = true;
-        changed.notify_all();
-    }
-
-    [[nodiscard]] bool was_asked(int times) {
-        const std::scoped_lock lock{mutex};
-        return asked == times;
-    }
+    }};
 };
 
 } // namespace
 
 TEST_CASE("servers are added once their names are resolved, without blocking") {
-    const auto resolver = std::make_shared<SlowResolver>();
-    PendingServers pending{SlowResolver::of(resolver)};
+    Pending pending;
     const std::vector<ConfiguredServer> wanted{named("a", "known.test"), named("b", "fails.test"),
-                                               named("c", "unknown.test")};
+                                               named("c", "none.test")};
     for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
         for (const ConfiguredServer& each : wanted) {
-            pending.add(each);
+            pending.servers.add(each);
         }
     }
-    CHECK(within(10s, [&] { return resolver->was_asked(3); }));
-    CHECK(pending.take_resolved_servers().empty());
+    CHECK(within(10s, [&] { return pending.resolver->times_asked() == 3; }));
+    CHECK(pending.servers.take_resolved_servers().empty());
 
-    resolver->answer();
+    pending.resolver->say({at("192.0.2.7")});
     std::vector<PendingServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
-        for (auto& each : pending.take_resolved_servers()) {
+        for (auto& each : pending.servers.take_resolved_servers()) {
             arrived.push_back(std::move(each));
         }
         return arrived.size() == wanted.size();
@@ -220,25 +196,24 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
             CHECK(each.addresses.front().port() == 8303);
         }
     }
-    CHECK(pending.take_resolved_servers().empty());
-    CHECK(resolver->was_asked(3));
+    CHECK(pending.servers.take_resolved_servers().empty());
+    CHECK(pending.resolver->times_asked() == 3);
 }
 
 TEST_CASE("a server that was removed while its name was resolved is not added") {
-    const auto resolver = std::make_shared<SlowResolver>();
-    PendingServers pending{SlowResolver::of(resolver)};
+    Pending pending;
     const ConfiguredServer stays = named("a", "known.test");
-    pending.add(stays);
-    pending.add(named("b", "known.test"));
-    CHECK(within(10s, [&] { return resolver->was_asked(2); }));
-    pending.keep_only({stays});
-    resolver->answer();
+    pending.servers.add(stays);
+    pending.servers.add(named("b", "known.test"));
+    CHECK(within(10s, [&] { return pending.resolver->times_asked() == 2; }));
+    pending.servers.keep_only({stays});
+    pending.resolver->say({at("192.0.2.7")});
     std::vector<PendingServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
-        arrived = pending.take_resolved_servers();
+        arrived = pending.servers.take_resolved_servers();
         return !arrived.empty();
     }));
     REQUIRE(arrived.size() == 1);
     CHECK(arrived.front().server == stays);
-    CHECK(pending.take_resolved_servers().empty());
+    CHECK(pending.servers.take_resolved_servers().empty());
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,13 +50,23 @@ Bytes info(std::string_view magic, int token) {
 /// Receives requests on a port chosen by the system and sends the test's answers.
 class FakeServer {
   public:
-    /// Returns the answers to a request, given its number (from 1) and its token.
-    using Answer = std::function<Datagrams(int number, int token)>;
+    /// Returns the answers to a request.
+    using Answer = std::function<Datagrams(std::span<const std::byte> request)>;
+    /// Returns the answers to a request with this token.
+    using TokenAnswer = std::function<Datagrams(int token)>;
 
-    FakeServer(asio::io_context& io, Answer answer)
-        : socket_{io, {asio::ip::address_v4::loopback(), 0}}, answer_{std::move(answer)} {
+    FakeServer(asio::io_context& io, Answer answer,
+               const asio::ip::address& address = asio::ip::address_v4::loopback())
+        : socket_{io, {address, 0}}, answer_{std::move(answer)} {
         receive();
     }
+
+    FakeServer(asio::io_context& io, TokenAnswer answer,
+               const asio::ip::address& address = asio::ip::address_v4::loopback())
+        : FakeServer{io, Answer{[answer = std::move(answer)](std::span<const std::byte> request) {
+                         return answer(std::to_integer<int>(request.back()));
+                     }},
+                     address} {}
 
     [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
 
@@ -71,9 +82,10 @@ class FakeServer {
                 if (error || size == 0) {
                     return;
                 }
-                for (const Bytes& bytes :
-                     answer_(++requests_, std::to_integer<int>(buffer_[size - 1]))) {
-                    socket_.send_to(asio::buffer(bytes), from_);
+                ++requests_;
+                for (const Bytes& bytes : answer_(std::span{buffer_}.first(size))) {
+                    boost::system::error_code ignored;
+                    socket_.send_to(asio::buffer(bytes), from_, 0, ignored);
                 }
                 receive();
             });
@@ -82,12 +94,12 @@ class FakeServer {
     Udp::socket socket_;
     Answer answer_;
     Udp::endpoint from_;
-    std::array<std::byte, 64> buffer_{};
+    std::array<std::byte, 1024> buffer_{};
     int requests_ = 0;
 };
 
 /// Sends one request. Returns whether it was answered; nullopt if the callback was not called.
-std::optional<bool> ask(FakeServer::Answer answer, std::chrono::milliseconds deadline) {
+std::optional<bool> ask(FakeServer::TokenAnswer answer, std::chrono::milliseconds deadline) {
     asio::io_context io;
     FakeServer server{io, std::move(answer)};
     ServerProbe probe{io, server.endpoint(), deadline};
@@ -121,8 +133,7 @@ TEST_CASE("a socket on the unspecified address is reached at loopback") {
 TEST_CASE("a server's information in any of its forms is an answer") {
     for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
         CAPTURE(magic);
-        CHECK(ask([&](int, int token) { return Datagrams{info(magic, token)}; }, kPatience) ==
-              true);
+        CHECK(ask([&](int token) { return Datagrams{info(magic, token)}; }, kPatience) == true);
     }
 }
 
@@ -148,22 +159,23 @@ TEST_CASE("datagrams that only resemble an answer are ignored") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(ask([&](int, int token) { return Datagrams{row.answer(token)}; }, kShort) == false);
+        CHECK(ask([&](int token) { return Datagrams{row.answer(token)}; }, kShort) == false);
     }
 }
 
 TEST_CASE("an answer after invalid datagrams still counts") {
     CHECK(ask(
-              [](int, int token) {
+              [](int token) {
                   return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
               },
               kPatience) == true);
 }
 
 TEST_CASE("a lost request is repeated") {
-    CHECK(ask([](int number,
-                 int token) { return number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
-              kPatience) == true);
+    int number = 0;
+    CHECK(
+        ask([&](int token) { return ++number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
+            kPatience) == true);
 }
 
 TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
@@ -184,63 +196,45 @@ TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         asio::io_context io;
-        Udp::socket socket{io, {asio::ip::address_v4::loopback(), 0}};
-        std::array<std::byte, 1400> buffer{};
-        Udp::endpoint from;
         wire::Token client{};
         bool asked = false;
-        std::function<void()> receive = [&] {
-            socket.async_receive_from(
-                asio::buffer(buffer), from,
-                [&](const boost::system::error_code& error, std::size_t size) {
-                    if (error) {
-                        return;
-                    }
-                    wire::PacketScratch scratch;
-                    const auto packet = wire::decode_packet(std::span{buffer}.first(size),
-                                                            wire::Protocol::unknown, scratch);
-                    REQUIRE(packet);
-                    if (packet->dialect == wire::Dialect::six) {
-                        receive(); // the server does not support this
-                        return;
-                    }
-                    Bytes answer;
-                    if (packet->kind == wire::PacketKind::control) {
-                        CHECK(size >= 519); // servers do not answer shorter requests
-                        client = *wire::decode_control(*packet, std::nullopt).token;
-                        answer = wire::encode_control({.kind = wire::ControlKind::token,
-                                                       .token = kServer,
-                                                       .seven_token = client});
-                    } else {
-                        asked = true;
-                        CHECK(packet->header_token == kServer);
-                        const bool other = row.to_client != wire::Token{};
-                        answer.push_back(std::byte{0x21});
-                        for (const auto& token : {other ? row.to_client : client, kServer}) {
-                            for (const std::uint8_t byte : token) {
-                                answer.push_back(std::byte{byte});
-                            }
-                        }
-                        const auto number =
-                            std::to_integer<int>(packet->payload.back()) + row.token_off;
-                        for (const char letter : std::string_view{"\xff\xff\xff\xffinf3"}) {
-                            answer.push_back(static_cast<std::byte>(letter));
-                        }
-                        answer.push_back(static_cast<std::byte>(
-                            number)); // a number below 64 is a varint of one byte
-                    }
-                    socket.send_to(asio::buffer(answer), from);
-                    receive();
-                });
+        const auto answer = [&](std::span<const std::byte> request) -> Datagrams {
+            wire::PacketScratch scratch;
+            const auto packet = wire::decode_packet(request, wire::Protocol::unknown, scratch);
+            REQUIRE(packet);
+            if (packet->dialect == wire::Dialect::six) {
+                return {}; // the server does not support this
+            }
+            if (packet->kind == wire::PacketKind::control) {
+                CHECK(request.size() >= 519); // servers do not answer shorter requests
+                client = *wire::decode_control(*packet, std::nullopt).token;
+                return {wire::encode_control(
+                    {.kind = wire::ControlKind::token, .token = kServer, .seven_token = client})};
+            }
+            asked = true;
+            CHECK(packet->header_token == kServer);
+            Bytes info{std::byte{0x21}};
+            const bool other = row.to_client != wire::Token{};
+            for (const auto& token : {other ? row.to_client : client, kServer}) {
+                const auto bytes = std::as_bytes(std::span{token});
+                info.insert(info.end(), bytes.begin(), bytes.end());
+            }
+            for (const char letter : std::string_view{"\xff\xff\xff\xffinf3"}) {
+                info.push_back(static_cast<std::byte>(letter));
+            }
+            // A number below 64 is a varint of one byte.
+            const auto number = std::to_integer<int>(packet->payload.back()) + row.token_off;
+            info.push_back(static_cast<std::byte>(number));
+            return {info};
         };
-        receive();
+        FakeServer server{io, FakeServer::Answer{answer}};
         const auto patience =
             row.answered ? std::chrono::milliseconds{kPatience} : std::chrono::milliseconds{400};
-        ServerProbe probe{io, socket.local_endpoint(), patience};
+        ServerProbe probe{io, server.endpoint(), patience};
         std::optional<bool> told;
         probe.request([&](bool answered) {
             told = answered;
-            socket.close();
+            server.close();
         });
         io.run_for(kPatience);
         CHECK(told == row.answered);
@@ -264,7 +258,7 @@ TEST_CASE("a probe without a server gets no answer") {
 
 TEST_CASE("a request during a probe shares its answer") {
     asio::io_context io;
-    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
+    FakeServer server{io, [](int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kPatience};
     int answered = 0;
     int refused = 0;
@@ -287,7 +281,7 @@ TEST_CASE("a request during a probe shares its answer") {
 TEST_CASE("a probe can be repeated, also from its callback, with another token") {
     asio::io_context io;
     std::vector<int> tokens;
-    FakeServer server{io, [&](int, int token) {
+    FakeServer server{io, [&](int token) {
                           tokens.push_back(token);
                           return Datagrams{info("inf3", token)};
                       }};
@@ -308,7 +302,7 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
 
 TEST_CASE("after stop() no callback is called") {
     asio::io_context io;
-    FakeServer server{io, [](int, int token) { return Datagrams{info("inf3", token)}; }};
+    FakeServer server{io, [](int token) { return Datagrams{info("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kShort};
     bool told = false;
     probe.request([&](bool) { told = true; });
@@ -332,44 +326,26 @@ constexpr std::chrono::milliseconds kShortDeadline{200};
 class Server {
   public:
     explicit Server(const char* address, bool answers = true)
-        : socket_{io_, {asio::ip::make_address(address), 0}} {
-        if (answers) {
-            receive();
-            thread_ = std::thread{[this] { io_.run(); }};
-        }
-    }
+        : server_{io_,
+                  [answers](int token) {
+                      return answers ? Datagrams{info("inf3", token)} : Datagrams{};
+                  },
+                  asio::ip::make_address(address)},
+          thread_{[this] { io_.run(); }} {}
 
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
     ~Server() {
         io_.stop();
-        if (thread_.joinable()) {
-            thread_.join();
-        }
+        thread_.join();
     }
 
-    [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
+    [[nodiscard]] Udp::endpoint endpoint() const { return server_.endpoint(); }
 
   private:
-    void receive() {
-        socket_.async_receive_from(
-            asio::buffer(buffer_), from_,
-            [this](const boost::system::error_code& error, std::size_t size) {
-                if (!error && size != 0) {
-                    boost::system::error_code ignored;
-                    socket_.send_to(
-                        asio::buffer(info("inf3", std::to_integer<int>(buffer_[size - 1]))), from_,
-                        0, ignored);
-                }
-                receive();
-            });
-    }
-
     asio::io_context io_;
-    Udp::socket socket_;
-    Udp::endpoint from_;
-    std::array<std::byte, 1024> buffer_{};
+    FakeServer server_;
     std::thread thread_;
 };
 
@@ -460,7 +436,7 @@ TEST_CASE("a silence and its end are reported once each") {
     CHECK(script.second(2, 0, 2) == Change::none);
     CHECK(script.second(2, 0, 2) == Change::began);
     CHECK(script.watch.is_silent());
-    CHECK(describe_silence("127.0.0.1:8303", script.watch.silence(), script.now()) ==
+    CHECK(describe_silence(Change::began, "127.0.0.1:8303", script.watch.silence(), script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
           "8 refused: nothing listens there");
     for (int i = 0; i < 60; ++i) {
@@ -470,7 +446,7 @@ TEST_CASE("a silence and its end are reported once each") {
     CHECK(script.watch.is_silent()); // the last request was not answered
     CHECK(script.second(2, 1) == Change::ended);
     CHECK_FALSE(script.watch.is_silent());
-    CHECK(describe_answer("127.0.0.1:8303", script.watch.silence(), script.now()) ==
+    CHECK(describe_silence(Change::ended, "127.0.0.1:8303", script.watch.silence(), script.now()) ==
           "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
     CHECK(script.second(50, 25) == Change::none);
     CHECK(script.watch.silence().unanswered == 0);

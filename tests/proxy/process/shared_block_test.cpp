@@ -1,5 +1,6 @@
 // Covers: proxy/relay/counters.cpp, proxy/channel/shared_block.cpp
 #include "proxy/channel/shared_block.h"
+#include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,14 +19,7 @@
 using namespace tw;
 using base::UniqueFd;
 using channel::SharedRunMemory;
-
-namespace {
-
-UniqueFd copy_of(int descriptor) {
-    return UniqueFd{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
-}
-
-} // namespace
+using relay::test::copy_of;
 
 TEST_CASE("the observer reads the data that the relay writes into block and rings") {
     const SharedRunMemory relay_side{2, relay::Ring::kMinBytes};
@@ -86,57 +80,46 @@ TEST_CASE("a misbehaving consumer cannot make the producer write outside the rin
     }
 }
 
-TEST_CASE("the window shows each server and its current address") {
+TEST_CASE("the facts show each server and its current address") {
     auto block = std::make_unique<channel::SharedBlock>();
-    channel::RelayAccess window{*block, [](const std::string&) { return true; }};
-    CHECK(window.num_servers() == 0);
+    channel::RelayFacts& facts = block->facts;
+    CHECK(facts.added_servers().empty());
     for (const std::size_t i : {0U, 1U}) {
-        channel::ServerFacts& server = block->facts.servers[i];
+        channel::ServerFacts& server = facts.servers[i];
         std::ranges::copy(std::string_view{i == 0 ? "ctf" : "race"}, server.name.begin());
         server.addresses[0].port = static_cast<std::uint16_t>(8304 + i);
     }
-    block->facts.num_servers = 2;
-    block->observation.more_servers = 1;
-    block->observation.counters_of(1, 3).sessions_opened.add(2);
-    CHECK(window.num_servers() == 2);
-    CHECK(window.server_name(1) == "race");
-    CHECK(window.server_address(1) == "0.0.0.0:8305");
-    CHECK(window.server_name_and_address(0) == "ctf (0.0.0.0:8304)");
-    CHECK(window.counters(0).sessions_opened == 0);
-    CHECK(window.counters(1).sessions_opened == 2);
-    CHECK(window.counters().sessions_opened == 2);
+    facts.num_servers = 2;
+    CHECK(facts.added_servers().size() == 2);
+    CHECK(facts.servers[1].name_view() == "race");
+    CHECK(facts.server_address(1) == "0.0.0.0:8305");
+    CHECK(facts.server_name_and_address(0) == "ctf (0.0.0.0:8304)");
     for (const std::uint16_t port : std::initializer_list<std::uint16_t>{1, 2, 3}) {
-        block->facts.servers[1].set_address({.port = port});
-        CHECK(window.server_address(1) == "0.0.0.0:" + std::to_string(port));
+        facts.servers[1].set_address({.port = port});
+        CHECK(facts.server_address(1) == "0.0.0.0:" + std::to_string(port));
     }
-    CHECK(window.server_address(0) == "0.0.0.0:8304");
-    block->facts.servers[1].removed = true;
-    CHECK(window.is_removed(1));
-    block->facts.num_servers = 1'000'000; // a misbehaving relay
-    CHECK(window.num_servers() == relay::kMaxServers);
-    block->facts.servers[0].name.fill('x');
-    CHECK(window.server_name(0).size() == channel::ServerFacts::kMaxName);
+    CHECK(facts.server_address(0) == "0.0.0.0:8304");
+    CHECK(facts.servers[0].listen_endpoints().empty());
+    facts.servers[0].listen[0].port = 8303;
+    facts.servers[0].num_listen = 1;
+    REQUIRE(facts.servers[0].listen_endpoints().size() == 1);
+    CHECK(facts.servers[0].listen_endpoints()[0].port == 8303);
+    facts.num_servers = 1'000'000; // a misbehaving relay
+    CHECK(facts.added_servers().size() == relay::kMaxServers);
+    facts.servers[0].name.fill('x');
+    CHECK(facts.servers[0].name_view().size() == channel::ServerFacts::kMaxName);
 }
 
-TEST_CASE("the window shows the relay's totals and sends requests to it") {
-    channel::SharedBlock block;
-    std::string asked;
-    channel::RelayAccess window{block, [&](const std::string& settings) {
-                                    asked = settings;
-                                    return true;
-                                }};
-    CHECK(window.listen_endpoints().empty());
-    block.facts.servers[0].listen[0].port = 8303;
-    block.facts.servers[0].num_listen = 1;
-    REQUIRE(window.listen_endpoints().size() == 1);
-    CHECK(window.listen_endpoints()[0].port == 8303);
-    block.observation.counters[0].sessions_opened.add(5);
-    block.observation.counters[63].sessions_closed.add(2);
-    CHECK(channel::num_open_sessions(window.counters()) == 3);
-    block.observation.counters[63].sessions_closed.add(9); // counted between two readings
-    CHECK(channel::num_open_sessions(window.counters()) == 0);
-    const auto impairment = relay::parse_impairment("loss=1%", 7).value();
-    CHECK(window.set_impairment(impairment));
-    CHECK(asked == "loss=1%");
-    CHECK(window.impairment() == impairment);
+TEST_CASE("counters add up over threads and servers") {
+    const auto observation = std::make_unique<relay::ObserverSharedMemory>();
+    observation->more_servers = 1;
+    observation->counters_of(1, 3).sessions_opened.add(2);
+    CHECK(relay::totals_of(*observation, 0).sessions_opened == 0);
+    CHECK(relay::totals_of(*observation, 1).sessions_opened == 2);
+    observation->counters[0].sessions_opened.add(3);
+    observation->counters[63].sessions_closed.add(2);
+    CHECK(relay::totals(*observation).sessions_opened == 5);
+    CHECK(channel::num_open_sessions(relay::totals(*observation)) == 3);
+    observation->counters[63].sessions_closed.add(9); // counted between two readings
+    CHECK(channel::num_open_sessions(relay::totals(*observation)) == 0);
 }

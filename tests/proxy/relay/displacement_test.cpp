@@ -1,4 +1,5 @@
 #include "proxy/relay/session_table.h"
+#include "tests/proxy/relay/udp_peers.h"
 
 #include <array>
 #include <chrono>
@@ -16,6 +17,7 @@ namespace {
 using namespace tw::base;
 using namespace tw::relay;
 using std::chrono::milliseconds;
+using tw::relay::test::v4;
 
 constexpr std::uint16_t kServerPort = 9; // nothing is ever sent there
 constexpr std::uint16_t kListenPort = 8303;
@@ -41,14 +43,6 @@ DatagramVerdict prove(VerificationMemory& memory, Direction direction,
                : DatagramVerdict{.standing = ClientStanding::stray};
 }
 
-Endpoint v4(std::uint32_t address, std::uint16_t port) {
-    Endpoint endpoint{.port = port};
-    for (std::size_t i = 0; i < 4; ++i) {
-        endpoint.address[i] = static_cast<std::byte>(address >> (24U - 8U * i));
-    }
-    return endpoint;
-}
-
 /// `networks`: the bytes that select the /48, the /56 and the /64.
 Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
     Endpoint endpoint{.port = port, .v6 = true};
@@ -64,16 +58,9 @@ Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
 class Scene {
   public:
     explicit Scene(std::size_t max_sessions)
-        : shared_{.numbers = &numbers_,
-                  .upstreams{{boost::asio::ip::address_v4::loopback(), kServerPort},
-                             ClientAddressMode::shared,
-                             0,
-                             SipKey{}},
-                  .max_sessions = max_sessions,
-                  .idle_timeout = std::chrono::seconds{60},
-                  .prove = prove,
-                  .limits = {.max_per_address = 64},
-                  .pools = SessionPoolSizes{max_sessions, 1, 64}},
+        : options_{options_of(max_sessions)}, shared_{options_, numbers_, 0,
+                                                      to_asio(v4(0x7f000001, kServerPort)),
+                                                      ClientAddressMode::shared},
           table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
         wait(milliseconds{10'000});
     }
@@ -165,6 +152,14 @@ class Scene {
     [[nodiscard]] const LiveCounters& counters() const { return observation_.counters[0]; }
 
   private:
+    static Options options_of(std::size_t max_sessions) {
+        Options options;
+        options.max_sessions = max_sessions;
+        options.prove = prove;
+        return options;
+    }
+
+    Options options_;
     LastSessionNumbers numbers_;
     ObserverSharedMemory observation_{.observer{1}};
     SharedServer shared_;

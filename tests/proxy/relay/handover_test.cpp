@@ -28,17 +28,13 @@ using namespace tw::relay::test;
 constexpr std::chrono::milliseconds kHold{2000};
 constexpr std::chrono::milliseconds kNotLong{50};
 
-UniqueFd copy_of(int descriptor) {
-    return UniqueFd{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
-}
-
 RelayState sample() {
     SessionState session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
     session.client.v6 = true;
     session.id = 7;
-    session.server = 3;
+    session.server.port = 8303;
     session.number = 9;
     session.listener = 1;
     session.control.fill(std::byte{5});
@@ -49,14 +45,13 @@ RelayState sample() {
     session.played_ms = 11;
     session.held = {{.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
     session.held_lost = {1, 2};
-    ServerState server{.server = 5, .counters = {}, .listener_drops = {0, 1}};
+    ServerState server{.counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
     server.counters.kernel_dropped = 5;
     return {.last_session = 7,
             .last_number = 9,
             .impairment = "delay=3ms",
             .impairment_seed = 4,
-            .servers = {server},
-            .sessions = {session, session}};
+            .servers = {server}};
 }
 
 TEST_CASE("a state that is written is read as the same") {
@@ -64,9 +59,10 @@ TEST_CASE("a state that is written is read as the same") {
     const auto same = from_archive<RelayState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
-    CHECK(same->sessions[1].client == sample().sessions[1].client);
-    CHECK((same->sessions[1].held[0].bytes == Bytes(10, std::byte{2})));
-    CHECK(same->servers[0].counters.kernel_dropped == 5);
+    const ServerState& server = same->servers.at(0);
+    CHECK(server.sessions.at(1).client == sample().servers[0].sessions[1].client);
+    CHECK((server.sessions[1].held.at(0).bytes == Bytes(10, std::byte{2})));
+    CHECK(server.counters.kernel_dropped == 5);
     CHECK(same->impairment == "delay=3ms");
 }
 
@@ -94,104 +90,62 @@ TEST_CASE("a length that lies makes nothing large") {
     CHECK(sessions.size() <= 1);
 }
 
-/// A relay with its ring, which can be handed over to another relay.
-struct Running {
-    std::vector<Ring> memory;
-    std::vector<Ring*> rings;
-    std::unique_ptr<Relay> relay;
-
-    /// `others`: the servers besides the first one. The servers of `from` get other numbers: the
-    /// first one keeps its number, the others are in the opposite order.
-    Running(const Options& options, const Running* from,
-            const std::vector<ServerOptions>& others = {}) {
-        memory.reserve(options.threads);
-        for (unsigned i = 0; i < options.threads; ++i) {
-            rings.push_back(&memory.emplace_back(std::size_t{1} << 20U));
-        }
-        Options wanted = options;
-        std::vector<UniqueFd> listening;
-        if (from != nullptr) {
-            wanted.listen = from->relay->listen_endpoints();
-            listening = from->listening(0);
-        }
-        relay = std::make_unique<Relay>(wanted, rings, nullptr, std::move(listening));
-        for (std::size_t i = 0; i < others.size(); ++i) {
-            ServerOptions other = others[i];
-            listening.clear();
-            if (from != nullptr) {
-                const ServerIndex there = number_in(i + 1, others.size() + 1);
-                other = others[there - 1U];
-                other.listen = from->relay->listen_endpoints(there);
-                listening = from->listening(there);
-            }
-            CHECK(relay->add_server(other, std::move(listening)) == i + 1);
-        }
-    }
-
-    /// A server's number in the relay before or after this one. It is its own inverse.
-    static ServerIndex number_in(std::size_t number, std::size_t servers) {
-        return static_cast<ServerIndex>(number == 0 ? 0 : servers - number);
-    }
-
-    [[nodiscard]] std::vector<UniqueFd> listening(ServerIndex server) const {
-        std::vector<UniqueFd> sockets;
-        for (const int socket : relay->listening_sockets(server)) {
-            sockets.push_back(copy_of(socket));
-        }
-        return sockets;
-    }
-
-    /// Takes over everything from a paused relay.
-    void take(const Running& from) const {
-        const std::size_t servers = relay->next_server_index();
-        std::vector<ServerIndex> all;
-        for (std::size_t i = 0; i < servers; ++i) {
-            all.push_back(static_cast<ServerIndex>(i));
-        }
-        const auto given = from.relay->handover_state(all);
-        auto state = from_archive<RelayState>(to_archive(given.state));
-        REQUIRE(state);
-        for (SessionState& session : state->sessions) {
-            session.server = number_in(session.server, servers);
-        }
-        for (ServerState& server : state->servers) {
-            server.server = number_in(server.server, servers);
-        }
-        std::vector<UniqueFd> sockets;
-        for (const int socket : given.sockets) {
-            sockets.push_back(copy_of(socket));
-        }
-        relay->take_over(*state, std::move(sockets));
-    }
-
-    std::vector<KeptEvent> events() {
-        std::vector<KeptEvent> all;
-        for (Ring& ring : memory) {
-            std::ranges::move(take_all(ring), std::back_inserter(all));
-        }
-        return all;
-    }
-};
-
-/// Lets `next` go on with what `old`, which is paused, did.
-void go_on(const Running& old, const Running& next) {
-    next.take(old);
-    old.relay->stop_for_handover();
-    old.relay->join();
-    next.relay->start();
+std::vector<UniqueFd> copies_of(const std::vector<int>& sockets) {
+    std::vector<UniqueFd> copies;
+    std::ranges::transform(sockets, std::back_inserter(copies), copy_of);
+    return copies;
 }
 
-bool echoes(Peer& client, const Relay& relay, std::uint32_t number, ServerIndex server = 0) {
-    const Bytes sent = payload(64, number);
-    const Udp::endpoint where = relay.listen_endpoints(server)[0];
-    client.send(sent, where);
-    const auto echoed = client.receive();
-    return echoed && *echoed == sent && client.sender() == where;
+/// Returns a server's number in the relay before or after this one: the first server keeps its
+/// number, and the others are in the opposite order.
+ServerIndex number_in(std::size_t number, std::size_t servers) {
+    return static_cast<ServerIndex>(number == 0 ? 0 : servers - number);
+}
+
+/// Returns a running relay; or a relay that has the listening sockets of `from`, but is not started.
+/// `others`: the servers besides the first one, as in the running relay.
+std::unique_ptr<TestRelay> make_relay(Options options, const TestRelay* from = nullptr,
+                                      const std::vector<ServerOptions>& others = {}) {
+    std::vector<UniqueFd> listening;
+    if (from != nullptr) {
+        options.server.listen = from->listen_endpoints();
+        listening = copies_of(from->listening_sockets());
+    }
+    auto made = std::make_unique<TestRelay>(options, std::size_t{1} << 20U, from == nullptr,
+                                            std::move(listening));
+    for (std::size_t i = 1; i <= others.size(); ++i) {
+        const ServerIndex there = number_in(i, others.size() + 1);
+        ServerOptions other = others[(from != nullptr ? there : i) - 1U];
+        listening.clear();
+        if (from != nullptr) {
+            other.listen = from->listen_endpoints(there);
+            listening = copies_of(from->listening_sockets(there));
+        }
+        CHECK(made->add_server(other, std::move(listening)) == i);
+    }
+    return made;
+}
+
+/// Lets `next` go on with what `old`, which is paused, did.
+void go_on(TestRelay& old, TestRelay& next) {
+    std::vector<ServerIndex> here;
+    std::vector<ServerIndex> there;
+    for (std::size_t i = 0; i < next.next_server_index(); ++i) {
+        here.push_back(static_cast<ServerIndex>(i));
+        there.push_back(number_in(i, next.next_server_index()));
+    }
+    const auto given = old.handover_state(there);
+    const auto state = from_archive<RelayState>(to_archive(given.state));
+    REQUIRE(state);
+    next.take_over(*state, here, copies_of(given.sockets));
+    old.stop_for_handover();
+    old.join();
+    next.start();
 }
 
 /// Returns the port by which the server knows a client.
-std::uint16_t port_at_server(Peer& client, const Relay& relay, Peer& server) {
-    client.send(payload(8, 1), relay.listen_endpoints()[0]);
+std::uint16_t port_at_server(Peer& client, const TestRelay& relay, Peer& server) {
+    client.send(payload(8, 1), relay.address());
     return server.receive() ? server.sender().port() : std::uint16_t{0};
 }
 
@@ -207,46 +161,37 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         EchoServer server;
         Options options = options_for(server.endpoint());
         options.threads = row.before;
-        options.listen.push_back(options.listen[0]);
-        Running old{options, nullptr};
-        old.relay->start();
+        options.server.listen.push_back(options.server.listen[0]);
+        const auto old = make_relay(options);
         std::vector<std::unique_ptr<Peer>> clients;
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients.push_back(std::make_unique<Peer>());
-            REQUIRE(echoes(*clients.back(), *old.relay, i));
+            REQUIRE(old->echoes(*clients.back(), i));
         }
         options.threads = row.after;
-        Running next{options, &old};
-        REQUIRE(old.relay->pause(kHold));
+        const auto next = make_relay(options, old.get());
+        REQUIRE(old->pause(kHold));
         // Datagrams that arrive in between wait in the sockets.
         for (std::uint32_t i = 0; i < 20; ++i) {
-            clients[i]->send(payload(32, 100 + i), next.relay->listen_endpoints()[0]);
+            clients[i]->send(payload(32, 100 + i), next->address());
         }
-        go_on(old, next);
-        CHECK(next.relay->num_sessions() == 20);
+        go_on(*old, *next);
+        CHECK(next->num_sessions() == 20);
         for (std::uint32_t i = 0; i < 20; ++i) {
             const auto waited = clients[i]->receive();
             REQUIRE(waited);
             CHECK((*waited == payload(32, 100 + i)));
-            CHECK(echoes(*clients[i], *next.relay, 200 + i));
+            CHECK(next->echoes(*clients[i], 200 + i));
         }
         Peer late;
-        CHECK(echoes(late, *next.relay, 1));
-        next.relay->stop();
-        next.relay->join();
-        const Counters counters = next.relay->counters();
+        CHECK(next->echoes(late, 1));
+        const auto events = next->finish();
+        const Counters counters = next->counters();
         CHECK(counters.sessions_opened == 21); // as if there had been only one relay
         CHECK(counters.directions[0].datagrams == 61);
-        std::size_t handed = 0;
-        for (const auto& kept : old.events()) {
-            handed +=
-                kept.event.kind == EventKind::close && kept.event.reason == CloseReason::handed_over
-                    ? 1
-                    : 0;
-        }
-        CHECK(handed == 20);
+        CHECK(count_of(old->events(), CloseReason::handed_over) == 20);
         std::set<std::uint32_t> ids;
-        for (const auto& kept : next.events()) {
+        for (const auto& kept : events) {
             if (kept.event.kind == EventKind::open) {
                 ids.insert(kept.event.session);
             }
@@ -271,48 +216,45 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         options.threads = row.before;
         std::vector<ServerOptions> others;
         for (std::size_t i = 1; i < kServers; ++i) {
-            const Options of = options_for(servers[i].endpoint());
-            others.push_back({.host = of.server_host, .port = of.server_port, .listen = of.listen});
+            others.push_back(options_for(servers[i].endpoint()).server);
         }
-        Running old{options, nullptr, others};
-        old.relay->start();
+        const auto old = make_relay(options, nullptr, others);
         std::vector<std::unique_ptr<Peer>> clients;
         for (std::uint32_t i = 0; i < 12; ++i) {
             clients.push_back(std::make_unique<Peer>());
             for (ServerIndex server = 0; server < kServers; ++server) {
-                REQUIRE(
-                    echoes(*clients.back(), *old.relay, i, server)); // every client at every server
+                REQUIRE(old->echoes(*clients.back(), i, server)); // every client at every server
             }
         }
         options.threads = row.after;
-        Running next{options, &old, others};
-        REQUIRE(old.relay->pause(kHold));
-        go_on(old, next);
-        CHECK(next.relay->num_sessions() == 12 * kServers);
+        const auto next = make_relay(options, old.get(), others);
+        REQUIRE(old->pause(kHold));
+        go_on(*old, *next);
+        CHECK(next->num_sessions() == 12 * kServers);
         for (ServerIndex server = 0; server < kServers; ++server) {
-            CHECK(next.relay->listen_endpoints(server) ==
-                  old.relay->listen_endpoints(Running::number_in(server, kServers)));
+            CHECK(next->listen_endpoints(server) ==
+                  old->listen_endpoints(number_in(server, kServers)));
             for (auto& client : clients) {
-                CHECK(echoes(*client, *next.relay, 100, server));
+                CHECK(next->echoes(*client, 100, server));
             }
         }
-        CHECK(next.relay->num_sessions() == 12 * kServers); // and there is no new session
-        next.relay->stop();
-        next.relay->join();
+        CHECK(next->num_sessions() == 12 * kServers); // and there is no new session
+        next->stop();
+        next->join();
         constexpr ServerIndex kSecond[]{1};
-        const auto second = next.relay->handover_state(kSecond).state;
+        const auto second = next->handover_state(kSecond).state;
         REQUIRE(second.servers.size() == 1);
         CHECK(second.servers[0].counters.directions[0].datagrams == 24);
         std::map<std::uint32_t, ServerIndex> before;
-        for (const auto& kept : old.events()) {
+        for (const auto& kept : old->events()) {
             if (kept.event.kind == EventKind::open) {
                 before[kept.event.session] = kept.event.server_index;
             }
         }
-        for (const auto& kept : next.events()) {
+        for (const auto& kept : next->events()) {
             if (kept.event.kind == EventKind::open) {
                 CHECK(kept.event.server_index ==
-                      Running::number_in(before.at(kept.event.session), kServers));
+                      number_in(before.at(kept.event.session), kServers));
             }
         }
     }
@@ -321,21 +263,18 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
 TEST_CASE("a server that nobody goes on with is taken out, and others are handed over") {
     EchoServer first;
     EchoServer second;
-    const Options options = options_for(first.endpoint());
-    const Options of = options_for(second.endpoint());
-    Running old{
-        options, nullptr, {{.host = of.server_host, .port = of.server_port, .listen = of.listen}}};
-    old.relay->start();
+    const auto old =
+        make_relay(options_for(first.endpoint()), nullptr, {options_for(second.endpoint()).server});
     Peer client;
-    REQUIRE(echoes(client, *old.relay, 1));
-    REQUIRE(echoes(client, *old.relay, 2, 1));
-    REQUIRE(old.relay->pause(kHold));
+    REQUIRE(old->echoes(client, 1));
+    REQUIRE(old->echoes(client, 2, 1));
+    REQUIRE(old->pause(kHold));
     constexpr ServerIndex kLetGo[]{1};
-    old.relay->stop_for_handover(kLetGo);
-    old.relay->join();
+    old->stop_for_handover(kLetGo);
+    old->join();
     std::map<ServerIndex, CloseReason> ends;
     std::map<std::uint32_t, ServerIndex> servers;
-    for (const auto& kept : old.events()) {
+    for (const auto& kept : old->events()) {
         if (kept.event.kind == EventKind::open) {
             servers[kept.event.session] = kept.event.server_index;
         } else if (kept.event.kind == EventKind::close) {
@@ -351,19 +290,18 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
         Peer server;
         Options options = options_for(server.endpoint());
         options.client_address = mode;
-        Running old{options, nullptr};
-        old.relay->start();
+        const auto old = make_relay(options);
         Peer client;
-        const std::uint16_t port = port_at_server(client, *old.relay, server);
+        const std::uint16_t port = port_at_server(client, *old, server);
         const auto address = server.sender().address();
-        Running next{options, &old};
-        REQUIRE(old.relay->pause(kHold));
-        go_on(old, next);
-        CHECK(port_at_server(client, *next.relay, server) == port);
+        const auto next = make_relay(options, old.get());
+        REQUIRE(old->pause(kHold));
+        go_on(*old, *next);
+        CHECK(port_at_server(client, *next, server) == port);
         CHECK(server.sender().address() == address);
         // Another session of the same client address gets the same loopback address.
         Peer second;
-        CHECK(port_at_server(second, *next.relay, server) != port);
+        CHECK(port_at_server(second, *next, server) != port);
         CHECK(server.sender().address() == address);
     }
 }
@@ -374,20 +312,17 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
     options.impairment = *parse_impairment("delay=1ms");
     for (const bool busy_poll : {false, true}) {
         options.busy_poll = busy_poll;
-        Running running{options, nullptr};
-        running.relay->start();
+        TestRelay relay{options};
         Peer client;
-        REQUIRE(echoes(client, *running.relay, 1));
-        REQUIRE(running.relay->pause(kHold));
-        client.send(payload(8, 5), running.relay->listen_endpoints()[0]);
+        REQUIRE(relay.echoes(client));
+        REQUIRE(relay.pause(kHold));
+        client.send(payload(8, 5), relay.address());
         CHECK_FALSE(client.receive(kNotLong));
-        running.relay->resume();
+        relay.resume();
         CHECK(client.receive());
-        CHECK(echoes(client, *running.relay, 2));
-        CHECK(running.relay->counters().impairment[0].datagrams >= 2);
-        REQUIRE(running.relay->pause(kHold)); // a paused relay can be destroyed
-        running.relay->stop();
-        running.relay->join();
+        CHECK(relay.echoes(client, 2));
+        CHECK(relay.counters().impairment[0].datagrams >= 2);
+        REQUIRE(relay.pause(kHold)); // a paused relay can be destroyed
     }
 }
 
@@ -405,36 +340,28 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
         return DatagramVerdict{.standing = seen >= std::byte{4} ? ClientStanding::player
                                                                 : ClientStanding::unverified};
     };
-    Running old{options, nullptr};
-    old.relay->start();
+    const auto old = make_relay(options);
     Peer client;
-    REQUIRE(echoes(client, *old.relay, 1));
-    REQUIRE(echoes(client, *old.relay, 2));
-    Running next{options, &old};
-    REQUIRE(old.relay->pause(kHold));
-    go_on(old, next);
-    CHECK(echoes(client, *next.relay, 3));
-    next.relay->stop();
-    next.relay->join();
-    CHECK(old.events().empty());
-    std::size_t datagrams = 0;
-    for (const auto& kept : next.events()) {
-        datagrams += kept.event.kind == EventKind::datagram ? 1 : 0;
-    }
-    CHECK(datagrams == 6);
+    REQUIRE(old->echoes(client, 1));
+    REQUIRE(old->echoes(client, 2));
+    const auto next = make_relay(options, old.get());
+    REQUIRE(old->pause(kHold));
+    go_on(*old, *next);
+    CHECK(next->echoes(client, 3));
+    CHECK(old->events().empty());
+    CHECK(count_of(next->finish(), EventKind::datagram) == 6);
 }
 
 TEST_CASE("sockets and sessions that do not fit are refused") {
     EchoServer server;
     EchoServer other;
     Options options = options_for(server.endpoint());
-    Running old{options, nullptr};
-    old.relay->start();
+    const auto old = make_relay(options);
     Peer client;
-    REQUIRE(echoes(client, *old.relay, 1));
-    REQUIRE(old.relay->pause(kHold));
+    REQUIRE(old->echoes(client, 1));
+    REQUIRE(old->pause(kHold));
     constexpr ServerIndex kServers[]{0};
-    const auto given = old.relay->handover_state(kServers);
+    const auto given = old->handover_state(kServers);
     REQUIRE(given.sockets.size() == 1);
     Udp::socket elsewhere{client.socket().get_executor()};
     elsewhere.connect(other.endpoint());
@@ -442,101 +369,90 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
 
     struct Row {
         const char* name;
-        std::function<void(RelayState&)> change{[](RelayState&) {}};
-        std::optional<int> socket{};
+        std::function<void(RelayState&, SessionState&)> change;
         int sockets = 1;
+        std::optional<int> socket{};
     };
 
-    const auto session = [](void (*change)(SessionState&)) {
-        return [change](RelayState& state) { change(state.sessions[0]); };
-    };
+    const auto keep = [](auto&, auto&) {};
     const Row rows[]{
-        {.name = "no socket at all", .sockets = 0},
-        {.name = "more sockets than sessions", .sockets = 2},
-        {.name = "a descriptor of something else", .socket = no_socket.get()},
-        {.name = "a socket that leads elsewhere", .socket = elsewhere.native_handle()},
-        {.name = "another kind of address",
-         .change = session([](SessionState& state) { state.own_loopback = true; })},
-        {.name = "a listening socket that there is not",
-         .change = session([](SessionState& state) { state.listener = 1; })},
-        {.name = "a server that there is not",
-         .change = session([](SessionState& state) { state.server = 1; })},
-        {.name = "a standing that there is not", .change = session([](SessionState& state) {
-                                                     state.standing =
-                                                         static_cast<ClientStanding>(9);
-                                                 })},
-        {.name = "known to the observer, without a number",
-         .change = session([](SessionState& state) { state.id = 0; })},
-        {.name = "unverified, and known to the observer",
-         .change =
-             session([](SessionState& state) { state.standing = ClientStanding::unverified; })},
-        {.name = "a player, without a place",
-         .change = session([](SessionState& state) { state.counts_against_limit = false; })},
-        {.name = "no number", .change = session([](SessionState& state) { state.number = 0; })},
-        {.name = "a client without a port",
-         .change = session([](SessionState& state) { state.client.port = 0; })},
-        {.name = "a direction that there is not",
-         .change = session([](SessionState& state) {
-             state.held = {{.time = 1, .direction = static_cast<Direction>(2), .bytes = {}}};
-         })},
-        {.name = "a copy longer than all of them may be",
-         .change = session([](SessionState& state) {
-             state.held = {{.time = 1, .bytes = Bytes(HeldDatagramCopies::kBytes + 1)}};
-         })},
-        {.name = "a control message longer than its room",
-         .change = session([](SessionState& state) { state.control_length = 65; })},
-        {.name = "a number that was never given",
-         .change = [](RelayState& state) { state.last_session = 0; }},
-        {.name = "one number for two",
-         .change =
-             [](RelayState& state) {
-                 state.sessions.push_back(state.sessions[0]);
-                 ++state.sessions[1].client.port;
-             },
-         .sockets = 2},
-        {.name = "one client twice",
-         .change =
-             [](RelayState& state) {
-                 state.sessions.push_back(state.sessions[0]);
-                 state.sessions[1].id = state.last_session = 2;
-             },
-         .sockets = 2},
-        {.name = "totals of a server that there is not",
-         .change = [](RelayState& state) { state.servers[0].server = 1; }},
-        {.name = "totals of more listening sockets",
-         .change = [](RelayState& state) { state.servers[0].listener_drops.push_back(1); }},
-        {.name = "no impairment", .change = [](RelayState& state) { state.impairment = "!"; }},
+        {"no socket at all", keep, 0},
+        {"more sockets than sessions", keep, 2},
+        {"a descriptor of something else", keep, 1, no_socket.get()},
+        {"a socket that leads elsewhere", keep, 1, elsewhere.native_handle()},
+        {"another server", [](auto&, auto& session) { ++session.server.port; }},
+        {"a listening socket that there is not",
+         [](auto&, auto& session) { session.listener = 1; }},
+        {"more servers than were asked for", [](auto& all, auto&) { all.servers.emplace_back(); }},
+        {"a standing that there is not",
+         [](auto&, auto& session) { session.standing = ClientStanding{9}; }},
+        {"known to the observer, without a number", [](auto&, auto& session) { session.id = 0; }},
+        {"unverified, and known to the observer",
+         [](auto&, auto& session) { session.standing = ClientStanding::unverified; }},
+        {"a player, without a place",
+         [](auto&, auto& session) { session.counts_against_limit = false; }},
+        {"no number", [](auto&, auto& session) { session.number = 0; }},
+        {"a client without a port", [](auto&, auto& session) { session.client.port = 0; }},
+        {"a session that is yet to begin",
+         [](auto&, auto& session) { session.begun += std::chrono::hours{1}; }},
+        {"a direction that there is not",
+         [](auto&, auto& session) {
+             session.held = {{.time = 1, .direction = Direction{2}, .bytes = {}}};
+         }},
+        {"a copy longer than all of them may be",
+         [](auto&, auto& session) {
+             session.held = {{.time = 1, .bytes = Bytes(HeldDatagramCopies::kBytes + 1)}};
+         }},
+        {"a control message longer than its room",
+         [](auto&, auto& session) { session.control_length = 65; }},
+        {"a number that was never given", [](auto& all, auto&) { all.last_session = 0; }},
+        {"one number for two",
+         [](auto& all, auto& session) {
+             SessionState other = session;
+             ++other.client.port;
+             all.servers[0].sessions.push_back(other);
+         },
+         2},
+        {"one client twice",
+         [](auto& all, auto& session) {
+             SessionState other = session;
+             other.id = all.last_session = 2;
+             all.servers[0].sessions.push_back(other);
+         },
+         2},
+        {"totals of more listening sockets",
+         [](auto& all, auto&) { all.servers[0].listener_drops.push_back(1); }},
+        {"no impairment", [](auto& all, auto&) { all.impairment = "!"; }},
+    };
+    const auto take = [&](const Row& row) {
+        const auto next = make_relay(options, old.get());
+        RelayState state = given.state;
+        row.change(state, state.servers[0].sessions[0]);
+        const int socket = row.socket.value_or(given.sockets[0]);
+        const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);
+        next->take_over(state, kServers, copies_of(sockets));
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Running next{options, &old};
-        RelayState state = given.state;
-        row.change(state);
-        std::vector<UniqueFd> sockets;
-        for (int i = 0; i < row.sockets; ++i) {
-            sockets.push_back(copy_of(row.socket.value_or(given.sockets[0])));
-        }
-        CHECK_THROWS_AS(next.relay->take_over(state, std::move(sockets)), HandoverError);
+        CHECK_THROWS_AS(take(row), HandoverError);
     }
+    CHECK_NOTHROW(take({"as it was given", keep}));
+    options.client_address = ClientAddressMode::loopback;
+    CHECK_THROWS_AS(take({"another kind of client address", keep}), HandoverError);
+    options.client_address = ClientAddressMode::shared;
 
     // Listening sockets: too few, one with another address, one that is not a socket.
-    const Running next{options, &old};
-    options.listen = old.relay->listen_endpoints();
-    options.listen.push_back(options.listen[0]);
-    const auto listening = [&](int descriptor) {
-        std::vector<UniqueFd> sockets;
-        sockets.push_back(copy_of(descriptor));
-        return sockets;
+    options.server.listen = old->listen_endpoints();
+    options.server.listen.push_back(options.server.listen[0]);
+    const auto start_with = [&](int descriptor) {
+        const TestRelay next{options, Ring::kMinBytes, false, copies_of({descriptor})};
     };
-    const int own = old.relay->listening_sockets()[0];
-    CHECK_THROWS_AS((Relay{options, next.rings, nullptr, listening(own)}), HandoverError);
-    options.listen.pop_back();
-    CHECK_THROWS_AS((Relay{options, next.rings, nullptr, listening(given.sockets[0])}),
-                    HandoverError);
-    CHECK_THROWS_AS(
-        (Relay{options, next.rings, nullptr, listening(client.socket().native_handle())}),
-        HandoverError);
-    old.relay->resume();
+    const int own = old->listening_sockets()[0];
+    CHECK_THROWS_AS(start_with(own), HandoverError);
+    options.server.listen.pop_back();
+    CHECK_THROWS_AS(start_with(given.sockets[0]), HandoverError);
+    CHECK_THROWS_AS(start_with(client.socket().native_handle()), HandoverError);
+    old->resume();
 }
 
 } // namespace

@@ -17,7 +17,6 @@ using namespace tw::relay::test;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRingBytes = std::size_t{16} << 20U;
 constexpr std::size_t kC2s = 0;
 constexpr std::size_t kS2c = 1;
 /// The size of the last datagram of a run, which is sent without the relay.
@@ -44,10 +43,7 @@ struct Run {
 
 Run run(std::string_view text, std::uint32_t count) {
     Peer server;
-    Ring ring{kRingBytes};
-    Ring* const rings[] = {&ring};
-    Relay relay{impaired_options(server.endpoint(), text), rings};
-    relay.start();
+    TestRelay relay{impaired_options(server.endpoint(), text)};
     Run done;
     std::thread reader{[&] { // reads all the time, because a socket's buffer is bounded
         for (auto bytes = server.receive(); bytes && bytes->size() != kLastBytes;
@@ -57,7 +53,7 @@ Run run(std::string_view text, std::uint32_t count) {
     }};
     Peer client;
     for (std::uint32_t i = 0; i < count; ++i) {
-        client.send(payload(20, i), relay.listen_endpoints()[0]);
+        client.send(payload(20, i), relay.address());
         if (i % 64 == 63) {
             CHECK(eventually([&] { return relay.counters().impairment[kC2s].datagrams == i + 1; }));
         }
@@ -67,7 +63,7 @@ Run run(std::string_view text, std::uint32_t count) {
     relay.join();
     client.send(payload(kLastBytes, 0), server.endpoint());
     reader.join();
-    for (auto& kept : take_all(ring)) {
+    for (auto& kept : relay.events()) {
         if (kept.event.kind == EventKind::datagram) {
             done.seen.push_back(std::move(kept.bytes));
         }
@@ -98,12 +94,12 @@ TEST_CASE("the same seed and the same traffic twice: the same arrives") {
 }
 
 /// Returns the round-trip times through the relay to a server that echoes.
-std::vector<Clock::duration> round_trips(Relay& relay, std::uint32_t count) {
+std::vector<Clock::duration> round_trips(TestRelay& relay, std::uint32_t count) {
     Peer client;
     std::vector<Clock::duration> times;
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto sent = Clock::now();
-        client.send(payload(100, i), relay.listen_endpoints()[0]);
+        client.send(payload(100, i), relay.address());
         REQUIRE(client.receive());
         times.push_back(Clock::now() - sent);
     }
@@ -120,8 +116,7 @@ TEST_CASE("a delay is never shorter than asked") {
         EchoServer server;
         Options options = impaired_options(server.endpoint(), "s2c:delay=15ms");
         options.busy_poll = busy_poll;
-        Relay relay{options};
-        relay.start();
+        TestRelay relay{options};
         const auto times = round_trips(relay, kCount);
         CHECK(times.front() >= 15ms);
         MESSAGE("a delay of 15 ms took "
@@ -132,59 +127,52 @@ TEST_CASE("a delay is never shorter than asked") {
 
 TEST_CASE("an impairment can change while datagrams wait: they are sent on at once") {
     EchoServer server;
-    Relay relay{impaired_options(server.endpoint(), "s2c:delay=10s")};
-    relay.start();
+    TestRelay relay{impaired_options(server.endpoint(), "s2c:delay=10s")};
     CHECK(to_string(relay.impairment()) == "s2c:delay=10s");
     Peer client;
-    client.send(payload(10, 1), relay.listen_endpoints()[0]);
+    client.send(payload(10, 1), relay.address());
     REQUIRE(eventually([&] { return relay.counters().impairment[kS2c].datagrams == 1; }));
     const auto changed = Clock::now();
     relay.set_impairment(impairment_of("c2s:loss=100%"));
     CHECK(client.receive() == payload(10, 1));
     CHECK(Clock::now() - changed < 5s);
-    client.send(payload(10, 2), relay.listen_endpoints()[0]);
+    client.send(payload(10, 2), relay.address());
     REQUIRE(eventually([&] { return relay.counters().impairment[kC2s].lost == 1; }));
     relay.set_impairment({});
     CHECK_FALSE(relay.impairment().is_active());
     CHECK(eventually([&] { // the relay's thread applies the setting later
-        client.send(payload(10, 3), relay.listen_endpoints()[0]);
+        client.send(payload(10, 3), relay.address());
         return client.receive(50ms) == payload(10, 3);
     }));
 }
 
 TEST_CASE("what waits when the relay is stopped is sent on, and a waiting session does not end") {
     Peer server;
-    Ring ring{kRingBytes};
-    Ring* const rings[] = {&ring};
     Options options = impaired_options(server.endpoint(), "c2s:delay=10s");
     options.idle_timeout = 50ms;
-    Relay relay{options, rings};
-    relay.start();
+    TestRelay relay{options};
     Peer client;
     for (std::uint32_t i = 0; i < 10; ++i) {
-        client.send(payload(30, i), relay.listen_endpoints()[0]);
+        client.send(payload(30, i), relay.address());
     }
     REQUIRE(eventually([&] { return relay.counters().impairment[kC2s].datagrams == 10; }));
     CHECK_FALSE(server.receive(200ms)); // four times the idle timeout
     CHECK(relay.counters().sessions_closed == 0);
-    relay.stop();
-    relay.join();
+    const auto events = relay.finish();
     for (std::uint32_t i = 0; i < 10; ++i) {
         CHECK(server.receive() == payload(30, i));
     }
     CHECK(relay.counters().sessions_closed == 1);
-    CHECK(take_all(ring).size() == 12);
+    CHECK(events.size() == 12);
 }
 
 TEST_CASE("replies of an impaired relay on all addresses come from the one that was asked") {
     EchoServer server;
     Options options = impaired_options(server.endpoint(), "delay=1ms");
-    options.listen = {Udp::endpoint{boost::asio::ip::address_v4::any(), 0}};
-    Relay relay{options};
-    relay.start();
+    options.server.listen = {Udp::endpoint{boost::asio::ip::address_v4::any(), 0}};
+    TestRelay relay{options};
     Peer client;
-    const Udp::endpoint asked{boost::asio::ip::make_address("127.0.0.77"),
-                              relay.listen_endpoints()[0].port()};
+    const Udp::endpoint asked{boost::asio::ip::make_address("127.0.0.77"), relay.address().port()};
     client.send(payload(10, 1), asked);
     CHECK(client.receive() == payload(10, 1));
     CHECK(client.sender() == asked);

@@ -1,4 +1,5 @@
 #include "proxy/relay/new_client_filter.h"
+#include "tests/proxy/relay/udp_peers.h"
 
 #include <string_view>
 #include <vector>
@@ -14,12 +15,7 @@ using namespace tw::relay;
 const KeyedHash kHash{1};
 
 Endpoint client(std::uint32_t address, std::uint16_t port = 1000) {
-    Endpoint endpoint;
-    for (std::size_t i = 0; i < 4; ++i) {
-        endpoint.address[i] = static_cast<std::byte>(address >> (24U - 8U * i));
-    }
-    endpoint.port = port;
-    return endpoint;
+    return tw::relay::test::v4(address, port);
 }
 
 std::vector<std::byte> saying(std::uint8_t what) {
@@ -98,33 +94,6 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
         CHECK(passed > row.times * limits.requests_burst / 4);
         v6.address[1] = std::byte{1};
         CHECK(is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)));
-    }
-}
-
-TEST_CASE("requests in a player's name do not keep that player out") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    for (std::uint32_t i = 0; i < 20'000; ++i) { // for a second
-        static_cast<void>(gate.decide_request(client(1, port_of(i)), RequestKind::common, false,
-                                              kStart + i / 20));
-    }
-    CHECK(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 1000));
-}
-
-TEST_CASE("handshakes in a player's name delay that player by less than two seconds") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    std::uint32_t sent = 0;
-    const auto flood_until = [&](std::uint32_t ms) {
-        for (; sent < ms * 20; ++sent) { // 20,000 a second
-            static_cast<void>(enters(gate, client(1, port_of(sent * 7919)),
-                                     ClientStanding::unverified, 7, kStart + sent / 20));
-        }
-    };
-    flood_until(5000);
-    std::uint32_t waited = 0;
-    while (!enters(gate, client(1, 1000), ClientStanding::unverified, 7, kStart + 5000 + waited)) {
-        waited += 500; // the interval at which clients repeat their datagram
-        flood_until(5000 + waited);
-        REQUIRE(waited < 2000);
     }
 }
 

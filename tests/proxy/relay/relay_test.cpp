@@ -1,4 +1,4 @@
-// Covers: proxy/relay/listen_socket.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp, proxy/relay/listen_socket.cpp
+// Covers: proxy/relay/listen_socket.cpp, proxy/relay/counters.cpp, proxy/relay/forwarder.cpp
 // Covers: proxy/relay/session.cpp, proxy/relay/relay_thread.cpp
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
@@ -18,41 +18,29 @@ using boost::asio::ip::address_v4;
 using boost::asio::ip::address_v6;
 using boost::asio::ip::make_address;
 
-constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
 constexpr std::size_t kC2s = 0;
 constexpr std::size_t kS2c = 1;
-
-std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        events, [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
-}
 
 TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
     for (const char* address : {"127.0.0.1", "::1"}) {
         CAPTURE(address);
         EchoServer server{make_address(address)};
-        Ring ring{kRingBytes};
-        Ring* const rings[] = {&ring};
-        Relay relay{options_for(server.endpoint()), rings};
-        relay.start();
+        TestRelay relay{options_for(server.endpoint())};
         Peer client{make_address(address)};
         std::vector<Bytes> sent;
         for (const std::size_t size : {0U, 1U, 33U, 1399U, 1400U, 1401U, 1500U, 2048U, 2049U, 9000U,
                                        65'000U, 65'507U, 7U, 0U, 12U}) {
             sent.push_back(payload(size, static_cast<std::uint32_t>(size)));
-            client.send(sent.back(), relay.listen_endpoints()[0]);
+            client.send(sent.back(), relay.address());
         }
         for (const auto& bytes : sent) {
             CAPTURE(bytes.size());
             const auto echoed = client.receive();
             REQUIRE(echoed);
             CHECK((*echoed == bytes));
-            CHECK(client.sender() == relay.listen_endpoints()[0]);
+            CHECK(client.sender() == relay.address());
         }
-        relay.stop();
-        relay.join();
-
-        const auto events = take_all(ring);
+        const auto events = relay.finish();
         REQUIRE(events.size() == 2 * sent.size() + 2);
         CHECK(events.front().event.kind == EventKind::open);
         CHECK(events.front().event.client == endpoint_from(client.endpoint().data()));
@@ -79,8 +67,7 @@ TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
 
 TEST_CASE("each client has a session of its own and gets only its own datagrams, in order") {
     EchoServer server;
-    Relay relay{options_for(server.endpoint())};
-    relay.start();
+    TestRelay relay{options_for(server.endpoint())};
     constexpr std::uint32_t kClients = 50;
     constexpr std::uint32_t kDatagrams = 40;
     std::vector<std::unique_ptr<Peer>> clients;
@@ -89,8 +76,7 @@ TEST_CASE("each client has a session of its own and gets only its own datagrams,
     }
     for (std::uint32_t d = 0; d < kDatagrams; ++d) {
         for (std::uint32_t c = 0; c < kClients; ++c) {
-            clients[c]->send(payload(1 + (c * 31 + d) % 1400, c * 1000 + d),
-                             relay.listen_endpoints()[0]);
+            clients[c]->send(payload(1 + (c * 31 + d) % 1400, c * 1000 + d), relay.address());
         }
     }
     for (std::uint32_t c = 0; c < kClients; ++c) {
@@ -109,7 +95,7 @@ TEST_CASE("where one relay listens no other does, with however many threads") {
     Options options = options_for(server.endpoint());
     options.threads = 2;
     const Relay first{options};
-    options.listen = first.listen_endpoints();
+    options.server.listen = first.listen_endpoints();
     for (const unsigned threads : {1U, 2U}) {
         options.threads = threads;
         CHECK_THROWS_AS(Relay{options}, RetryableStartError);
@@ -120,23 +106,19 @@ TEST_CASE("several threads share the clients, and each client stays with one") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.threads = 2;
-    Ring first{kRingBytes};
-    Ring second{kRingBytes};
-    Ring* const rings[] = {&first, &second};
-    Relay relay{options, rings};
-    relay.start();
+    TestRelay relay{options};
     constexpr std::uint32_t kClients = 32;
     std::array<Peer, kClients> clients; // all at the same time, so that no two get the same port
     for (auto& client : clients) {
         for (std::uint32_t d = 0; d < 3; ++d) {
-            client.send(payload(100, d), relay.listen_endpoints()[0]);
+            client.send(payload(100, d), relay.address());
             REQUIRE(client.receive());
         }
     }
     relay.stop();
     relay.join();
     std::set<std::uint32_t> sessions;
-    for (Ring* ring : rings) {
+    for (Ring* ring : relay.rings) {
         const auto events = take_all(*ring);
         CHECK(count_of(events, EventKind::open) == count_of(events, EventKind::close));
         for (const auto& kept : events) {
@@ -154,19 +136,16 @@ TEST_CASE("clients beyond the limit are refused and counted, the others play on"
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.max_sessions = 2;
-    Relay relay{options};
-    relay.start();
+    TestRelay relay{options};
     Peer a;
     Peer b;
     Peer late;
     for (Peer* client : {&a, &b}) {
-        client->send(payload(10, 1), relay.listen_endpoints()[0]);
-        REQUIRE(client->receive());
+        REQUIRE(relay.echoes(*client));
     }
-    late.send(payload(10, 2), relay.listen_endpoints()[0]);
+    late.send(payload(10, 2), relay.address());
     CHECK(eventually([&] { return relay.counters().sessions_refused == 1; }));
-    a.send(payload(10, 3), relay.listen_endpoints()[0]);
-    CHECK(a.receive() == payload(10, 3));
+    CHECK(relay.echoes(a));
     CHECK(relay.num_sessions() == 2);
 }
 
@@ -175,21 +154,14 @@ TEST_CASE("an idle session is closed and its place is free again") {
     Options options = options_for(server.endpoint());
     options.max_sessions = 1;
     options.idle_timeout = std::chrono::milliseconds{40};
-    Ring ring{kRingBytes};
-    Ring* const rings[] = {&ring};
-    Relay relay{options, rings};
-    relay.start();
+    TestRelay relay{options};
     Peer first;
-    first.send(payload(10, 1), relay.listen_endpoints()[0]);
-    REQUIRE(first.receive());
+    REQUIRE(relay.echoes(first));
     CHECK(eventually([&] { return relay.counters().sessions_closed == 1; }));
-    CHECK(eventually([&] { return ring.bytes_used() != 0; }));
+    CHECK(eventually([&] { return relay.rings[0]->bytes_used() != 0; }));
     Peer second;
-    second.send(payload(10, 2), relay.listen_endpoints()[0]);
-    CHECK(second.receive() == payload(10, 2));
-    relay.stop();
-    relay.join();
-    const auto events = take_all(ring);
+    CHECK(relay.echoes(second));
+    const auto events = relay.finish();
     CHECK(count_of(events, EventKind::open) == 2);
     CHECK(count_of(events, EventKind::close) == 2);
     const auto close = std::ranges::find_if(
@@ -204,15 +176,14 @@ TEST_CASE("a server that refuses ends nothing: the session works when it is back
         const Peer reserved;
         port = reserved.endpoint().port();
     }
-    Relay relay{options_for(Udp::endpoint{address_v4::loopback(), port})};
-    relay.start();
+    TestRelay relay{options_for(Udp::endpoint{address_v4::loopback(), port})};
     Peer client;
     CHECK(eventually([&] {
-        client.send(payload(10, 1), relay.listen_endpoints()[0]);
+        client.send(payload(10, 1), relay.address());
         return relay.counters().icmp_refused >= 2;
     }));
     Peer server{address_v4::loopback(), port};
-    client.send(payload(20, 2), relay.listen_endpoints()[0]);
+    client.send(payload(20, 2), relay.address());
     auto got = server.receive();
     while (got && *got != payload(20, 2)) { // skips an older datagram that was still in transit
         got = server.receive();
@@ -226,16 +197,15 @@ TEST_CASE("a server that refuses ends nothing: the session works when it is back
 
 TEST_CASE("a client that is gone ends nothing for the others") {
     Peer server;
-    Relay relay{options_for(server.endpoint())};
-    relay.start();
+    TestRelay relay{options_for(server.endpoint())};
     Peer stays;
-    stays.send(payload(10, 2), relay.listen_endpoints()[0]);
+    stays.send(payload(10, 2), relay.address());
     REQUIRE(server.receive());
     const auto to_stays = server.sender();
     Udp::endpoint to_gone;
     {
         Peer gone;
-        gone.send(payload(10, 1), relay.listen_endpoints()[0]);
+        gone.send(payload(10, 1), relay.address());
         REQUIRE(server.receive());
         to_gone = server.sender();
     }
@@ -250,13 +220,11 @@ TEST_CASE("a client that is gone ends nothing for the others") {
 
 TEST_CASE("what was received before a stop is still passed on") {
     Peer server;
-    Ring ring{kRingBytes};
-    Ring* const rings[] = {&ring};
-    Relay relay{options_for(server.endpoint()), rings};
+    TestRelay relay{options_for(server.endpoint()), TestRelay::kRingBytes, false};
     Peer client;
     constexpr std::uint32_t kDatagrams = 500;
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
-        client.send(payload(64, i), relay.listen_endpoints()[0]);
+        client.send(payload(64, i), relay.address());
     }
     relay.stop(); // stops at once: all datagrams still wait in the socket
     relay.start();
@@ -264,7 +232,7 @@ TEST_CASE("what was received before a stop is still passed on") {
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
         REQUIRE(server.receive() == payload(64, i));
     }
-    const auto events = take_all(ring);
+    const auto events = relay.events();
     CHECK(count_of(events, EventKind::datagram) == kDatagrams);
     CHECK(events.back().event.kind == EventKind::close);
 }
@@ -272,23 +240,17 @@ TEST_CASE("what was received before a stop is still passed on") {
 TEST_CASE(
     "a full ring harms nothing: datagrams pass and the gap says how many copies are missing") {
     EchoServer server;
-    Ring ring{Ring::kMinBytes};
-    Ring* const rings[] = {&ring};
-    Relay relay{options_for(server.endpoint()), rings};
-    relay.start();
+    TestRelay relay{options_for(server.endpoint()), Ring::kMinBytes};
     Peer client;
     constexpr std::uint32_t kDatagrams =
         1000; // of 1000 bytes in both directions: eight times the size of the ring
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
-        client.send(payload(1000, i), relay.listen_endpoints()[0]);
+        client.send(payload(1000, i), relay.address());
         REQUIRE(client.receive() == payload(1000, i));
     }
-    auto events = take_all(ring);
-    client.send(payload(10, 1), relay.listen_endpoints()[0]);
-    REQUIRE(client.receive());
-    relay.stop();
-    relay.join();
-    const auto rest = take_all(ring);
+    auto events = relay.events();
+    REQUIRE(relay.echoes(client));
+    const auto rest = relay.finish();
     events.insert(events.end(), rest.begin(), rest.end());
     std::array<std::uint64_t, 2> total{};
     for (const auto& kept : events) {
@@ -310,12 +272,10 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.busy_poll = true;
-    Relay relay{options};
-    relay.start();
+    TestRelay relay{options};
     Peer client;
     for (std::uint32_t i = 0; i < 20; ++i) {
-        client.send(payload(100, i), relay.listen_endpoints()[0]);
-        CHECK(client.receive() == payload(100, i));
+        CHECK(relay.echoes(client, i));
         if (i % 10 == 0) { // longer than the thread polls
             std::this_thread::sleep_for(std::chrono::milliseconds{60});
         }
@@ -332,22 +292,16 @@ TEST_CASE("with loopback addresses each client address has its own, the same in 
     const std::array<Peer, 2> with_other_ports;
     std::array<std::set<std::string>, 2> seen;
     for (auto& addresses : seen) {
-        Ring ring{kRingBytes};
-        Ring* const rings[] = {&ring};
-        Relay relay{options, rings};
+        TestRelay relay{options};
         CHECK(relay.client_address() == ClientAddressMode::loopback);
-        relay.start();
         for (std::size_t i = 0; i < kClients; ++i) {
             const auto own = make_address("127.0.1." + std::to_string(1 + i));
             for (const Peer& other : with_other_ports) {
                 Peer client{own, other.endpoint().port()};
-                client.send(payload(10, 1), relay.listen_endpoints()[0]);
-                REQUIRE(client.receive());
+                REQUIRE(relay.echoes(client));
             }
         }
-        relay.stop();
-        relay.join();
-        for (const auto& kept : take_all(ring)) {
+        for (const auto& kept : relay.finish()) {
             if (kept.event.kind == EventKind::open) {
                 const std::string text = to_string(kept.event.upstream);
                 CHECK(is_loopback(kept.event.upstream));
@@ -362,10 +316,9 @@ TEST_CASE("with loopback addresses each client address has its own, the same in 
 TEST_CASE("a relay on all addresses answers from the one it was asked at") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.listen = {Udp::endpoint{address_v6::any(), 0}};
-    Relay relay{options};
-    relay.start();
-    const auto port = relay.listen_endpoints()[0].port();
+    options.server.listen = {Udp::endpoint{address_v6::any(), 0}};
+    TestRelay relay{options};
+    const auto port = relay.address().port();
     for (const char* address : {"127.0.0.1", "127.0.0.77", "::1"}) {
         CAPTURE(address);
         Peer client{make_address(address).is_v4() ? make_address("127.0.0.1")
@@ -397,19 +350,19 @@ TEST_CASE("a relay that cannot start says why in one line") {
         {"loopback mode elsewhere", "loopback", good},
         {"transparent mode between families", "of one family: listen on an IPv4 address", good},
     };
-    rows[0].options.listen = {taken.endpoint()};
-    rows[1].options.server_host = "no such name";
-    rows[2].options.server_port = 0;
+    rows[0].options.server.listen = {taken.endpoint()};
+    rows[1].options.server.host = "no such name";
+    rows[2].options.server.port = 0;
     rows[3].options.threads = 0;
-    rows[4].options.listen.clear();
+    rows[4].options.server.listen.clear();
     {
         const Peer free;
-        rows[5].options.listen = {free.endpoint()};
-        rows[5].options.server_port = free.endpoint().port();
+        rows[5].options.server.listen = {free.endpoint()};
+        rows[5].options.server.port = free.endpoint().port();
     }
-    rows[6].options.server_host = "192.0.2.1";
+    rows[6].options.server.host = "192.0.2.1";
     rows[6].options.client_address = ClientAddressMode::loopback;
-    rows[7].options.listen = {Udp::endpoint{address_v6::loopback(), 0}};
+    rows[7].options.server.listen = {Udp::endpoint{address_v6::loopback(), 0}};
     rows[7].options.client_address = ClientAddressMode::transparent;
     for (const auto& row : rows) {
         CAPTURE(row.name);
@@ -428,9 +381,8 @@ TEST_CASE("a relay that cannot start says why in one line") {
 TEST_CASE("a server that moves gets the sessions that begin, and keeps those it has") {
     Peer first;
     Peer second;
-    Relay relay{options_for(first.endpoint())};
-    relay.start();
-    const auto door = relay.listen_endpoints()[0];
+    TestRelay relay{options_for(first.endpoint())};
+    const auto door = relay.address();
     const Bytes bytes(10);
     Peer early;
     early.send(bytes, door);

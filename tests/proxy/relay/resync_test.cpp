@@ -90,17 +90,14 @@ ResyncFunctions marked() {
 
 TEST_CASE("the session that is blind is asked for, and the observer sees what came") {
     EchoServer server;
-    Ring ring{Ring::kMinBytes};
-    Ring* const rings[] = {&ring};
     Options options = options_for(server.endpoint());
     options.resync = marked();
-    Relay relay{options, rings};
-    relay.start();
+    TestRelay relay{options, Ring::kMinBytes};
     Peer blind;
     Peer other;
     /// What the server was told that the client knows, if not what the client said.
     const auto plays = [&](Peer& peer, const Bytes& sent) -> std::optional<std::byte> {
-        peer.send(sent, relay.listen_endpoints()[0]);
+        peer.send(sent, relay.address());
         const auto answer = peer.receive();
         REQUIRE(answer);
         return *answer == sent ? std::nullopt : std::optional{answer->at(1)};
@@ -124,14 +121,12 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
     knows[0] = kEverything;
     CHECK_FALSE(plays(blind, knows));
     CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be rewritten
-    relay.stop();
-    relay.join();
+    const auto events = relay.finish();
     CHECK(relay.counters().rewritten == 2);
-    const auto events = take_all(ring);
     const auto is_resync = [](const KeptEvent& each) {
         return each.event.kind == EventKind::resync;
     };
-    REQUIRE(std::ranges::count_if(events, is_resync) == 1);
+    REQUIRE(count_of(events, EventKind::resync) == 1);
     const auto asked = std::ranges::find_if(events, is_resync);
     REQUIRE(events.end() - asked > 1);
     CHECK(asked->event.session == 1);
@@ -144,12 +139,11 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
 
 TEST_CASE("a relay that was handed nothing to ask with touches nothing") {
     EchoServer server;
-    Relay relay{options_for(server.endpoint())};
-    relay.start();
+    TestRelay relay{options_for(server.endpoint())};
     Peer client;
     for (std::uint32_t i = 0; i < 50; ++i) {
         relay.request_full_snapshot(1);
-        client.send(payload(100, i), relay.listen_endpoints()[0]);
+        client.send(payload(100, i), relay.address());
         CHECK(client.receive() == payload(100, i));
     }
 }

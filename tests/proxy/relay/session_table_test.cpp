@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,9 +59,7 @@ Bytes say(char letter, std::size_t size = 8) {
 
 struct Setup {
     EchoServer server;
-    Ring ring{std::size_t{4} << 20U};
-    Ring* rings[1]{&ring};
-    std::unique_ptr<Relay> relay;
+    std::optional<TestRelay> relay;
 
     explicit Setup(
         std::size_t max_sessions = 16,
@@ -69,13 +68,12 @@ struct Setup {
         options.max_sessions = max_sessions;
         options.prove = prove;
         change(options);
-        relay = std::make_unique<Relay>(options, rings);
-        relay->start();
+        relay.emplace(options);
     }
 
     [[nodiscard]] bool answered(Peer& peer, char letter,
                                 std::chrono::milliseconds patience = kPatience) const {
-        peer.send(say(letter), relay->listen_endpoints()[0]);
+        peer.send(say(letter), relay->address());
         return peer.receive(patience).has_value();
     }
 
@@ -86,20 +84,9 @@ struct Setup {
     [[nodiscard]] NewClientTotals<std::uint64_t> totals() const {
         return relay->counters().new_clients;
     }
-
-    std::vector<KeptEvent> end() {
-        relay->stop();
-        relay->join();
-        return take_all(ring);
-    }
 };
 
 constexpr std::chrono::milliseconds kNoPatience{50};
-
-std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        events, [&](const KeptEvent& kept) { return kept.event.kind == kind; }));
-}
 
 TEST_CASE("the observer hears of a session when it is verified, from its first datagram on") {
     Setup setup;
@@ -115,7 +102,7 @@ TEST_CASE("the observer hears of a session when it is verified, from its first d
     CHECK(setup.totals().verified == 1);
     CHECK(setup.totals().players == 1);
     CHECK(setup.relay->counters().sessions_opened == 1);
-    const auto events = setup.end();
+    const auto events = setup.relay->finish();
     REQUIRE(events.size() == 8);
     CHECK(events[0].event.kind == EventKind::open);
     CHECK(events[0].event.session == 1);
@@ -134,13 +121,13 @@ TEST_CASE("what was said before and did not fit is reported as a gap") {
     Setup setup;
     Peer player;
     for (int i = 0; i < 4; ++i) {
-        player.send(say(kBegin, 1000), setup.relay->listen_endpoints()[0]);
+        player.send(say(kBegin, 1000), setup.relay->address());
         REQUIRE(player.receive());
     }
     CHECK(setup.prove_itself(player));
     std::uint64_t lost = 0;
     std::uint64_t seen = 0;
-    for (const KeptEvent& kept : setup.end()) {
+    for (const KeptEvent& kept : setup.relay->finish()) {
         lost += kept.event.kind == EventKind::gap ? kept.event.lost : 0;
         seen += kept.event.kind == EventKind::datagram ? 1 : 0;
     }
@@ -148,35 +135,6 @@ TEST_CASE("what was said before and did not fit is reported as a gap") {
     CHECK(
         lost ==
         6); // four of a thousand bytes fit with their headers, and the verifying datagram is copied
-}
-
-TEST_CASE("strangers take a quarter of the places, and the oldest of them leaves for the next") {
-    Setup setup{16};
-    std::vector<std::unique_ptr<Peer>> strangers;
-    for (int i = 0; i < 12; ++i) {
-        strangers.push_back(std::make_unique<Peer>());
-        strangers.back()->send(say(kBegin), setup.relay->listen_endpoints()[0]);
-    }
-    CHECK(eventually([&] { return setup.totals().begun + setup.totals().crowd == 12; }));
-    CHECK(setup.relay->num_sessions() <= 4);
-    CHECK(count_of(setup.end(), EventKind::open) == 0);
-}
-
-TEST_CASE("who plays is not displaced; beyond them there is no place") {
-    Setup setup{
-        4, [](Options& options) { options.new_clients.least_time = std::chrono::milliseconds{1}; }};
-    std::vector<std::unique_ptr<Peer>> players;
-    for (int i = 0; i < 4; ++i) {
-        players.push_back(std::make_unique<Peer>());
-        REQUIRE(setup.prove_itself(*players.back()));
-    }
-    Peer late;
-    CHECK_FALSE(setup.answered(late, kBegin, kNoPatience));
-    CHECK(setup.relay->counters().sessions_refused == 1);
-    for (const auto& player : players) {
-        CHECK(setup.answered(*player, 'x'));
-    }
-    CHECK(setup.totals().displaced == 0);
 }
 
 TEST_CASE("a weak session leaves only when it is silent and its place is wanted") {
@@ -193,12 +151,10 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     CHECK(setup.answered(late, kBegin));
     CHECK(setup.totals().displaced == 1);
     CHECK(setup.answered(proven, 'x'));
-    const auto events = setup.end();
+    const auto events = setup.relay->finish();
     CHECK(count_of(events, EventKind::open) == 2);
     CHECK(count_of(events, EventKind::close) == 2);
-    CHECK(std::ranges::count_if(events, [](const KeptEvent& kept) {
-              return kept.event.reason == CloseReason::displaced;
-          }) == 1);
+    CHECK(count_of(events, CloseReason::displaced) == 1);
 }
 
 /// Sends datagrams of the odd sizes up to 60, of which half are lost. Returns the sizes that arrive.
@@ -206,7 +162,7 @@ std::vector<std::size_t> arriving(const Setup& setup) {
     Peer player;
     std::vector<std::size_t> sizes;
     for (std::size_t size = 1; size < 60; size += 2) {
-        player.send(say(kWeak, size), setup.relay->listen_endpoints()[0]);
+        player.send(say(kWeak, size), setup.relay->address());
     }
     while (const auto echoed = player.receive(kNoPatience)) {
         sizes.push_back(echoed->size());
@@ -274,23 +230,18 @@ TEST_CASE("who proves nothing leaves in time, however much it sends") {
 
 TEST_CASE("the observer hears of who waits for a server that says nothing") {
     Peer silent;
-    Ring ring{Ring::kMinBytes};
-    Ring* const rings[] = {&ring};
     Options options = options_for(silent.endpoint());
     options.prove = prove;
     options.new_clients.unverified_time = std::chrono::milliseconds{200};
-    Relay relay{options, rings};
-    relay.start();
+    TestRelay relay{options, Ring::kMinBytes};
     Peer waiting;
     Peer stray;
     CHECK(eventually([&] {
-        waiting.send(say(kBegin), relay.listen_endpoints()[0]);
-        stray.send(say('x'), relay.listen_endpoints()[0]);
+        waiting.send(say(kBegin), relay.address());
+        stray.send(say('x'), relay.address());
         return relay.counters().new_clients.weak >= 1;
     }));
-    relay.stop();
-    relay.join();
-    for (const KeptEvent& kept : take_all(ring)) {
+    for (const KeptEvent& kept : relay.finish()) {
         CHECK((kept.event.kind != EventKind::open ||
                kept.event.client != endpoint_from(stray.endpoint().data())));
     }
@@ -301,7 +252,7 @@ TEST_CASE("a session has so many datagrams a second") {
     Peer player;
     REQUIRE(setup.prove_itself(player));
     for (int i = 0; i < 1000; ++i) {
-        player.send(say('x'), setup.relay->listen_endpoints()[0]);
+        player.send(say('x'), setup.relay->address());
     }
     CHECK(eventually([&] { return setup.totals().rate >= 700; }));
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
@@ -320,7 +271,7 @@ TEST_CASE("idle sessions that leave at once hold nobody up") {
     Setup setup{2 * num_idle, [&](Options& options) {
                     options.prove = nullptr;
                     options.idle_timeout = timeout;
-                    options.listen.resize(kListeners, options.listen.front());
+                    options.server.listen.resize(kListeners, options.server.listen.front());
                 }};
     boost::asio::io_context loop;
     std::vector<Udp::socket> idle;
@@ -336,8 +287,7 @@ TEST_CASE("idle sessions that leave at once hold nobody up") {
         if (i % 100 == 99) {
             CAPTURE(i);
             REQUIRE(eventually([&] {
-                std::ignore = setup.ring.consume(
-                    [](const Event& /*event*/) {}); // otherwise the ring would become full
+                setup.relay->events(); // otherwise the ring would become full
                 return setup.relay->counters().sessions_opened == i + 1;
             }));
         }

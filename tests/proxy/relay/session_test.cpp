@@ -1,5 +1,6 @@
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_maker.h"
+#include "tests/proxy/relay/udp_peers.h"
 
 #include <chrono>
 #include <memory>
@@ -18,8 +19,7 @@ constexpr ListenerIndex kListener = 0;
 /// Returns a session of a client at this port. All clients have the same address.
 std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing) {
     auto made = std::make_unique<Session>();
-    made->tap.client.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
-    made->tap.client.port = port;
+    made->tap.client = tw::relay::test::v4(0xc0000201U, port);
     made->standing = standing;
     made->counts_against_limit = standing != ClientStanding::connless;
     return made;

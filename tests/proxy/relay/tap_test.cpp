@@ -423,21 +423,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("who comes while others are set aside is set aside") {
-    Overload overload{20};
-    for (int i = 0; i < 200; ++i) {
-        overload.round(4);
-    }
-    REQUIRE(overload.aside() != 0);
-    TapSession late = session(99);
-    overload.tap().open_session(late, 200);
-    overload.tap().copy_datagram(late, 201, Direction::c2s, {});
-    CHECK(late.is_aside);
-    overload.tap().close_session(late, 202, CloseReason::idle);
-    overload.close_all();
-    CHECK(overload.seen(99).lost == 1);
-}
-
 TEST_CASE("the next observer is shown all that the last one was too slow for") {
     Ring ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};

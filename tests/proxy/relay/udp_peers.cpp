@@ -1,6 +1,11 @@
 #include "tests/proxy/relay/udp_peers.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include <boost/asio/buffer.hpp>
+#include <fcntl.h>
 #include <poll.h>
 
 namespace tw::relay::test {
@@ -26,6 +31,15 @@ Bytes payload(std::size_t size, std::uint32_t number) {
     return bytes;
 }
 
+base::Endpoint v4(std::uint32_t address, std::uint16_t port) {
+    const Udp::endpoint endpoint{boost::asio::ip::address_v4{address}, port};
+    return base::endpoint_from(endpoint.data());
+}
+
+base::UniqueFd copy_of(int descriptor) {
+    return base::UniqueFd{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
+}
+
 Peer::Peer(const boost::asio::ip::address& address, std::uint16_t port) {
     const Udp::endpoint local{address, port};
     socket_.open(local.protocol());
@@ -34,8 +48,7 @@ Peer::Peer(const boost::asio::ip::address& address, std::uint16_t port) {
 }
 
 void Peer::send(const Bytes& bytes, const Udp::endpoint& to) {
-    boost::system::error_code
-        refused; // an error of an earlier datagram is ignored here; the test checks what arrives
+    boost::system::error_code refused; // ignored: it concerns an earlier datagram
     socket_.send_to(boost::asio::buffer(bytes), to, 0, refused);
 }
 
@@ -70,9 +83,9 @@ void EchoServer::run() {
 
 Options options_for(const Udp::endpoint& server) {
     Options options;
-    options.listen = {Udp::endpoint{server.address(), 0}};
-    options.server_host = server.address().to_string();
-    options.server_port = server.port();
+    options.server = {.host = server.address().to_string(),
+                      .port = server.port(),
+                      .listen = {Udp::endpoint{server.address(), 0}}};
     return options;
 }
 
@@ -86,6 +99,52 @@ std::vector<KeptEvent> take_all(Ring& ring) {
         events.back().event.bytes = {};
     });
     return events;
+}
+
+std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
+    return static_cast<std::size_t>(
+        std::ranges::count(events, kind, [](const KeptEvent& kept) { return kept.event.kind; }));
+}
+
+std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason) {
+    return static_cast<std::size_t>(std::ranges::count_if(events, [&](const KeptEvent& kept) {
+        return kept.event.kind == EventKind::close && kept.event.reason == reason;
+    }));
+}
+
+TestRings::TestRings(unsigned threads, std::size_t bytes) {
+    memory.reserve(threads);
+    for (unsigned i = 0; i < threads; ++i) {
+        rings.push_back(&memory.emplace_back(bytes));
+    }
+}
+
+TestRelay::TestRelay(const Options& options, std::size_t ring_bytes, bool starts,
+                     std::vector<base::UniqueFd> listening)
+    : TestRings{options.threads, ring_bytes}, Relay{options, rings, nullptr, std::move(listening)} {
+    if (starts) {
+        start();
+    }
+}
+
+bool TestRelay::echoes(Peer& client, std::uint32_t number, ServerIndex server) const {
+    const Bytes sent = payload(64, number);
+    client.send(sent, address(server));
+    return client.receive() == sent && client.sender() == address(server);
+}
+
+std::vector<KeptEvent> TestRelay::events() {
+    std::vector<KeptEvent> all;
+    for (Ring& ring : memory) {
+        std::ranges::move(take_all(ring), std::back_inserter(all));
+    }
+    return all;
+}
+
+std::vector<KeptEvent> TestRelay::finish() {
+    stop();
+    join();
+    return events();
 }
 
 } // namespace tw::relay::test

@@ -27,6 +27,12 @@ bool eventually(const std::function<bool()>& condition);
 /// Returns `size` bytes, which differ for each `number`.
 Bytes payload(std::size_t size, std::uint32_t number);
 
+/// Returns an IPv4 endpoint. `address`: in host byte order.
+base::Endpoint v4(std::uint32_t address, std::uint16_t port = 0);
+
+/// Returns a duplicate of the descriptor.
+base::UniqueFd copy_of(int descriptor);
+
 /// A blocking UDP socket on loopback, at a port that the system chooses.
 class Peer {
   public:
@@ -85,5 +91,39 @@ struct KeptEvent {
 
 /// Removes and returns all events of the ring.
 std::vector<KeptEvent> take_all(Ring& ring);
+
+std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind);
+/// Returns the number of sessions that were closed for this reason.
+std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason);
+
+struct TestRings {
+    TestRings(unsigned threads, std::size_t bytes);
+
+    std::vector<Ring> memory;
+    std::vector<Ring*> rings;
+};
+
+/// A relay with a ring for each of its threads.
+class TestRelay : public TestRings, public Relay {
+  public:
+    static constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
+
+    /// Starts the relay, unless `starts` is false.
+    explicit TestRelay(const Options& options, std::size_t ring_bytes = kRingBytes,
+                       bool starts = true, std::vector<base::UniqueFd> listening = {});
+
+    /// Returns the first listening address for a server's clients.
+    [[nodiscard]] Udp::endpoint address(ServerIndex server = 0) const {
+        return listen_endpoints(server)[0];
+    }
+
+    /// Sends a client's datagram. Returns whether its echo comes from the address it was sent to.
+    bool echoes(Peer& client, std::uint32_t number = 1, ServerIndex server = 0) const;
+
+    /// Removes and returns the events of all rings.
+    std::vector<KeptEvent> events();
+    /// Stops the relay. Returns the events that are left in its rings.
+    std::vector<KeptEvent> finish();
+};
 
 } // namespace tw::relay::test

@@ -12,9 +12,7 @@ using namespace tw::relay;
 using namespace tw::relay::test;
 
 Endpoint client_at(std::uint8_t last) {
-    Endpoint client;
-    client.address = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{last}};
-    return client;
+    return v4(0xc0000200U + last);
 }
 
 Endpoint v6_client(std::uint8_t net, std::uint8_t host) {
@@ -35,9 +33,7 @@ TEST_CASE("each client address has one loopback address, whatever the ports") {
     LoopbackAddresses addresses{key_of(1)};
     std::set<std::uint32_t> taken;
     for (std::uint32_t i = 0; i < 70'000; ++i) {
-        Endpoint client;
-        client.address = {std::byte{10}, static_cast<std::byte>(i >> 16U),
-                          static_cast<std::byte>(i >> 8U), static_cast<std::byte>(i)};
+        Endpoint client = v4(0x0a000000U + i);
         const auto address = addresses.assign_address(client);
         REQUIRE(address);
         REQUIRE(taken.insert(*address).second);

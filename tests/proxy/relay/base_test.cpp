@@ -1,0 +1,164 @@
+// Covers: proxy/base/descriptors.cpp, proxy/base/endpoint.cpp, proxy/base/files.cpp
+// Covers: proxy/base/keyed_hash.cpp
+#include "proxy/base/descriptors.h"
+#include "proxy/base/endpoint.h"
+#include "proxy/base/files.h"
+#include "proxy/base/keyed_hash.h"
+#include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/program.h"
+
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace tw::base;
+using boost::asio::ip::make_address;
+using tw::relay::test::copy_of;
+using tw::relay::test::Udp;
+using tw::test::TemporaryFolder;
+
+TEST_CASE("an endpoint keeps and prints the address it was made from") {
+    struct Row {
+        std::string address;
+        std::uint16_t port;
+        std::string text;
+        bool loopback;
+    };
+
+    const Row rows[] = {
+        {"127.0.0.1", 8303, "127.0.0.1:8303", true},
+        {"127.64.3.2", 1, "127.64.3.2:1", true},
+        {"192.0.2.255", 65535, "192.0.2.255:65535", false},
+        {"0.0.0.0", 0, "0.0.0.0:0", false},
+        {"::1", 8303, "[::1]:8303", true},
+        {"::", 8303, "[::]:8303", false},
+        {"2001:db8::1", 53, "[2001:db8::1]:53", false},
+        {"fe80::1%1", 53, "[fe80::1%1]:53", false},
+        {"::ffff:192.0.2.1", 53, "192.0.2.1:53", false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.address);
+        const Udp::endpoint from{make_address(row.address), row.port};
+        const Endpoint endpoint = endpoint_from(from.data());
+        CHECK(to_string(endpoint) == row.text);
+        CHECK(is_loopback(endpoint) == row.loopback);
+        CHECK(endpoint == endpoint_from(from.data()));
+    }
+}
+
+TEST_CASE("an address of another family gives an empty endpoint") {
+    sockaddr other{};
+    other.sa_family = AF_UNIX;
+    CHECK(endpoint_from(&other) == Endpoint{});
+}
+
+TEST_CASE("SipHash-2-4 is what its authors say it is") {
+    SipKey key{};
+    for (std::size_t i = 0; i < key.size(); ++i) {
+        key[i] = static_cast<std::byte>(i);
+    }
+    const SipHash hash{key};
+    std::vector<std::byte> bytes;
+    CHECK(hash(bytes) == 0x726fdb47dd0e0e31U); // the hash of no bytes, then of 00 01 … 0e
+    for (std::size_t i = 0; i < 15; ++i) {
+        bytes.push_back(static_cast<std::byte>(i));
+    }
+    CHECK(hash(bytes) == 0xa129ca6149be45e5U);
+    CHECK(hash(bytes) == 0xa129ca6149be45e5U);
+}
+
+TEST_CASE("both sides see the same bytes, zero at first") {
+    const SharedMemory one = SharedMemory::create(8192);
+    const SharedMemory other = SharedMemory::attach(copy_of(one.descriptor()));
+    CHECK(one.bytes().size() == 8192);
+    REQUIRE(other.bytes().size() == 8192);
+    CHECK(other.bytes()[8191] == std::byte{0});
+    one.bytes()[8191] = std::byte{7};
+    CHECK(other.bytes()[8191] == std::byte{7});
+}
+
+TEST_CASE("nobody changes its size") {
+    const SharedMemory memory = SharedMemory::create(8192);
+    for (const off_t size : {off_t{0}, off_t{4096}, off_t{16384}}) {
+        CHECK(::ftruncate(memory.descriptor(), size) != 0);
+    }
+    CHECK(::fcntl(memory.descriptor(), F_ADD_SEALS, F_SEAL_WRITE) != 0);
+}
+
+TEST_CASE("a soft limit of file sizes, which is meant for records, does not count") {
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const rlimit low{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+    CHECK(SharedMemory::create(8192).bytes().size() == 8192);
+    rlimit now{};
+    ::getrlimit(RLIMIT_FSIZE, &now);
+    CHECK(now.rlim_cur == low.rlim_cur);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+}
+
+TEST_CASE("it moves, and what is no such memory is refused") {
+    SharedMemory first = SharedMemory::create(4096);
+    const SharedMemory second = std::move(first);
+    second.bytes()[0] = std::byte{1};
+    CHECK_THROWS_AS(static_cast<void>(SharedMemory::attach(UniqueFd{})), std::system_error);
+    CHECK_THROWS_AS(
+        static_cast<void>(SharedMemory::attach(UniqueFd{::memfd_create("x", MFD_CLOEXEC)})),
+        std::system_error);
+    CHECK_THROWS_AS(
+        static_cast<void>(SharedMemory::attach(UniqueFd{::open("/dev/zero", O_RDWR | O_CLOEXEC)})),
+        std::system_error);
+    CHECK_THROWS_AS(static_cast<void>(SharedMemory::create(0)), std::system_error);
+}
+
+TEST_CASE("a small file is read whole or not at all") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("settings");
+    const std::string text = "listen = 8303\n";
+    std::ofstream{file} << text;
+    CHECK(read_small_file(file, text.size()) == text);
+    CHECK(read_small_file(file, text.size() - 1).error() == std::errc::file_too_large);
+    CHECK(read_small_file("/dev/null", 1) == std::string{});
+    CHECK(read_small_file("/dev/zero", 4096).error() == std::errc::file_too_large);
+    CHECK(read_small_file(folder.file("missing"), 1).error() ==
+          std::errc::no_such_file_or_directory);
+    CHECK(read_small_file(folder.path(), 1).error() == std::errc::is_a_directory);
+}
+
+TEST_CASE("a pipe is read until its writer closes it; a stalled writer is an error") {
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK(read_small_file(pipe, 64).error() ==
+          std::errc::no_message_available); // the pipe has no writer
+
+    // Opened for reading and writing, so that open() does not block.
+    const int writer = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(writer >= 0);
+    CHECK(read_small_file(pipe, 64).error() == std::errc::no_message_available);
+    // A pipe's content is lost when no process has it open.
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(reader >= 0);
+    std::thread closes{[writer] {
+        CHECK(::write(writer, "quiet = true\n", 13) == 13);
+        ::close(writer);
+    }};
+    CHECK(read_small_file(pipe, 64).value_or("") == "quiet = true\n");
+    closes.join();
+    ::close(reader);
+}
+
+} // namespace
