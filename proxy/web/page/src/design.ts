@@ -1,6 +1,5 @@
 // The design of a map: tile layers that are drawn with the images in the map file.
-import { ask, askJson } from './api';
-import { bytesOf } from './base64';
+import { ask, askJson, bytesOf } from './api';
 
 const KEPT = 'twscope-images';
 const OFF = 'off';

@@ -37,6 +37,13 @@ export function button(text: string, title: string, act: () => void): HTMLButton
     return made;
 }
 
+/** Makes a button that looks like a link. */
+export function linkButton(text: string, title: string, act: () => void, className = ''): HTMLButtonElement {
+    const made = button(text, title, act);
+    made.className = `link ${className}`;
+    return made;
+}
+
 /** Makes a link to another site, which is not told the address of this page. */
 export function link(address: string, text: string): HTMLAnchorElement {
     const made = make('a', '', text);
@@ -51,3 +58,12 @@ export function row(...cells: (Child | HTMLTableCellElement)[]): HTMLTableRowEle
 }
 
 export const number = (text: Child, className = ''): HTMLTableCellElement => make('td', `number ${className}`, text);
+
+/** Makes the browser download a file. */
+export function save(blob: Blob, name: string): void {
+    const link = make('a');
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

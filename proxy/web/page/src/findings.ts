@@ -1,6 +1,6 @@
 // The findings, and the explanation of one of them.
 import { askText } from './api';
-import { fill, make, number, row } from './dom';
+import { fill, linkButton, make, number, row } from './dom';
 import { clock, count } from './format';
 import { bytesView, type Candidate, type FindingRecord } from './hex';
 import { open, panel } from './panels';
@@ -24,19 +24,11 @@ const nameItem = (item: Candidate['item'], field?: string): string =>
 const guess = ({ item, field, value, expected }: Candidate): string =>
     nameItem(item, field) + (expected === undefined ? '' : `: ${value} instead of ${expected}`);
 
-/** Returns a finding without its guesses if an explanation replaces them. */
-function withoutGuess(record: FindingRecord): FindingRecord {
-    const rest = { ...record };
-    delete rest.name;
-    delete rest.detail;
-    delete rest.item;
-    delete rest.field;
-    delete rest.candidates;
-    delete rest.part;
-    delete rest.offset;
-    delete rest.hex;
-    return rest;
-}
+/** The parts of a finding that are guesses, until an explanation replaces them. */
+const GUESSES = ['name', 'detail', 'item', 'field', 'candidates', 'part', 'offset', 'hex'];
+
+const withoutGuess = (record: FindingRecord): FindingRecord =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => !GUESSES.includes(key))) as unknown as FindingRecord;
 
 export class Findings {
     private readonly body = panel('findings', 'findings', 'D');
@@ -64,10 +56,7 @@ export class Findings {
 
     private line(mark: RecentFinding): HTMLTableRowElement {
         const { name, about } = brief(mark);
-        const go = make('button', `link ${CLASS[mark.severity]}`, name);
-        go.type = 'button';
-        go.title = mark.text;
-        go.addEventListener('click', () => this.visit(mark));
+        const go = linkButton(name, mark.text, () => this.visit(mark), CLASS[mark.severity]);
         return keyed(keyOf(mark), row(make('td', 'soft', clock(mark.time_ms)), make('td', '', go, make('p', 'soft', about))));
     }
 
@@ -82,8 +71,7 @@ export class Findings {
     private async tell(mark: RecentFinding): Promise<void> {
         open('findings');
         this.told.hidden = false;
-        const close = make('button', 'link', 'close');
-        close.addEventListener('click', () => { this.told.hidden = true; });
+        const close = linkButton('close', '', () => { this.told.hidden = true; });
         const story = make('pre', '', 'looking …');
         const facts = make('div');
         const { name, about } = brief(mark);
@@ -108,26 +96,15 @@ export class Findings {
 
     private facts(record: FindingRecord): Node {
         const known = this.store.state?.findings.find((each) => each.id === record.id);
-        const list = make('dl', 'facts');
-        const fact = (name: string, value: unknown): void => {
-            if (value !== undefined && value !== null && value !== '') list.append(make('dt', '', name), make('dd', '', String(value)));
-        };
-        fact('what', known?.sentence);
-        fact('usually', known?.cause);
-        fact('tick', record.tick);
-        fact('base', record.delta_tick);
-        fact('known', record.name);
-        if (record.item) fact('item', nameItem(record.item, record.field));
-        if (record.candidates) fact(`candidates (${record.candidates.count})`, record.candidates.likeliest.map(guess).join('; '));
-        fact('checksum wanted', record.crc_wanted);
-        fact('checksum got', record.crc_got);
-        fact('value', record.value);
-        fact('expected', record.expected);
-        fact('limit', record.limit);
-        fact('part', record.part);
-        fact('offset', record.offset);
-        fact('DDNet prints', record.ddnet_code === undefined ? undefined : `error ${record.ddnet_code}`);
-        fact('detail', record.detail);
+        const { item, candidates, ddnet_code: code } = record;
+        const facts: [string, unknown][] = [['what', known?.sentence], ['usually', known?.cause], ['tick', record.tick],
+            ['base', record.delta_tick], ['known', record.name], ['item', item && nameItem(item, record.field)],
+            [`candidates (${candidates?.count})`, candidates?.likeliest.map(guess).join('; ')],
+            ['checksum wanted', record.crc_wanted], ['checksum got', record.crc_got], ['value', record.value],
+            ['expected', record.expected], ['limit', record.limit], ['part', record.part], ['offset', record.offset],
+            ['DDNet prints', code === undefined ? '' : `error ${code}`], ['detail', record.detail]];
+        const list = make('dl', 'facts', ...facts.filter(([, value]) => value !== undefined && value !== null && value !== '')
+            .flatMap(([name, value]) => [make('dt', '', name), make('dd', '', String(value))]));
         const box = make('div', '', list);
         if (record.hex) box.append(bytesView(record.hex, record.offset));
         return box;

@@ -1,11 +1,10 @@
 // What is recorded, and the files that can be downloaded.
 import { ask } from './api';
-import { button, fill, make } from './dom';
+import { button, fill, make, save } from './dom';
 import { clock, count, size, span } from './format';
 import { allObjects } from './objects';
 import { panel } from './panels';
 import type { PageRecording, State } from './protocol';
-import { save } from './save';
 import { Shelf } from './shelf';
 import type { Store } from './store';
 import { token } from './token';

@@ -1,13 +1,42 @@
 // The selected item: all its fields, their changes, and the tile that it is on.
+import { askJson } from './api';
 import { make, number, row } from './dom';
-import { clientOf, fieldsOf, nameOf, positionOf, type Item } from './objects';
+import { clientOf, fieldsOf, keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
 import { panel } from './panels';
 import { settle } from './settle';
-import { Sightings } from './sightings';
 import { WORLD, type Store } from './store';
 import { TILE, type TileFact } from './tiles';
 
 const EVERY_MS = 100;
+
+interface WorldLine { items: { type?: string; type_id: number; id: number; seen_by?: number[] }[] }
+
+const SIGHTINGS_EVERY_MS = 1000;
+
+/** Which sessions see an item, in the view of all players. */
+class Sightings {
+    private readonly seen = new Map<number, readonly number[]>();
+    private asked = -SIGHTINGS_EVERY_MS;
+
+    /** Requests the world, at most once a second, because the answer is large. */
+    ask(): void {
+        if (performance.now() - this.asked < SIGHTINGS_EVERY_MS) return;
+        this.asked = performance.now();
+        void askJson<WorldLine>('/api/world').then(({ items }) => {
+            this.seen.clear();
+            for (const { type, type_id: number, id, seen_by: sessions } of items) {
+                this.seen.set(keyOf(type === undefined ? -1 - number : objectNamed(type), id), sessions ?? []);
+            }
+        }).catch(() => this.seen.clear());
+    }
+
+    /** Returns the sessions that see the item as a text; empty if they are unknown. */
+    of(item: Item): string {
+        const sessions = this.seen.get(keyOf(item.object, item.id)) ?? [];
+        if (sessions.length === 0) return '';
+        return `seen by ${sessions.length === 1 ? 'session' : 'sessions'} ${sessions.join(', ')}`;
+    }
+}
 
 export class Selection {
     private readonly body = panel('selection', 'selection', 'I');

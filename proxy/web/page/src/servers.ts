@@ -1,5 +1,5 @@
 // The servers of one twscope, if there are several: the state of each, and the choice of a server.
-import { button, link, make, number, row } from './dom';
+import { link, linkButton, make, number, row } from './dom';
 import { clock, count, size } from './format';
 import type { ServerState, State } from './protocol';
 import { rate } from './rates';
@@ -30,9 +30,8 @@ export class Servers {
 
     private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {
         const chosen = server.name === this.chosen;
-        const name = button(server.name, chosen ? 'sessions of all servers' : 'show this server',
+        const name = linkButton(server.name, chosen ? 'sessions of all servers' : 'show this server',
             () => { this.onChosen(this.chosen = this.chosen === server.name ? null : server.name); });
-        name.className = 'link';
         name.setAttribute('aria-pressed', String(chosen));
         const { sessions } = server.relay;
         const made = row(make('td', '', name),

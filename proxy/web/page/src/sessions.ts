@@ -1,6 +1,6 @@
 // The players, and how well their connections work.
 import { askJson } from './api';
-import { at, button, make, number, row, shown } from './dom';
+import { at, button, linkButton, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
@@ -242,9 +242,7 @@ export class Sessions {
     }
 
     private viewButton(text: string, title: string, source: number): HTMLButtonElement {
-        const made = button(text, title, () => this.onSource(source));
-        made.className = 'link';
-        return made;
+        return linkButton(text, title, () => this.onSource(source));
     }
 
     /** Fills the list of sources. The current source stays in the list after it has ended, because the page still has its

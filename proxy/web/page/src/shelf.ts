@@ -1,9 +1,8 @@
 // The recordings in twscope's folders.
 import { askJson } from './api';
-import { make, number, row } from './dom';
+import { linkButton, make, number, row, save } from './dom';
 import { clock, size } from './format';
 import { isOpen, onOpened } from './panels';
-import { save } from './save';
 import { keyed, settle } from './settle';
 import { authorization, token } from './token';
 
@@ -41,11 +40,8 @@ export class Shelf {
     private show(files: readonly File[]): void {
         if (files.length === 0) return settle(this.rows, [row(make('td', 'soft', 'nothing yet'))]);
         settle(this.rows, files.slice(0, MOST_ROWS).map((file) => {
-            const name = make('button', 'link', file.name);
-            name.type = 'button';
-            name.title = `download ${file.name}`;
+            const name = linkButton(file.name, `download ${file.name}`, () => void this.fetch(file.name));
             name.disabled = !token;
-            name.addEventListener('click', () => void this.fetch(file.name));
             return keyed(file.name, row(make('td', '', name), number(size(file.bytes)), make('td', 'soft', clock(file.time_ms))));
         }));
     }

@@ -1,8 +1,6 @@
 // A map's physics layers: the tiles, and pictures of them like those of `twscope map --png`.
-import { askJson } from './api';
-import { bytesOf } from './base64';
+import { askJson, bytesOf } from './api';
 import { Design, showsImages } from './design';
-import { overview } from './overview';
 
 export const TILE = 32;
 const CHUNK = 32; // side length of a picture, in tiles
@@ -23,6 +21,33 @@ const MARKS = ['tele', 'speedup', 'switch', 'tune'];
 const SEEN_FROM_AFAR = ['game', 'front', ...MARKS];
 export interface TileColor { color: string; label: string }
 export interface TileFact { layer: string; index: number; name: string; number: number }
+
+const SMALL_PIXELS = 2; // side length of a tile in the picture of a whole map, unless the map is too large
+const MOST_PIXELS = 4 << 20;
+const LONGEST_SIDE = 8192; // some browsers draw no longer canvas
+
+/** Draws a whole map as one small picture. `colorAt`: returns the colour of a tile as #rrggbb. */
+function overview(width: number, height: number, colorAt: (x: number, y: number) => string): HTMLCanvasElement {
+    const scale = Math.min(SMALL_PIXELS, Math.sqrt(MOST_PIXELS / (width * height)), LONGEST_SIDE / Math.max(width, height));
+    const picture = document.createElement('canvas');
+    picture.width = Math.max(Math.floor(width * scale), 1);
+    picture.height = Math.max(Math.floor(height * scale), 1);
+    const context = picture.getContext('2d');
+    if (!context) return picture;
+    const image = context.createImageData(picture.width, picture.height);
+    const pixels = new DataView(image.data.buffer);
+    const known = new Map<string, number>();
+    for (let y = 0, at = 0; y < picture.height; ++y) {
+        for (let x = 0; x < picture.width; ++x, at += 4) {
+            const color = colorAt(Math.floor(x * width / picture.width), Math.floor(y * height / picture.height));
+            let value = known.get(color);
+            if (value === undefined) known.set(color, value = (Number.parseInt(color.slice(1), 16) << 8 | 0xff) >>> 0);
+            pixels.setUint32(at, value);
+        }
+    }
+    context.putImageData(image, 0, 0);
+    return picture;
+}
 
 export class Tiles {
     readonly width: number;
