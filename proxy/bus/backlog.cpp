@@ -104,18 +104,14 @@ Backlog::~Backlog() {
 
 void Backlog::find_segments() {
     last_ = state_.settled;
-    for (const SpoolFolder::FoundFile& found : folder_->list_files()) {
-        if (found.file.run == run_) {
-            segments_.push_back({.first = found.file.first, .bytes = found.bytes, .text = {}});
-            last_ = std::max(state_.settled, found.file.first + folder_->count_lines(found) - 1);
+    for (const SpoolFile& file : folder_->list_files()) {
+        if (file.run == run_) {
+            segments_.push_back({.first = file.first, .bytes = file.bytes, .text = {}});
+            last_ = std::max(state_.settled, file.first + folder_->count_lines(file) - 1);
         }
     }
     // Lines before the first file are not counted as lost: the process that dropped them did so.
     counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
-}
-
-std::string Backlog::segment_path(std::uint64_t first) const {
-    return (folder_->path() / spool_file_name(run_, first)).string();
 }
 
 std::uint64_t Backlog::last_line_of(Segments::const_iterator segment) const {
@@ -221,25 +217,17 @@ void Backlog::write_unwritten_lines() {
     }
 }
 
-int Backlog::error() const {
+Backlog::Status Backlog::status() const {
     const std::lock_guard lock{mutex_};
-    return error_;
-}
-
-std::uint64_t Backlog::lost_lines() const {
-    const std::lock_guard lock{mutex_};
-    return refused_ +
-           (folder_ == nullptr ? 0 : folder_->dropped_lines() + folder_->missing_lines());
-}
-
-std::uint64_t Backlog::last_dropped_line() const {
-    const std::lock_guard lock{mutex_};
-    return last_dropped_;
-}
-
-std::uint64_t Backlog::last_line() const {
-    const std::lock_guard lock{mutex_};
-    return last_;
+    const bool is_spool = folder_ != nullptr;
+    return {.error = error_,
+            .last_line = last_,
+            .last_dropped = last_dropped_,
+            .lost_lines =
+                refused_ + (is_spool ? folder_->dropped_lines() + folder_->missing_lines() : 0),
+            .unsaved_lines = is_spool ? sink::count_lines(unwritten_) : unsettled_lines(),
+            .last_settled = state_.settled,
+            .settled_sequence = state_.sequence};
 }
 
 /// Returns how many lines of the segments are still to be published.
@@ -253,21 +241,14 @@ std::uint64_t Backlog::unsettled_lines() const {
     return lines;
 }
 
-std::uint64_t Backlog::waiting_lines() const {
+LineTotals Backlog::waiting_lines() const {
     const std::lock_guard lock{mutex_};
-    return unsettled_lines() + sink::count_lines(unwritten_) +
-           (folder_ == nullptr ? 0 : folder_->count_unpublished(run_, state_.stream).lines);
-}
-
-std::uint64_t Backlog::waiting_bytes() const {
-    const std::lock_guard lock{mutex_};
-    return (unsettled_lines() == 0 ? 0 : size_of_segments()) + unwritten_.size() +
-           (folder_ == nullptr ? 0 : folder_->count_unpublished(run_, state_.stream).bytes);
-}
-
-std::uint64_t Backlog::unsaved_lines() const {
-    const std::lock_guard lock{mutex_};
-    return folder_ == nullptr ? unsettled_lines() : sink::count_lines(unwritten_);
+    const std::uint64_t unsettled = unsettled_lines();
+    LineTotals totals =
+        folder_ == nullptr ? LineTotals{} : folder_->count_unpublished(run_, state_.stream);
+    totals.lines += unsettled + sink::count_lines(unwritten_);
+    totals.bytes += (unsettled == 0 ? 0 : size_of_segments()) + unwritten_.size();
+    return totals;
 }
 
 void Backlog::remove_first_segment() {
@@ -402,16 +383,6 @@ void Backlog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     while (segments_.size() > kept && last_line_of(segments_.begin()) <= line) {
         remove_first_segment();
     }
-}
-
-std::uint64_t Backlog::last_settled_line() const {
-    const std::lock_guard lock{mutex_};
-    return state_.settled;
-}
-
-std::optional<std::uint64_t> Backlog::settled_sequence() const {
-    const std::lock_guard lock{mutex_};
-    return state_.sequence;
 }
 
 } // namespace tw::bus

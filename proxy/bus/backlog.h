@@ -3,7 +3,6 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/spool_folder.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -71,27 +70,27 @@ class Backlog {
     /// Tries again to write the lines to the disk that could not be written before.
     void retry_writing();
 
-    /// Returns the errno of the latest attempt to write to the disk; 0 if that attempt succeeded.
-    [[nodiscard]] int error() const;
+    /// The state of the lines at one moment.
+    struct Status {
+        /// errno of the latest attempt to write to the disk; 0 if that attempt succeeded.
+        int error = 0;
+        std::uint64_t last_line = 0; ///< number of the latest appended line; 0 without a line
+        /// Number of the last line of this run that was dropped to make room.
+        std::uint64_t last_dropped = 0;
+        /// How many lines were dropped or are missing, including lines of earlier runs.
+        std::uint64_t lost_lines = 0;
+        /// How many lines are still to be published and would be lost if this process ended.
+        std::uint64_t unsaved_lines = 0;
+        std::uint64_t last_settled = 0; ///< number of the last line that settle_lines() settled
+        /// The sequence number of the latest settle_lines(); nullopt if no line was ever published.
+        std::optional<std::uint64_t> settled_sequence{};
+    };
 
-    /// Returns the number of lines that were dropped or are missing, including lines of earlier
-    /// runs.
-    [[nodiscard]] std::uint64_t lost_lines() const;
+    [[nodiscard]] Status status() const;
 
-    /// Returns the number of the last line of this run that was dropped to make room.
-    [[nodiscard]] std::uint64_t last_dropped_line() const;
-
-    /// Returns the number of the latest appended line; 0 if no line was appended.
-    [[nodiscard]] std::uint64_t last_line() const;
-
-    /// Returns how many lines are still to be published, including lines of earlier runs.
-    [[nodiscard]] std::uint64_t waiting_lines() const;
-    /// Returns the size in bytes of the lines that are still to be published. A file counts
-    /// completely, although some of its lines may be published already.
-    [[nodiscard]] std::uint64_t waiting_bytes() const;
-    /// Returns how many lines are still to be published and would be lost if this process ended.
-    [[nodiscard]] std::uint64_t unsaved_lines() const;
-
+    /// Returns the totals of the lines that are still to be published, including lines of earlier
+    /// runs. `bytes`: a file counts completely, although some of its lines may be published already.
+    [[nodiscard]] LineTotals waiting_lines() const;
     /// Finds the line with the number `from`, or the first later line that is not lost. The text is
     /// valid until the next call. Returns false if no such line was appended yet.
     [[nodiscard]] bool find_line(std::uint64_t from, NumberedLine& line);
@@ -99,12 +98,6 @@ class Backlog {
     /// Marks all lines up to the number `line` as settled: they are in the stream, or lost. Later
     /// lines have sequence numbers above `sequence` in the stream.
     void settle_lines(std::uint64_t line, std::uint64_t sequence);
-
-    [[nodiscard]] std::uint64_t last_settled_line() const;
-
-    /// Returns the argument `sequence` of the latest settle_lines() call; nullopt if no line was
-    /// ever published.
-    [[nodiscard]] std::optional<std::uint64_t> settled_sequence() const;
 
   private:
     struct Segment {
@@ -123,7 +116,11 @@ class Backlog {
     [[nodiscard]] std::uint64_t unsettled_lines() const;
     [[nodiscard]] std::uint64_t last_line_of(Segments::const_iterator segment) const;
     [[nodiscard]] std::uint64_t size_of_segments() const;
-    [[nodiscard]] std::string segment_path(std::uint64_t first) const;
+
+    [[nodiscard]] std::string segment_path(std::uint64_t first) const {
+        return folder_->path_of({.run = run_, .first = first});
+    }
+
     void remove_first_segment();
     [[nodiscard]] bool read_more_lines(std::uint64_t from);
     [[nodiscard]] bool read_piece(const Segment& segment);

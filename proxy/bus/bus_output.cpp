@@ -45,18 +45,8 @@ std::string_view without_repetitions(std::string_view block, std::string& kept) 
 
 BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
     : OutputFile{first_bus_url(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
-      lossless_until_{base::now_utc()}, work_{std::make_shared<SharedState>()} {
-    if (options.spool.empty()) {
-        work_->backlog.emplace(make_run_id(), options.server);
-    } else {
-        SpoolFolder& folder = work_->folder.emplace(options.spool, options.spool_bytes);
-        folder.report_unpublished_files(options.stream);
-        work_->backlog.emplace(folder, make_run_id(), options.server, options.stream);
-    }
-    backlog_ = &*work_->backlog;
-    publisher_ =
-        &work_->publisher.emplace(options, *backlog_, work_->folder ? &*work_->folder : nullptr);
-}
+      lossless_until_{base::now_utc()},
+      publisher_{std::make_shared<Publisher>(options)}, backlog_{&publisher_->backlog()} {}
 
 BusOutput::~BusOutput() {
     finish();
@@ -67,7 +57,7 @@ void BusOutput::write(std::string_view block) {
     backlog_->retry_writing();
     for (const auto until = Clock::now() + timeouts_.write;
          !backlog_->has_room() && Clock::now() < until;) {
-        publisher_->wake_thread(work_);
+        publisher_->wake_thread();
         std::this_thread::sleep_for(kLook);
         backlog_->retry_writing();
     }
@@ -76,7 +66,7 @@ void BusOutput::write(std::string_view block) {
     } else {
         refused_ += sink::count_lines(lines);
     }
-    publisher_->wake_thread(work_);
+    publisher_->wake_thread();
     update_shared_counters();
 }
 
@@ -86,30 +76,31 @@ void BusOutput::on_time(Clock::time_point now) {
         backlog_->retry_writing();
         append_loss_record();
     }
-    publisher_->wake_thread(work_);
+    publisher_->wake_thread();
     update_shared_counters();
 }
 
 /// Appends a record with the number of dropped lines that no earlier record reports.
 void BusOutput::append_loss_record() {
-    if (!work_->folder || !backlog_->has_room()) {
+    if (publisher_->spool_folder() == nullptr || !backlog_->has_room()) {
         return;
     }
     // A report that was dropped itself does not count: its lines are reported again.
-    const std::uint64_t settled = backlog_->last_settled_line();
+    const Backlog::Status status = backlog_->status();
     std::uint64_t reported = 0;
     std::erase_if(reports_, [&](const LossReport& report) {
-        return report.line > settled && report.line <= backlog_->last_dropped_line();
+        return report.line > status.last_settled && report.line <= status.last_dropped;
     });
     for (const LossReport& report : reports_) {
         reported += report.lost;
     }
-    const std::uint64_t dropped = work_->folder->dropped_lines();
+    const std::uint64_t dropped = publisher_->spool_folder()->dropped_lines();
     const std::uint64_t lost = dropped - reported;
     if (lost == 0) {
         // An unpublished report may be dropped; the next report then covers its time, too.
-        lossless_until_ =
-            !reports_.empty() && settled < reports_.back().line ? lossless_until_ : base::now_utc();
+        lossless_until_ = !reports_.empty() && status.last_settled < reports_.back().line
+                              ? lossless_until_
+                              : base::now_utc();
         return;
     }
     const record::LossRecord record{.head = {.time = base::now_utc()},
@@ -121,7 +112,7 @@ void BusOutput::append_loss_record() {
     line.on_record(&record);
     line.flush();
     backlog_->append(text.text);
-    reports_.push_back({.line = backlog_->last_line(), .lost = lost});
+    reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
     spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
                   dropped - logged_, dropped);
     logged_ = dropped;
@@ -134,8 +125,8 @@ void BusOutput::finish() {
     backlog_->retry_writing();
     append_loss_record(); // on_time(), which also does so, is not called when a file is published
     publisher_->finish(timeouts_.finish);
-    const std::uint64_t unsaved = backlog_->unsaved_lines();
-    const std::uint64_t waiting = backlog_->waiting_lines();
+    const std::uint64_t unsaved = backlog_->status().unsaved_lines;
+    const std::uint64_t waiting = backlog_->waiting_lines().lines;
     refused_ += unsaved;
     if (waiting > unsaved) {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
@@ -145,23 +136,24 @@ void BusOutput::finish() {
 }
 
 std::uint64_t BusOutput::total_lost_lines() const {
-    return refused_ + backlog_->lost_lines() + publisher_->totals().refused;
+    return refused_ + backlog_->status().lost_lines + publisher_->totals().refused;
 }
 
 /// Updates the error and the number of lost lines, which other threads read.
 void BusOutput::update_shared_counters() {
-    error_ = backlog_->error();
+    error_ = backlog_->status().error;
     lost_ = total_lost_lines();
 }
 
 record::BusTotals BusOutput::totals() const {
     const PublishTotals& totals = publisher_->totals();
     const std::uint64_t connections = totals.connections;
+    const LineTotals waiting = backlog_->waiting_lines();
     return {.published = totals.published,
             .acknowledged = totals.acknowledged,
             .dropped = total_lost_lines(),
-            .waiting = backlog_->waiting_lines(),
-            .waiting_bytes = backlog_->waiting_bytes(),
+            .waiting = waiting.lines,
+            .waiting_bytes = waiting.bytes,
             .reconnects = connections == 0 ? 0 : connections - 1,
             .connected = totals.connected ? 1U : 0U};
 }

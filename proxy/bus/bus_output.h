@@ -2,14 +2,12 @@
 
 #include "proxy/bus/backlog.h"
 #include "proxy/bus/publisher.h"
-#include "proxy/bus/spool_folder.h"
 #include "proxy/store/file_output.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,12 +55,6 @@ class BusOutput final : public store::OutputFile {
     [[nodiscard]] record::BusTotals totals() const;
 
   private:
-    struct SharedState {
-        std::optional<SpoolFolder> folder;
-        std::optional<Backlog> backlog;
-        std::optional<Publisher> publisher;
-    };
-
     /// A line that reports dropped lines.
     struct LossReport {
         std::uint64_t line = 0; ///< number of the line
@@ -84,10 +76,8 @@ class BusOutput final : public store::OutputFile {
     std::int64_t lossless_until_ = 0;
     Clock::time_point looked_{};
     bool finished_ = false;
-    /// Shared with the publishing thread, which may outlive this object.
-    std::shared_ptr<SharedState> work_;
+    std::shared_ptr<Publisher> publisher_;
     Backlog* backlog_ = nullptr;
-    Publisher* publisher_ = nullptr;
 };
 
 } // namespace tw::bus

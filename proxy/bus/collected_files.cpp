@@ -2,9 +2,8 @@
 
 #include "proxy/base/files.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <sstream>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -46,22 +45,12 @@ void CollectedFiles::read_journal() {
         // The journal is incomplete: the process ended before it appended the batch to any file.
         return;
     }
-    std::string_view rest{text};
-    rest.remove_suffix(kEnd.size());
-    const auto take_line = [&rest] {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-        return line;
-    };
-    batch_ = take_line();
-    while (!rest.empty()) {
-        const std::string_view line = take_line();
-        std::uint64_t size = 0;
-        const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), size);
-        if (error == std::errc{} && *end == ' ') {
-            sizes_[std::string{line.substr(static_cast<std::size_t>(end - line.data()) + 1)}] =
-                size;
-        }
+    std::istringstream lines{text};
+    std::getline(lines, batch_);
+    std::string name;
+    for (std::uint64_t size = 0;
+         lines >> size && lines.get() == ' ' && std::getline(lines, name);) {
+        sizes_[name] = size;
     }
 }
 

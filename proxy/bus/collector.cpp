@@ -2,9 +2,8 @@
 
 #include "proxy/bus/subjects.h"
 
-#include <charconv>
 #include <chrono>
-#include <string_view>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -22,19 +21,6 @@ namespace {
 /// found.
 constexpr std::int64_t kKept = 100'000;
 
-/// Removes a number and a space from the start of the text, and returns the number; nullopt if the
-/// text does not start with a number and a space.
-template <typename Number>
-std::optional<Number> take_number(std::string_view& text) {
-    Number number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end == text.data() + text.size() || *end != ' ') {
-        return std::nullopt;
-    }
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
-    return number;
-}
-
 std::string_view data_of(natsMsg* message) {
     return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
 }
@@ -46,102 +32,81 @@ std::string position_text(const StreamPosition& position) {
 }
 
 std::optional<StreamPosition> read_position(std::string_view text) {
-    const auto created = take_number<std::int64_t>(text);
-    const auto last = created ? take_number<std::uint64_t>(text) : std::nullopt;
-    if (!last || text.empty()) {
-        return std::nullopt;
-    }
-    return StreamPosition{.created = *created, .last = *last, .batch = std::string{text}};
+    StreamPosition position;
+    std::istringstream in{std::string{text}};
+    in >> position.created >> position.last >> position.batch;
+    return in && position_text(position) == text ? std::optional{position} : std::nullopt;
 }
 
 PositionStore::PositionStore(const BusConnection& link, const std::string& stream,
                              const std::string& consumer)
     : link_{&link}, stream_{stream + kPositionsSuffix}, subject_{fmt::format("{}.{}", stream_,
-                                                                             consumer)} {}
-
-BusResult<PositionStore> PositionStore::open(const BusConnection& link, const std::string& stream,
-                                             const std::string& consumer) {
-    PositionStore store{link, stream, consumer};
-    if (auto made = store.make_stream(); !made) {
-        return tl::unexpected{made.error()};
+                                                                             consumer)} {
+    if (!link.find_stream(stream_)) {
+        jsStreamConfig config;
+        jsStreamConfig_Init(&config);
+        config.Name = stream_.c_str();
+        config.Description = "what collectors of twscope have written";
+        config.MaxMsgsPerSubject = kKept;
+        link.create_stream(config, stream_ + ".*");
     }
-    if (auto read = store.read_last_position(); !read) {
-        return tl::unexpected{read.error()};
-    }
-    return store;
+    read_last_position();
 }
 
-BusResult<void> PositionStore::make_stream() const {
-    const auto found = link_->find_stream(stream_);
-    if (!found || *found) {
-        return found ? BusResult<void>{} : tl::unexpected{found.error()};
-    }
-    jsStreamConfig config;
-    jsStreamConfig_Init(&config);
-    config.Name = stream_.c_str();
-    config.Description = "what collectors of twscope have written";
-    config.MaxMsgsPerSubject = kKept;
-    return link_->create_stream(config, stream_ + ".*");
-}
-
-BusResult<void> PositionStore::read_last_position() {
+void PositionStore::read_last_position() {
     current_ = {};
     message_ = 0;
-    return read_messages(*link_, {.stream = stream_, .subjects = subject_},
-                         [this](natsMsg* message, const jsMsgMetaData& metadata) {
-                             current_ = read_position(data_of(message)).value_or(StreamPosition{});
-                             message_ = metadata.Sequence.Stream;
-                             return true;
-                         });
+    read_messages(*link_, {.stream = stream_, .subjects = subject_},
+                  [this](natsMsg* message, const jsMsgMetaData& metadata) {
+                      current_ = read_position(data_of(message)).value_or(StreamPosition{});
+                      message_ = metadata.Sequence.Stream;
+                      return true;
+                  });
 }
 
-BusResult<bool> PositionStore::set_position(const StreamPosition& position) {
+bool PositionStore::set_position(const StreamPosition& position) {
     const std::string text = position_text(position);
     jsPubOptions expected;
     jsPubOptions_Init(&expected);
     expected.ExpectLastSubjectSeq = message_;
     expected.ExpectNoMessage = message_ == 0;
-    jsPubAck* made = nullptr;
+    std::unique_ptr<jsPubAck, NatsDeleter<jsPubAck_Destroy>> answer;
     jsErrCode code{};
-    const natsStatus status = js_Publish(&made, link_->stream_api(), subject_.c_str(), text.data(),
-                                         static_cast<int>(text.size()), &expected, &code);
-    const PublishAcknowledgement answer{made};
+    const natsStatus status =
+        js_Publish(NatsResult{answer}, link_->stream_api(), subject_.c_str(), text.data(),
+                   static_cast<int>(text.size()), &expected, &code);
     if (status == NATS_OK) {
         current_ = position;
-        message_ = made->Sequence;
+        message_ = answer->Sequence;
         return true;
     }
     if (code != JSStreamWrongLastSequenceErr) {
-        return tl::unexpected{fmt::format("writing to {}: {}", stream_, link_->error_text(status))};
+        link_->check(status, "writing to", stream_);
     }
     const std::uint64_t before = message_;
-    if (auto read = read_last_position(); !read) {
-        return tl::unexpected{read.error()};
-    }
+    read_last_position();
     if (message_ <= before) {
-        return tl::unexpected{fmt::format("{} was emptied or recreated", stream_)};
+        throw BusError{fmt::format("{} was emptied or recreated", stream_)};
     }
     return false;
 }
 
-BusResult<bool> PositionStore::is_batch_committed(const std::string& batch) {
+bool PositionStore::is_batch_committed(const std::string& batch) {
     while (true) {
         bool found = false;
-        auto read = read_messages(*link_, {.stream = stream_, .subjects = subject_, .from = 1},
-                                  [&](natsMsg* message, const jsMsgMetaData& /*metadata*/) {
-                                      found =
-                                          data_of(message).find(batch) != std::string_view::npos;
-                                      return !found;
-                                  });
-        if (!read || found) {
-            return read ? BusResult<bool>{true} : tl::unexpected{read.error()};
+        read_messages(*link_, {.stream = stream_, .subjects = subject_, .from = 1},
+                      [&](natsMsg* message, const jsMsgMetaData& /*metadata*/) {
+                          found = data_of(message).find(batch) != std::string_view::npos;
+                          return !found;
+                      });
+        if (found) {
+            return true;
         }
         // Sets the same position again: the writer of `batch` does not know this message, so the
         // server rejects positions that the writer sets later.
-        const auto fenced = set_position(
-            {.created = current_.created, .last = current_.last, .batch = make_run_id()});
-        if (!fenced || *fenced) {
-            return fenced ? BusResult<bool>{false} : tl::unexpected{fenced.error()};
+        if (set_position(
+                {.created = current_.created, .last = current_.last, .batch = make_run_id()})) {
+            return false;
         }
     }
 }
@@ -207,22 +172,22 @@ std::optional<BatchName> parse_batch_name(const std::string& batch) {
     return origin;
 }
 
-void Collector::print_error(const std::string& what) {
+void Collector::report_error(const std::string& what) {
     if (last_error_ != what) {
         spdlog::warn("cannot collect records: {}; trying again", what);
         last_error_ = what;
     }
+    is_in_trouble_ = true;
+    sink_->on_trouble(what);
 }
 
 void Collector::run(const std::function<bool()>& stopped) {
     while (!stopped()) {
-        const auto served = collect_over_connection(stopped);
-        if (served) {
-            return;
+        try {
+            return collect_over_connection(stopped);
+        } catch (const BusError& error) {
+            report_error(error.what());
         }
-        print_error(served.error());
-        is_in_trouble_ = true;
-        sink_->on_trouble(served.error());
         if (lacks_stream_ && options_.until_end) {
             return;
         }
@@ -236,104 +201,76 @@ void Collector::confirm_batch() {
     unconfirmed_.clear();
 }
 
-BusResult<void> Collector::roll_back_batch() {
+void Collector::roll_back_batch() {
     if (const int error = sink_->roll_back_batch(); error != 0) {
-        return tl::unexpected{fmt::format("cannot undo uncommitted output: {}",
-                                          std::generic_category().message(error))};
+        throw BusError{fmt::format("cannot undo uncommitted output: {}",
+                                   std::generic_category().message(error))};
     }
     unconfirmed_.clear();
-    return {};
 }
 
 /// Handles a batch that an earlier process or connection left unconfirmed: confirms the batch if
 /// its position was stored; rolls it back otherwise.
-BusResult<void> Collector::recover_batch(const BusConnection& link) {
+void Collector::recover_batch(const BusConnection& link) {
     const std::string batch = sink_->unconfirmed_batch();
     if (batch.empty()) {
-        return {};
+        return;
     }
     const BatchName origin = parse_batch_name(batch).value_or(
         BatchName{.stream = options_.stream, .consumer = options_.consumer});
-    auto store = PositionStore::open(link, origin.stream, origin.consumer);
-    const auto found = store ? store->is_batch_committed(batch) : tl::unexpected{store.error()};
-    if (!found) {
-        return tl::unexpected{found.error()};
+    if (PositionStore{link, origin.stream, origin.consumer}.is_batch_committed(batch)) {
+        confirm_batch();
+    } else {
+        roll_back_batch();
     }
-    if (!*found) {
-        return roll_back_batch();
-    }
-    confirm_batch();
-    return {};
 }
 
 /// Returns the state of the stream. A missing stream is an error; it is not created, because its
 /// name may be mistyped.
-BusResult<StreamStatus> Collector::find_stream(const BusConnection& link) {
+StreamStatus Collector::find_stream(const BusConnection& link) {
     const auto found = link.find_stream(options_.stream);
-    if (!found) {
-        return tl::unexpected{found.error()};
-    }
-    if (!std::exchange(lacks_stream_, !*found) && lacks_stream_) {
+    if (!std::exchange(lacks_stream_, !found) && lacks_stream_) {
         const auto names = link.stream_names();
         existing_streams_ =
             names.empty() ? "" : fmt::format(" (there is {})", fmt::join(names, ", "));
     }
     if (lacks_stream_) {
-        return tl::unexpected{fmt::format(
+        throw BusError{fmt::format(
             "no stream {}: nothing has been published to it yet, or it has another name{}",
             options_.stream, existing_streams_)};
     }
-    return **found;
+    return *found;
 }
 
-BusResult<void> Collector::collect_over_connection(const std::function<bool()>& stopped) {
-    const auto link = BusConnection::open(options_.access, "twscope collect");
-    if (!link) {
-        return tl::unexpected{link.error()};
-    }
-    const auto stream = find_stream(**link);
-    if (!stream) {
-        return tl::unexpected{stream.error()};
-    }
-    stream_ = *stream;
-    if (auto recovered = recover_batch(**link); !recovered) {
-        return recovered;
-    }
-    if (!ever_connected_) {
+void Collector::collect_over_connection(const std::function<bool()>& stopped) {
+    const BusConnection link{options_.access, "twscope collect"};
+    stream_ = find_stream(link);
+    recover_batch(link);
+    if (!std::exchange(ever_connected_, true)) {
         spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
-    ever_connected_ = true;
-    const auto turn = wait_for_consumer(**link, stopped);
-    if (!turn || !*turn) {
-        return turn ? BusResult<void>{} : tl::unexpected{turn.error()};
+    if (!wait_for_consumer(link, stopped)) {
+        return;
     }
     if (std::exchange(is_waiting_, false)) {
         spdlog::info("taking over the consumer {}", options_.consumer);
     }
-    auto store = PositionStore::open(**link, options_.stream, options_.consumer);
-    if (!store) {
-        return tl::unexpected{store.error()};
-    }
-    const auto subscription = take_over_consumer(**link, *store);
-    if (!subscription) {
-        return tl::unexpected{subscription.error()};
-    }
-    auto collected = collect_records(**link, *store, subscription->get(), stopped);
+    PositionStore store{link, options_.stream, options_.consumer};
+    const auto subscription = take_over_consumer(link, store.current_position());
+    collect_records(link, store, subscription.get(), stopped);
     // Waits until the last acknowledgement is sent.
-    std::ignore = natsConnection_FlushTimeout((*link)->connection(), kGatherMs);
-    return collected;
+    std::ignore = natsConnection_FlushTimeout(link.connection(), kGatherMs);
 }
 
 /// Returns the state of the consumer; null if it does not exist.
-BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) const {
-    jsConsumerInfo* found = nullptr;
+ConsumerInfo Collector::find_consumer(const BusConnection& link) const {
+    ConsumerInfo info;
     jsErrCode code{};
-    const natsStatus status = js_GetConsumerInfo(&found, link.stream_api(), options_.stream.c_str(),
-                                                 options_.consumer.c_str(), nullptr, &code);
-    ConsumerInfo info{found};
-    if (status != NATS_OK && code != JSConsumerNotFoundErr) {
-        return tl::unexpected{
-            fmt::format("the consumer {}: {}", options_.consumer, link.error_text(status))};
+    const natsStatus status =
+        js_GetConsumerInfo(NatsResult{info}, link.stream_api(), options_.stream.c_str(),
+                           options_.consumer.c_str(), nullptr, &code);
+    if (code != JSConsumerNotFoundErr) {
+        link.check(status, "the consumer", options_.consumer);
     }
     return info;
 }
@@ -341,22 +278,18 @@ BusResult<ConsumerInfo> Collector::find_consumer(const BusConnection& link) cons
 /// Waits while another collector uses the consumer. Returns false if the caller has to stop. If
 /// this collector wrongly assumes that the other one is gone, no record is lost or written twice,
 /// because only one of them can set the position.
-BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
-                                             const std::function<bool()>& stopped) {
+bool Collector::wait_for_consumer(const BusConnection& link, const std::function<bool()>& stopped) {
     std::uint64_t delivered = 0;
     for (int quiet = 0; !stopped();) {
         const auto info = find_consumer(link);
-        if (!info) {
-            return tl::unexpected{info.error()};
-        }
-        if (!*info || (*info)->Created == consumer_made_) { // no other collector uses the consumer
+        if (!info || info->Created == consumer_made_) { // no other collector uses the consumer
             return true;
         }
-        const bool busy = (*info)->NumWaiting != 0;
+        const bool busy = info->NumWaiting != 0;
         const bool moved =
-            std::exchange(delivered, (*info)->Delivered.Consumer) != (*info)->Delivered.Consumer;
+            std::exchange(delivered, info->Delivered.Consumer) != info->Delivered.Consumer;
         quiet = busy || moved ? 0 : quiet + 1;
-        if (quiet >= ((*info)->NumAckPending == 0 ? kQuietLooks : kQuietLooksWriting)) {
+        if (quiet >= (info->NumAckPending == 0 ? kQuietLooks : kQuietLooksWriting)) {
             return true;
         }
         if (busy && !std::exchange(is_waiting_, true)) {
@@ -365,7 +298,7 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
             is_in_trouble_ = true;
             sink_->on_trouble("another collector has the consumer " + options_.consumer);
         }
-        reached_end_ = busy && (*info)->NumPending == 0 && (*info)->NumAckPending == 0;
+        reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
         if (reached_end_ && options_.until_end) {
             return false;
         }
@@ -376,24 +309,21 @@ BusResult<bool> Collector::wait_for_consumer(const BusConnection& link,
 
 /// Deletes the consumer and creates it again at the current position. A collector that used the
 /// former consumer receives no more records.
-BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& link,
-                                                          const PositionStore& store) {
+NatsSubscription Collector::take_over_consumer(const BusConnection& link,
+                                               const StreamPosition& position) {
     const auto former = find_consumer(link);
-    if (!former) {
-        return tl::unexpected{former.error()};
-    }
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
-    if (store.current_position().created == stream_.created) {
-        position_ = store.current_position().last;
+    if (position.created == stream_.created) {
+        position_ = position.last;
         // The position is not stored, so collecting continues after the last acknowledged record.
-    } else if (*former) {
-        position_ = (*former)->AckFloor.Stream;
+    } else if (former) {
+        position_ = former->AckFloor.Stream;
         // Earlier versions did not store a position, but acknowledged each record.
-        const bool is_earlier = (*former)->Config->AckPolicy == js_AckExplicit;
-        if (is_earlier && (*former)->NumAckPending != 0) {
+        const bool is_earlier = former->Config->AckPolicy == js_AckExplicit;
+        if (is_earlier && former->NumAckPending != 0) {
             spdlog::warn("{} records were handed to collectors of an earlier version that did not "
                          "confirm them; they are collected again",
-                         (*former)->NumAckPending);
+                         former->NumAckPending);
         }
     }
     jsErrCode code{};
@@ -407,59 +337,44 @@ BusResult<NatsSubscription> Collector::take_over_consumer(const BusConnection& l
     config.DeliverPolicy = js_DeliverByStartSequence;
     config.OptStartSeq = position_ + 1;
     config.AckPolicy = js_AckAll;
-    jsConsumerInfo* made = nullptr;
-    natsStatus status =
-        js_AddConsumer(&made, link.stream_api(), options_.stream.c_str(), &config, nullptr, &code);
-    const ConsumerInfo info{made};
-    natsSubscription* subscription = nullptr;
-    if (status == NATS_OK) {
-        consumer_made_ = info->Created;
-        deliveries_ = 0;
-        jsSubOptions wishes;
-        jsSubOptions_Init(&wishes);
-        wishes.Stream = options_.stream.c_str();
-        wishes.Consumer = options_.consumer.c_str();
-        wishes.ManualAck = true;
-        status = js_PullSubscribe(&subscription, link.stream_api(), subjects.c_str(), nullptr,
-                                  nullptr, &wishes, &code);
-    }
-    if (status != NATS_OK) {
-        return tl::unexpected{
-            fmt::format("the consumer {}: {}", options_.consumer, link.error_text(status))};
-    }
-    return NatsSubscription{subscription};
+    ConsumerInfo info;
+    link.check(js_AddConsumer(NatsResult{info}, link.stream_api(), options_.stream.c_str(), &config,
+                              nullptr, &code),
+               "the consumer", options_.consumer);
+    consumer_made_ = info->Created;
+    deliveries_ = 0;
+    jsSubOptions wishes;
+    jsSubOptions_Init(&wishes);
+    wishes.Stream = options_.stream.c_str();
+    wishes.Consumer = options_.consumer.c_str();
+    wishes.ManualAck = true;
+    NatsSubscription subscription;
+    link.check(js_PullSubscribe(NatsResult{subscription}, link.stream_api(), subjects.c_str(),
+                                nullptr, nullptr, &wishes, &code),
+               "the consumer", options_.consumer);
+    return subscription;
 }
 
-BusResult<void> Collector::collect_records(const BusConnection& link, PositionStore& store,
-                                           natsSubscription* subscription,
-                                           const std::function<bool()>& stopped) {
+void Collector::collect_records(const BusConnection& link, PositionStore& store,
+                                natsSubscription* subscription,
+                                const std::function<bool()>& stopped) {
     auto looked = std::chrono::steady_clock::now();
     while (!stopped()) {
-        const auto batch = fetch_batch(link, subscription);
-        if (!batch) {
-            return tl::unexpected{batch.error()};
-        }
-        if (!batch->messages.empty()) {
-            if (auto written = write_batch(store, *batch); !written) {
-                return written;
-            }
+        const MessageBatch batch = fetch_batch(link, subscription);
+        if (!batch.messages.empty()) {
+            write_batch(store, batch);
             report_recovery();
             if (std::chrono::steady_clock::now() - looked < kLookForMissed) {
                 continue;
             }
         }
         looked = std::chrono::steady_clock::now();
-        const auto end = has_reached_end(link);
-        if (!end) {
-            return tl::unexpected{end.error()};
-        }
+        reached_end_ = has_reached_end(link);
         report_recovery();
-        reached_end_ = *end;
-        if (*end && options_.until_end) {
-            break;
+        if (reached_end_ && options_.until_end) {
+            return;
         }
     }
-    return {};
 }
 
 /// Logs once that collecting works again after an error.
@@ -474,8 +389,8 @@ void Collector::report_recovery() {
 }
 
 /// Requests the next records and waits for them.
-BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& link,
-                                                          natsSubscription* subscription) {
+Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
+                                               natsSubscription* subscription) {
     MessageBatch batch{.last = position_};
     FetchedList fetched;
     jsFetchRequest request;
@@ -494,48 +409,41 @@ BusResult<Collector::MessageBatch> Collector::fetch_batch(const BusConnection& l
     if (status == NATS_TIMEOUT && !link.is_broken()) {
         return batch;
     }
-    if (status != NATS_OK) {
-        return tl::unexpected{link.error_text(status)};
-    }
+    link.check(status);
     // If another collector has recreated the consumer meanwhile, these records belong to it.
     const auto info = find_consumer(link);
-    if (!info || !*info || (*info)->Created != consumer_made_) {
-        return tl::unexpected{info ? fmt::format("the consumer {} was recreated", options_.consumer)
-                                   : info.error()};
+    if (!info || info->Created != consumer_made_) {
+        throw BusError{fmt::format("the consumer {} was recreated", options_.consumer)};
     }
     std::int64_t bytes = 0;
     for (int i = 0; i < fetched.list.Count; ++i) {
         NatsMessage message{std::exchange(fetched.list.Msgs[i], nullptr)};
         bytes += natsMsg_GetDataLength(message.get());
-        if (auto added = add_message(batch, std::move(message)); !added) {
-            return tl::unexpected{added.error()};
-        }
+        add_message(batch, std::move(message));
     }
-    size_.adapt_size(bytes, (*info)->NumPending != 0 && fetched.list.Count < kBatch);
+    size_.adapt_size(bytes, info->NumPending != 0 && fetched.list.Count < kBatch);
     return batch;
 }
 
-BusResult<void> Collector::add_message(MessageBatch& batch, NatsMessage message) {
-    jsMsgMetaData* data = nullptr;
-    const natsStatus status = natsMsg_GetMetaData(&data, message.get());
-    const MessageMetadata place{data};
+void Collector::add_message(MessageBatch& batch, NatsMessage message) {
+    MessageMetadata place;
+    const natsStatus status = natsMsg_GetMetaData(NatsResult{place}, message.get());
     if (status != NATS_OK || place->Sequence.Consumer != ++deliveries_) {
-        return tl::unexpected{
+        throw BusError{
             fmt::format("another collector used the consumer {}, too", options_.consumer)};
     }
     const std::uint64_t number = place->Sequence.Stream;
     if (number <= batch.last) {
-        return {}; // the message was already delivered
+        return; // the message was already delivered
     }
     if (!stream_.mixed) { // in a mixed stream, a gap may be messages on other subjects
         batch.missed += number - batch.last - 1;
     }
     batch.last = number;
     batch.messages.push_back(std::move(message));
-    return {};
 }
 
-BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
+void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
     unconfirmed_.clear();
     for (const NatsMessage& message : batch.messages) {
@@ -543,46 +451,34 @@ BusResult<void> Collector::write_batch(PositionStore& store, const MessageBatch&
     }
     if (const int error = sink_->write_batch(id, unconfirmed_); error != 0) {
         unconfirmed_.clear();
-        return tl::unexpected{std::generic_category().message(error)};
+        throw BusError{std::generic_category().message(error)};
     }
-    const auto set =
-        store.set_position({.created = stream_.created, .last = batch.last, .batch = id});
-    if (!set) { // recover_batch() finds out after the next connect whether the position was stored
-        return tl::unexpected{set.error()};
-    }
-    if (!*set) {
-        auto taken_back = roll_back_batch();
-        return taken_back ? tl::unexpected{fmt::format("another collector has the consumer {}",
-                                                       options_.consumer)}
-                          : taken_back;
+    // After an error here, recover_batch() finds out whether the position was stored.
+    if (!store.set_position({.created = stream_.created, .last = batch.last, .batch = id})) {
+        roll_back_batch();
+        throw BusError{fmt::format("another collector has the consumer {}", options_.consumer)};
     }
     confirm_batch();
     position_ = batch.last;
     count_missed_records(batch.missed);
     // Acknowledges all records, to show the progress in the consumer's state.
     std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
-    return {};
 }
 
 /// Returns true if all available records are written. Counts the records that the stream dropped.
-BusResult<bool> Collector::has_reached_end(const BusConnection& link) {
+bool Collector::has_reached_end(const BusConnection& link) {
     const auto info = find_consumer(link);
-    if (!info || !*info) {
-        return tl::unexpected{info ? fmt::format("the consumer {} was deleted", options_.consumer)
-                                   : info.error()};
+    if (!info) {
+        throw BusError{fmt::format("the consumer {} was deleted", options_.consumer)};
     }
-    const auto stream = find_stream(link);
-    if (!stream) {
-        return tl::unexpected{stream.error()};
-    }
-    const std::uint64_t gone = stream->first != 0 ? stream->first - 1 : 0;
-    const bool all_written =
-        (*info)->Delivered.Stream <= position_ || (*info)->Delivered.Stream <= gone;
+    const StreamStatus stream = find_stream(link);
+    const std::uint64_t gone = stream.first != 0 ? stream.first - 1 : 0;
+    const bool all_written = info->Delivered.Stream <= position_ || info->Delivered.Stream <= gone;
     if (all_written && gone > position_) {
-        count_missed_records(stream->mixed ? 0 : gone - position_);
+        count_missed_records(stream.mixed ? 0 : gone - position_);
         position_ = gone;
     }
-    return all_written && (*info)->NumPending == 0;
+    return all_written && info->NumPending == 0;
 }
 
 void Collector::count_missed_records(std::uint64_t records) {

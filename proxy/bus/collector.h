@@ -32,29 +32,26 @@ struct StreamPosition {
 /// stream STREAM-collected. A collector can add a message only if it knows the previous message.
 /// Therefore, a collector that was replaced by another one cannot set its position, and rolls its
 /// batch back.
+/// Errors of all functions: BusError.
 class PositionStore {
   public:
     /// Reads the position. Creates the stream STREAM-collected if it does not exist.
-    [[nodiscard]] static BusResult<PositionStore>
-    open(const BusConnection& link, const std::string& stream, const std::string& consumer);
+    PositionStore(const BusConnection& link, const std::string& stream,
+                  const std::string& consumer);
 
     /// Returns the position; `created` is 0 if no position was set.
     [[nodiscard]] const StreamPosition& current_position() const { return current_; }
 
     /// Sets the position. Returns false, and changes nothing, if another collector has set the
     /// position meanwhile.
-    [[nodiscard]] BusResult<bool> set_position(const StreamPosition& position);
+    [[nodiscard]] bool set_position(const StreamPosition& position);
 
     /// Returns true if a position with this batch was ever set. If false, makes the server reject
     /// messages in flight that would set such a position later.
-    [[nodiscard]] BusResult<bool> is_batch_committed(const std::string& batch);
+    [[nodiscard]] bool is_batch_committed(const std::string& batch);
 
   private:
-    PositionStore(const BusConnection& link, const std::string& stream,
-                  const std::string& consumer);
-
-    [[nodiscard]] BusResult<void> make_stream() const;
-    [[nodiscard]] BusResult<void> read_last_position();
+    void read_last_position();
 
     const BusConnection* link_;
     std::string stream_;
@@ -172,30 +169,29 @@ class Collector {
     struct MessageBatch {
         std::vector<NatsMessage> messages{};
         std::uint64_t last = 0; ///< sequence number of the last message
-        std::uint64_t missed =
-            0; ///< number of records before or between the messages that the stream dropped
+        /// Number of records before or between the messages that the stream dropped.
+        std::uint64_t missed = 0;
     };
 
-    [[nodiscard]] BusResult<void> collect_over_connection(const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<StreamStatus> find_stream(const BusConnection& link);
-    [[nodiscard]] BusResult<void> recover_batch(const BusConnection& link);
-    [[nodiscard]] BusResult<ConsumerInfo> find_consumer(const BusConnection& link) const;
-    [[nodiscard]] BusResult<bool> wait_for_consumer(const BusConnection& link,
-                                                    const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<NatsSubscription> take_over_consumer(const BusConnection& link,
-                                                                 const PositionStore& store);
-    [[nodiscard]] BusResult<void> collect_records(const BusConnection& link, PositionStore& store,
-                                                  natsSubscription* subscription,
-                                                  const std::function<bool()>& stopped);
-    [[nodiscard]] BusResult<MessageBatch> fetch_batch(const BusConnection& link,
-                                                      natsSubscription* subscription);
-    [[nodiscard]] BusResult<void> add_message(MessageBatch& batch, NatsMessage message);
-    [[nodiscard]] BusResult<void> write_batch(PositionStore& store, const MessageBatch& batch);
+    void collect_over_connection(const std::function<bool()>& stopped);
+    [[nodiscard]] StreamStatus find_stream(const BusConnection& link);
+    void recover_batch(const BusConnection& link);
+    [[nodiscard]] ConsumerInfo find_consumer(const BusConnection& link) const;
+    [[nodiscard]] bool wait_for_consumer(const BusConnection& link,
+                                         const std::function<bool()>& stopped);
+    [[nodiscard]] NatsSubscription take_over_consumer(const BusConnection& link,
+                                                      const StreamPosition& position);
+    void collect_records(const BusConnection& link, PositionStore& store,
+                         natsSubscription* subscription, const std::function<bool()>& stopped);
+    [[nodiscard]] MessageBatch fetch_batch(const BusConnection& link,
+                                           natsSubscription* subscription);
+    void add_message(MessageBatch& batch, NatsMessage message);
+    void write_batch(PositionStore& store, const MessageBatch& batch);
     void confirm_batch();
-    [[nodiscard]] BusResult<void> roll_back_batch();
-    [[nodiscard]] BusResult<bool> has_reached_end(const BusConnection& link);
+    void roll_back_batch();
+    [[nodiscard]] bool has_reached_end(const BusConnection& link);
     void count_missed_records(std::uint64_t records);
-    void print_error(const std::string& what);
+    void report_error(const std::string& what);
     void report_recovery();
 
     CollectOptions options_;
@@ -205,9 +201,8 @@ class Collector {
     std::string last_error_; ///< the error that was logged last; empty after recovery
     /// True at the start, and while the latest call of on_trouble had a reason.
     bool is_in_trouble_ = true;
-    std::string
-        /// Text that lists the existing streams; set if the wanted stream is missing.
-        existing_streams_;
+    /// Text that lists the existing streams; set if the wanted stream is missing.
+    std::string existing_streams_;
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;

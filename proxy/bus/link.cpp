@@ -4,7 +4,6 @@
 #include "proxy/base/numbers.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <tuple>
 #include <utility>
@@ -115,101 +114,78 @@ bool wants_tls(const BusAccess& access) {
     return secure;
 }
 
-natsStatus set_secrets(natsOptions* options, const BusAccess& access, const SecretsFile& file) {
-    natsStatus status = NATS_OK;
-    if (wants_tls(access) || file.wants_tls()) {
-        status = natsOptions_SetSecure(options, true);
+/// Errors: BusError unless the status is NATS_OK.
+void check_setup(natsStatus status) {
+    if (status != NATS_OK) {
+        throw BusError{status_text(status, last_error_text())};
     }
-    if (status == NATS_OK && !file.authorities.empty()) {
-        status = natsOptions_SetCATrustedCertificates(options, file.authorities.c_str());
-    }
-    if (status == NATS_OK && !file.key.empty()) {
-        status =
-            natsOptions_SetCertificatesChain(options, file.certificate.c_str(), file.key.c_str());
-    }
-    if (status == NATS_OK && file.has_credentials) {
-        status = natsOptions_SetUserCredentialsFromFiles(options, access.secrets.c_str(), nullptr);
-    }
-    if (status == NATS_OK && !access.authorities.empty()) {
-        status = natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str());
-    }
-    if (status == NATS_OK && !access.certificate.empty()) {
-        status = natsOptions_LoadCertificatesChain(options, access.certificate.c_str(),
-                                                   access.key.c_str());
-    }
-    if (status == NATS_OK && !access.credentials.empty()) {
-        status =
-            natsOptions_SetUserCredentialsFromFiles(options, access.credentials.c_str(), nullptr);
-    }
-    return status;
 }
 
-natsStatus set_options(natsOptions* options, const BusAccess& access, const std::string& name) {
+void set_secrets(natsOptions* options, const BusAccess& access, const SecretsFile& file) {
+    if (wants_tls(access) || file.wants_tls()) {
+        check_setup(natsOptions_SetSecure(options, true));
+    }
+    if (!file.authorities.empty()) {
+        check_setup(natsOptions_SetCATrustedCertificates(options, file.authorities.c_str()));
+    }
+    if (!file.key.empty()) {
+        check_setup(
+            natsOptions_SetCertificatesChain(options, file.certificate.c_str(), file.key.c_str()));
+    }
+    if (!access.authorities.empty()) {
+        check_setup(natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str()));
+    }
+    if (!access.certificate.empty()) {
+        check_setup(natsOptions_LoadCertificatesChain(options, access.certificate.c_str(),
+                                                      access.key.c_str()));
+    }
+    const std::string& credentials = file.has_credentials ? access.secrets : access.credentials;
+    if (!credentials.empty()) {
+        check_setup(natsOptions_SetUserCredentialsFromFiles(options, credentials.c_str(), nullptr));
+    }
+}
+
+void set_options(natsOptions* options, const BusAccess& access, const std::string& name) {
     std::vector<const char*> urls;
     for (const std::string& url : access.urls) {
         urls.push_back(url.c_str());
     }
-    const std::array results{
-        natsOptions_SetServers(options, urls.data(), static_cast<int>(urls.size())),
-        natsOptions_SetName(options, name.c_str()),
-        natsOptions_SetAllowReconnect(options, false),
-        natsOptions_SetTimeout(options, kPatienceMs),
-        natsOptions_SetPingInterval(options, kPingMs),
-        natsOptions_SetMaxPingsOut(options, kPings),
-        natsOptions_SetWriteDeadline(options, kPatienceMs),
-        natsOptions_SetIOBufSize(options, kBufferBytes)};
-    for (const natsStatus each : results) {
-        if (each != NATS_OK) {
-            return each;
-        }
+    for (const natsStatus status :
+         {natsOptions_SetServers(options, urls.data(), static_cast<int>(urls.size())),
+          natsOptions_SetName(options, name.c_str()), natsOptions_SetAllowReconnect(options, false),
+          natsOptions_SetTimeout(options, kPatienceMs),
+          natsOptions_SetPingInterval(options, kPingMs),
+          natsOptions_SetMaxPingsOut(options, kPings),
+          natsOptions_SetWriteDeadline(options, kPatienceMs),
+          natsOptions_SetIOBufSize(options, kBufferBytes)}) {
+        check_setup(status);
     }
-    return NATS_OK;
 }
 
 } // namespace
 
-BusResult<std::unique_ptr<BusConnection>> BusConnection::open(const BusAccess& access,
-                                                              const std::string& name) {
+BusConnection::BusConnection(const BusAccess& access, const std::string& name) {
     const auto secrets = access.secrets.empty() ? tl::expected<SecretsFile, std::string>{}
                                                 : read_secrets(access.secrets);
     if (!secrets) {
-        return tl::unexpected{fmt::format("{}: {}", access.secrets, secrets.error())};
+        throw BusError{fmt::format("{}: {}", access.secrets, secrets.error())};
     }
-    std::unique_ptr<BusConnection> link{new BusConnection};
-    natsOptions* options = nullptr;
-    natsStatus status = natsOptions_Create(&options);
-    link->options_.reset(options);
-    if (status == NATS_OK) {
-        status = set_options(options, access, name);
-    }
-    if (status == NATS_OK) {
-        status = set_secrets(options, access, *secrets);
-    }
-    if (status == NATS_OK) {
-        natsConnection* connection = nullptr;
-        status = natsConnection_Connect(&connection, options);
-        link->connection_.reset(connection);
-    }
-    if (status == NATS_OK) {
-        jsOptions wishes;
-        jsOptions_Init(&wishes);
-        wishes.Wait = kPatienceMs;
-        jsCtx* stream_api = nullptr;
-        status = natsConnection_JetStream(&stream_api, link->connection_.get(), &wishes);
-        link->stream_api_.reset(stream_api);
-    }
+    check_setup(natsOptions_Create(NatsResult{options_}));
+    set_options(options_.get(), access, name);
+    set_secrets(options_.get(), access, *secrets);
+    const natsStatus status = natsConnection_Connect(NatsResult{connection_}, options_.get());
     if ((status == NATS_PROTOCOL_ERROR || status == NATS_IO_ERROR ||
          status == NATS_CONNECTION_CLOSED) &&
         (wants_tls(access) || secrets->wants_tls())) {
         // In TLS 1.3, a client whose certificate is rejected sees only that the connection ends.
-        return tl::unexpected{
-            fmt::format("{} (does it require a client certificate that it knows?)",
-                        status_text(status, last_error_text()))};
+        throw BusError{fmt::format("{} (does it require a client certificate that it knows?)",
+                                   status_text(status, last_error_text()))};
     }
-    if (status != NATS_OK) {
-        return tl::unexpected{status_text(status, last_error_text())};
-    }
-    return link;
+    check_setup(status);
+    jsOptions wishes;
+    jsOptions_Init(&wishes);
+    wishes.Wait = kPatienceMs;
+    check_setup(natsConnection_JetStream(NatsResult{stream_api_}, connection_.get(), &wishes));
 }
 
 std::string BusConnection::last_error() const {
@@ -223,22 +199,26 @@ std::string BusConnection::error_text(natsStatus status) const {
     return status_text(status, said.empty() ? last_error_text() : said);
 }
 
-BusResult<std::optional<StreamStatus>> BusConnection::find_stream(const std::string& stream) const {
+void BusConnection::check(natsStatus status, std::string_view action, std::string_view name) const {
+    if (status != NATS_OK) {
+        const std::string error = error_text(status);
+        throw BusError{action.empty() ? error : fmt::format("{} {}: {}", action, name, error)};
+    }
+}
+
+std::optional<StreamStatus> BusConnection::find_stream(const std::string& stream) const {
     jsErrCode code{};
-    jsStreamInfo* found = nullptr;
+    std::unique_ptr<jsStreamInfo, NatsDeleter<jsStreamInfo_Destroy>> info;
     const natsStatus status =
-        js_GetStreamInfo(&found, stream_api_.get(), stream.c_str(), nullptr, &code);
-    const JetStreamInfo info{found};
+        js_GetStreamInfo(NatsResult{info}, stream_api_.get(), stream.c_str(), nullptr, &code);
     if (status == NATS_NOT_FOUND && code == JSStreamNotFoundErr) {
         return std::nullopt;
     }
     if (status == NATS_NO_RESPONDERS || code == JSNotEnabledErr ||
         code == JSNotEnabledForAccountErr) {
-        return tl::unexpected{std::string{"this server has no JetStream: start it with -js"}};
+        throw BusError{"this server has no JetStream: start it with -js"};
     }
-    if (status != NATS_OK) {
-        return tl::unexpected{fmt::format("the stream {}: {}", stream, error_text(status))};
-    }
+    check(status, "the stream", stream);
     const jsStreamConfig& config = *info->Config;
     bool mixed = config.SubjectsLen == 0; // no subjects: mirrors streams with any subjects
     for (int i = 0; i < config.SubjectsLen; ++i) {
@@ -256,10 +236,9 @@ BusResult<std::optional<StreamStatus>> BusConnection::find_stream(const std::str
 }
 
 std::vector<std::string> BusConnection::stream_names() const {
-    jsStreamNamesList* found = nullptr;
+    std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNamesList_Destroy>> list;
     jsErrCode code{};
-    std::ignore = js_StreamNames(&found, stream_api_.get(), nullptr, &code);
-    const StreamNames list{found};
+    std::ignore = js_StreamNames(NatsResult{list}, stream_api_.get(), nullptr, &code);
     std::vector<std::string> names;
     for (int i = 0; list && i < list->Count; ++i) {
         if (!std::string_view{list->List[i]}.ends_with(kPositionsSuffix)) {
@@ -269,40 +248,30 @@ std::vector<std::string> BusConnection::stream_names() const {
     return names;
 }
 
-BusResult<StreamStatus> BusConnection::find_or_create_stream(const std::string& stream,
-                                                             const StreamLimits& limits) const {
-    for (const bool again : {false, true}) {
-        const auto found = find_stream(stream);
-        if (!found) {
-            return tl::unexpected{found.error()};
-        }
-        if (*found) {
-            return **found;
-        }
-        if (auto made = again ? BusResult<void>{} : make_stream(stream, limits); !made) {
-            return tl::unexpected{made.error()};
-        }
+StreamStatus BusConnection::find_or_create_stream(const std::string& stream,
+                                                  const StreamLimits& limits) const {
+    auto found = find_stream(stream);
+    if (!found) {
+        jsStreamConfig config;
+        jsStreamConfig_Init(&config);
+        config.Name = stream.c_str();
+        config.Description = "records of twscope";
+        config.Retention = js_LimitsPolicy;
+        config.MaxAge = nanoseconds(limits.age);
+        config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
+        // The server rejects a window for duplicates that is longer than the maximum age.
+        config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
+        config.Replicas = limits.replicas;
+        create_stream(config, stream + ".>");
+        found = find_stream(stream);
     }
-    return tl::unexpected{fmt::format("the stream {} was created and is gone again", stream)};
+    if (!found) {
+        throw BusError{fmt::format("the stream {} was created and is gone again", stream)};
+    }
+    return *found;
 }
 
-BusResult<void> BusConnection::make_stream(const std::string& stream,
-                                           const StreamLimits& limits) const {
-    jsStreamConfig config;
-    jsStreamConfig_Init(&config);
-    config.Name = stream.c_str();
-    config.Description = "records of twscope";
-    config.Retention = js_LimitsPolicy;
-    config.MaxAge = nanoseconds(limits.age);
-    config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
-    // The server rejects a window for duplicates that is longer than the maximum age.
-    config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
-    config.Replicas = limits.replicas;
-    return create_stream(config, stream + ".>");
-}
-
-BusResult<void> BusConnection::create_stream(jsStreamConfig config,
-                                             const std::string& subjects) const {
+void BusConnection::create_stream(jsStreamConfig config, const std::string& subjects) const {
     const char* subject = subjects.c_str();
     config.Subjects = &subject;
     config.SubjectsLen = 1;
@@ -310,11 +279,9 @@ BusResult<void> BusConnection::create_stream(jsStreamConfig config,
     config.Storage = js_FileStorage;
     jsErrCode code{};
     const natsStatus status = js_AddStream(nullptr, stream_api_.get(), &config, nullptr, &code);
-    if (status != NATS_OK && code != JSStreamNameExistErr) {
-        return tl::unexpected{
-            fmt::format("cannot create the stream {}: {}", config.Name, error_text(status))};
+    if (code != JSStreamNameExistErr) {
+        check(status, "cannot create the stream", config.Name);
     }
-    return {};
 }
 
 namespace {
@@ -325,9 +292,9 @@ constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seco
 
 } // namespace
 
-BusResult<void>
-read_messages(const BusConnection& link, const StreamRange& range,
-              const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use) {
+void read_messages(
+    const BusConnection& link, const StreamRange& range,
+    const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = range.stream.c_str();
@@ -336,34 +303,22 @@ read_messages(const BusConnection& link, const StreamRange& range,
     wishes.Config.OptStartSeq = range.from;
     wishes.Config.HeadersOnly = range.headers_only;
     wishes.Config.InactiveThreshold = kForgetAfter;
-    natsSubscription* made = nullptr;
+    const auto check = [&](natsStatus status) { link.check(status, "reading from", range.stream); };
+    NatsSubscription subscription;
     jsErrCode code{};
-    natsStatus status =
-        js_SubscribeSync(&made, link.stream_api(), range.subjects.c_str(), nullptr, &wishes, &code);
-    const NatsSubscription subscription{made};
-    jsConsumerInfo* found = nullptr;
-    if (status == NATS_OK) {
-        status = natsSubscription_GetConsumerInfo(&found, made, nullptr, &code);
-    }
-    const ConsumerInfo info{found};
-    bool more = status == NATS_OK && info->NumPending + info->Delivered.Consumer != 0;
+    check(js_SubscribeSync(NatsResult{subscription}, link.stream_api(), range.subjects.c_str(),
+                           nullptr, &wishes, &code));
+    ConsumerInfo info;
+    check(natsSubscription_GetConsumerInfo(NatsResult{info}, subscription.get(), nullptr, &code));
+    bool more = info->NumPending + info->Delivered.Consumer != 0;
     while (more) {
-        natsMsg* next = nullptr;
-        status = natsSubscription_NextMsg(&next, made, kFetchPatienceMs);
-        const NatsMessage message{next};
-        jsMsgMetaData* data = nullptr;
-        if (status == NATS_OK) {
-            status = natsMsg_GetMetaData(&data, next);
-        }
-        const MessageMetadata metadata{data};
-        more = status == NATS_OK && use(next, *metadata) && metadata->NumPending != 0;
+        NatsMessage message;
+        MessageMetadata metadata;
+        check(natsSubscription_NextMsg(NatsResult{message}, subscription.get(), kFetchPatienceMs));
+        check(natsMsg_GetMetaData(NatsResult{metadata}, message.get()));
+        more = use(message.get(), *metadata) && metadata->NumPending != 0;
     }
-    if (status != NATS_OK) {
-        return tl::unexpected{
-            fmt::format("reading from {}: {}", range.stream, link.error_text(status))};
-    }
-    std::ignore = natsSubscription_Unsubscribe(made);
-    return {};
+    std::ignore = natsSubscription_Unsubscribe(subscription.get());
 }
 
 std::string message_id(std::string_view run, std::uint64_t line) {
@@ -383,29 +338,26 @@ std::string_view run_of_message_id(std::string_view id) {
     return line_of_message_id(id, run) != 0 && run.size() == kUuid ? run : std::string_view{};
 }
 
-BusResult<StoredLines> find_stored_lines(const BusConnection& link, const std::string& stream,
-                                         const std::string& subjects, const std::string& run,
-                                         std::uint64_t behind, std::uint64_t until) {
+StoredLines find_stored_lines(const BusConnection& link, const std::string& stream,
+                              const std::string& subjects, const std::string& run,
+                              std::uint64_t behind, std::uint64_t until) {
     StoredLines stored;
     // A recreated stream counts from 1, so `behind` does not apply to it.
     const std::uint64_t from = behind > until ? 1 : behind + 1;
     if (from > until) {
         return stored;
     }
-    auto read = read_messages(
-        link, {.stream = stream, .subjects = subjects, .from = from, .headers_only = true},
-        [&](natsMsg* message, const jsMsgMetaData& metadata) {
-            const char* id = nullptr;
-            if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
-                if (const std::uint64_t line = line_of_message_id(id, run); line != 0) {
-                    stored.emplace(line, metadata.Sequence.Stream);
-                }
-            }
-            return metadata.Sequence.Stream < until;
-        });
-    if (!read) {
-        return tl::unexpected{read.error()};
-    }
+    read_messages(link,
+                  {.stream = stream, .subjects = subjects, .from = from, .headers_only = true},
+                  [&](natsMsg* message, const jsMsgMetaData& metadata) {
+                      const char* id = nullptr;
+                      if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
+                          if (const std::uint64_t line = line_of_message_id(id, run); line != 0) {
+                              stored.emplace(line, metadata.Sequence.Stream);
+                          }
+                      }
+                      return metadata.Sequence.Stream < until;
+                  });
     return stored;
 }
 

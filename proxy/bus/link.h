@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -91,15 +92,35 @@ using NatsSubscription = std::unique_ptr<natsSubscription, NatsDeleter<natsSubsc
 using NatsMessage = std::unique_ptr<natsMsg, NatsDeleter<natsMsg_Destroy>>;
 using NatsInbox = std::unique_ptr<natsInbox, NatsDeleter<natsInbox_Destroy>>;
 using JetStream = std::unique_ptr<jsCtx, NatsDeleter<jsCtx_Destroy>>;
-using JetStreamInfo = std::unique_ptr<jsStreamInfo, NatsDeleter<jsStreamInfo_Destroy>>;
-using StreamNames = std::unique_ptr<jsStreamNamesList, NatsDeleter<jsStreamNamesList_Destroy>>;
 using ConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDeleter<jsConsumerInfo_Destroy>>;
-using PublishAcknowledgement = std::unique_ptr<jsPubAck, NatsDeleter<jsPubAck_Destroy>>;
 using MessageMetadata = std::unique_ptr<jsMsgMetaData, NatsDeleter<jsMsgMetaData_Destroy>>;
 
-/// A value, or an error message of one line for users.
-template <typename Value>
-using BusResult = tl::expected<Value, std::string>;
+/// Passes a smart pointer to a function of the library that returns an object through a pointer.
+/// The smart pointer owns the object at the end of the expression.
+template <typename Pointer>
+class NatsResult {
+  public:
+    explicit NatsResult(Pointer& to) : to_{&to} {}
+
+    ~NatsResult() { to_->reset(object_); }
+
+    NatsResult(const NatsResult&) = delete;
+    NatsResult& operator=(const NatsResult&) = delete;
+
+    // NOLINTNEXTLINE(google-explicit-constructor): used as an argument only
+    operator typename Pointer::pointer *() { return &object_; }
+
+  private:
+    Pointer* to_;
+    typename Pointer::pointer object_ = nullptr;
+};
+
+/// Why a connection to the bus cannot be used any longer, as one line for users. Caught where the
+/// next connection is opened.
+class BusError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
 
 /// The current state of a stream.
 struct StreamStatus {
@@ -113,13 +134,12 @@ struct StreamStatus {
 };
 
 /// A connection to a bus. Does not reconnect: the owner has to open a new connection and look up
-/// which messages were lost when the old one broke.
+/// which messages were lost when the old one broke. Errors of all functions: BusError.
 class BusConnection {
   public:
     /// Connects to the bus. Waits a few seconds at most. `name`: appears in the server's list of
     /// connections.
-    [[nodiscard]] static BusResult<std::unique_ptr<BusConnection>> open(const BusAccess& access,
-                                                                        const std::string& name);
+    BusConnection(const BusAccess& access, const std::string& name);
 
     [[nodiscard]] natsConnection* connection() const { return connection_.get(); }
 
@@ -133,27 +153,25 @@ class BusConnection {
     /// Returns a text for the status, with the server's latest error.
     [[nodiscard]] std::string error_text(natsStatus status) const;
 
+    /// Throws a BusError unless the status is NATS_OK. `action`, `name`: what failed, such as
+    /// "reading from" and a stream's name.
+    void check(natsStatus status, std::string_view action = {}, std::string_view name = {}) const;
+
     /// Returns the state of the stream; nullopt if no stream has this name.
-    [[nodiscard]] BusResult<std::optional<StreamStatus>>
-    find_stream(const std::string& stream) const;
+    [[nodiscard]] std::optional<StreamStatus> find_stream(const std::string& stream) const;
 
     /// Returns the names of all streams except those for collectors' positions; empty if listing
     /// streams is not permitted.
     [[nodiscard]] std::vector<std::string> stream_names() const;
 
     /// Creates the stream with these limits if it does not exist.
-    [[nodiscard]] BusResult<StreamStatus> find_or_create_stream(const std::string& stream,
-                                                                const StreamLimits& limits) const;
+    [[nodiscard]] StreamStatus find_or_create_stream(const std::string& stream,
+                                                     const StreamLimits& limits) const;
 
     /// Creates a stream with these subjects. An existing stream of this name stays unchanged.
-    [[nodiscard]] BusResult<void> create_stream(jsStreamConfig config,
-                                                const std::string& subjects) const;
+    void create_stream(jsStreamConfig config, const std::string& subjects) const;
 
   private:
-    BusConnection() = default;
-    [[nodiscard]] BusResult<void> make_stream(const std::string& stream,
-                                              const StreamLimits& limits) const;
-
     NatsOptions options_;
     NatsConnection connection_;
     JetStream stream_api_; ///< destroyed before the connection
@@ -168,10 +186,9 @@ struct StreamRange {
 };
 
 /// Calls `use` for each selected message that the stream contains at the moment, in order, until
-/// `use` returns false.
-[[nodiscard]] BusResult<void>
-read_messages(const BusConnection& link, const StreamRange& range,
-              const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
+/// `use` returns false. Errors: BusError.
+void read_messages(const BusConnection& link, const StreamRange& range,
+                   const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
 
 /// Maps the number of each stored line of a run to the line's sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
@@ -189,9 +206,9 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 [[nodiscard]] std::string_view run_of_message_id(std::string_view id);
 
 /// Finds the lines of a run among the messages with sequence numbers above `behind` and up to
-/// `until`. `subjects`: the subjects of the run's messages.
-[[nodiscard]] BusResult<StoredLines>
-find_stored_lines(const BusConnection& link, const std::string& stream, const std::string& subjects,
-                  const std::string& run, std::uint64_t behind, std::uint64_t until);
+/// `until`. `subjects`: the subjects of the run's messages. Errors: BusError.
+[[nodiscard]] StoredLines find_stored_lines(const BusConnection& link, const std::string& stream,
+                                            const std::string& subjects, const std::string& run,
+                                            std::uint64_t behind, std::uint64_t until);
 
 } // namespace tw::bus

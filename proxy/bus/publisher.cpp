@@ -1,11 +1,11 @@
 #include "proxy/bus/publisher.h"
 
+#include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/json.h"
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -39,7 +39,6 @@ PublishAnswer read_publish_answer(std::string_view json) {
         answer.error = reason.empty() ? "it gives no reason" : reason;
         return answer;
     }
-    answer.duplicate = record::flag_of(*object, "duplicate");
     const std::int64_t sequence = record::number_of(*object, "seq").value_or(0);
     answer.sequence = sequence > 0 ? static_cast<std::uint64_t>(sequence) : 0;
     if (answer.sequence == 0) {
@@ -101,57 +100,33 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kMarkEvery{100};
 
-std::uint64_t line_of_subject(std::string_view subject) {
-    const std::string_view digits = subject.substr(subject.rfind('.') + 1);
-    std::uint64_t line = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), line);
-    return line;
-}
-
 } // namespace
 
-BusResult<void> BacklogSender::look_up_stored_lines(std::uint64_t until) {
-    natsInbox* inbox = nullptr;
-    natsStatus status = natsInbox_Create(&inbox);
-    inbox_.reset(inbox);
-    if (status == NATS_OK) {
-        natsSubscription* made = nullptr;
-        status = natsConnection_SubscribeSync(&made, link_->connection(),
-                                              fmt::format("{}.*", inbox_.get()).c_str());
-        answers_.reset(made);
-    }
-    if (status != NATS_OK) {
-        return tl::unexpected{link_->error_text(status)};
-    }
-    const auto sequence = backlog_->settled_sequence();
-    if (sequence) {
-        auto stored = find_stored_lines(
+void BacklogSender::look_up_stored_lines(std::uint64_t until) {
+    link_->check(natsInbox_Create(NatsResult{inbox_}));
+    link_->check(natsConnection_SubscribeSync(NatsResult{answers_}, link_->connection(),
+                                              fmt::format("{}.*", inbox_.get()).c_str()));
+    const Backlog::Status status = backlog_->status();
+    const std::uint64_t sequence = status.settled_sequence.value_or(until);
+    if (status.settled_sequence) {
+        stored_ = find_stored_lines(
             *link_, *stream_,
             fmt::format("{}.{}.>", *stream_, subject_wildcard(backlog_->server_name())),
-            backlog_->run_id(), *sequence, until);
-        if (!stored) {
-            return tl::unexpected{stored.error()};
-        }
-        stored_ = *std::move(stored);
-    } else {
-        backlog_->settle_lines(backlog_->last_settled_line(),
-                               until); // lines sent from now on get sequence numbers above `until`
+            backlog_->run_id(), sequence, until);
+    } else { // lines sent from now on get sequence numbers above `until`
+        backlog_->settle_lines(status.last_settled, until);
     }
-    window_.reset(backlog_->last_settled_line(), backlog_->settled_sequence().value_or(until));
+    window_.reset(status.last_settled, sequence);
     answered_ = Clock::now();
-    return {};
 }
 
-BusResult<void> BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
+void BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
     if (link_->is_broken()) {
-        return tl::unexpected{link_->error_text(NATS_CONNECTION_CLOSED)};
+        link_->check(NATS_CONNECTION_CLOSED);
     }
-    if (auto sent = send_lines(); !sent) {
-        return sent;
-    }
-    auto taken = process_answers(patience);
+    send_lines();
+    process_answers(patience);
     settle_old_lines(Clock::now());
-    return taken;
 }
 
 /// Finds the next line to send. Returns false if all lines were sent or the window is full.
@@ -170,7 +145,7 @@ bool BacklogSender::find_next_line(std::string_view& line) {
     return true;
 }
 
-BusResult<void> BacklogSender::send_lines() {
+void BacklogSender::send_lines() {
     std::string_view line;
     while (window_.has_room() && (more_ = find_next_line(line))) {
         if (window_.lines_in_flight() == 0) {
@@ -180,102 +155,87 @@ BusResult<void> BacklogSender::send_lines() {
         if (stored != stored_.end()) {
             window_.skip_line(stored->second);
             stored_.erase(stored);
-        } else if (auto sent = send_line(line); !sent) {
-            return sent;
+        } else {
+            send_line(line);
         }
     }
-    return {};
 }
 
-BusResult<void> BacklogSender::send_line(std::string_view line) {
+void BacklogSender::send_line(std::string_view line) {
     const std::uint64_t number = window_.next_line();
     const std::string subject =
         fmt::format("{}.{}.{}", *stream_, subject_server_of_line(backlog_->server_name(), line),
                     subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
-    natsMsg* made = nullptr;
-    natsStatus status = natsMsg_Create(&made, subject.c_str(), reply.c_str(), line.data(),
-                                       static_cast<int>(line.size()));
-    const NatsMessage message{made};
-    if (status == NATS_OK) {
-        status =
-            natsMsgHeader_Set(made, kMessageId, message_id(backlog_->run_id(), number).c_str());
-    }
-    if (status == NATS_OK) {
-        status = natsConnection_PublishMsg(link_->connection(), made);
-    }
+    NatsMessage message;
+    link_->check(natsMsg_Create(NatsResult{message}, subject.c_str(), reply.c_str(), line.data(),
+                                static_cast<int>(line.size())));
+    link_->check(natsMsgHeader_Set(message.get(), kMessageId,
+                                   message_id(backlog_->run_id(), number).c_str()));
+    const natsStatus status = natsConnection_PublishMsg(link_->connection(), message.get());
     if (status == NATS_MAX_PAYLOAD) {
-        const std::uint64_t refused = ++totals_->refused;
-        if (std::has_single_bit(refused)) { // logs only the 1st, 2nd, 4th, … refused line
-            spdlog::error("dropped a record of {} bytes, more than the bus accepts ({} so far); "
-                          "raise max_payload of nats-server, or record fewer items",
-                          line.size(), refused);
-        }
+        count_refused_line(
+            fmt::format("a record of {} bytes, more than the bus accepts", line.size()),
+            "max_payload of nats-server, or record fewer items");
         window_.skip_line(0);
-        return {};
+        return;
     }
-    if (status != NATS_OK) {
-        return tl::unexpected{link_->error_text(status)};
-    }
+    link_->check(status);
     window_.mark_line_sent();
     ++totals_->published;
-    return {};
 }
 
-BusResult<void> BacklogSender::process_answers(std::chrono::milliseconds patience) {
+/// Counts a line that is too long. Logs only the 1st, 2nd, 4th, … such line.
+void BacklogSender::count_refused_line(std::string_view what, std::string_view limit) {
+    const std::uint64_t refused = ++totals_->refused;
+    if (std::has_single_bit(refused)) {
+        spdlog::error("dropped {} ({} so far); raise {}", what, refused, limit);
+    }
+}
+
+void BacklogSender::process_answers(std::chrono::milliseconds patience) {
     std::uint64_t waiting = 1;
     while (window_.lines_in_flight() != 0 && waiting != 0) {
-        natsMsg* answer = nullptr;
+        NatsMessage answer;
         const natsStatus status =
-            natsSubscription_NextMsg(&answer, answers_.get(), patience.count());
-        const NatsMessage message{answer};
+            natsSubscription_NextMsg(NatsResult{answer}, answers_.get(), patience.count());
         if (status == NATS_TIMEOUT && link_->last_error().empty()) {
             break;
         }
         // the library returns the answer "no responders" as this status
         if (status == NATS_NO_RESPONDERS) {
-            return tl::unexpected{fmt::format(
+            throw BusError{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_wildcard(backlog_->server_name()), *stream_)};
         }
-        if (status != NATS_OK) {
-            return tl::unexpected{link_->error_text(status)};
-        }
-        if (auto taken = process_answer(answer); !taken) {
-            return taken;
-        }
+        link_->check(status);
+        process_answer(answer.get());
         std::ignore = natsSubscription_QueuedMsgs(answers_.get(), &waiting);
     }
     if (window_.lines_in_flight() != 0 && Clock::now() - answered_ > kPatience) {
-        return tl::unexpected{
-            fmt::format("no acknowledgements: {}", link_->error_text(NATS_TIMEOUT))};
+        throw BusError{fmt::format("no acknowledgements: {}", link_->error_text(NATS_TIMEOUT))};
     }
-    return {};
 }
 
-BusResult<void> BacklogSender::process_answer(natsMsg* answer) {
+void BacklogSender::process_answer(natsMsg* answer) {
     answered_ = Clock::now();
-    const std::uint64_t line = line_of_subject(natsMsg_GetSubject(answer));
+    const std::string_view subject = natsMsg_GetSubject(answer);
+    const std::uint64_t line =
+        base::parse_number<std::uint64_t>(subject.substr(subject.rfind('.') + 1)).value_or(0);
     const PublishAnswer said = read_publish_answer(
         {natsMsg_GetData(answer), static_cast<std::size_t>(natsMsg_GetDataLength(answer))});
     if (said.too_long) {
-        const std::uint64_t refused = ++totals_->refused;
-        if (std::has_single_bit(refused)) {
-            spdlog::error("dropped a record longer than the stream {} accepts ({} so far); raise "
-                          "its max_msg_size",
-                          *stream_, refused);
-        }
+        count_refused_line(fmt::format("a record longer than the stream {} accepts", *stream_),
+                           "its max_msg_size");
         std::ignore = window_.acknowledge_line(line, 0);
-        return {};
+        return;
     }
     if (said.sequence == 0) {
-        return tl::unexpected{
-            fmt::format("the stream {} rejects records: {}", *stream_, said.error)};
+        throw BusError{fmt::format("the stream {} rejects records: {}", *stream_, said.error)};
     }
     if (window_.acknowledge_line(line, said.sequence)) {
         ++totals_->acknowledged;
     }
-    return {};
 }
 
 /// Removes the lines from the backlog that were acknowledged at least kKeep ago.
@@ -284,7 +244,7 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
         return;
     }
     last_acknowledged_ = now;
-    const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->last_settled_line()
+    const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->status().last_settled
                                                              : acknowledged_lines_.back().settled;
     if (window_.last_settled_line() > newest) {
         acknowledged_lines_.push_back({.time = now,
@@ -324,21 +284,28 @@ std::string join_urls(const std::vector<std::string>& urls) {
 
 } // namespace
 
-Publisher::Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder)
-    : options_{std::move(options)}, where_{join_urls(options_.access.urls)}, backlog_{&backlog},
-      folder_{folder} {}
+Publisher::Publisher(PublishOptions options)
+    : options_{std::move(options)}, where_{join_urls(options_.access.urls)} {
+    if (options_.spool.empty()) {
+        backlog_.emplace(make_run_id(), options_.server);
+    } else {
+        folder_.emplace(options_.spool, options_.spool_bytes);
+        folder_->report_unpublished_files(options_.stream);
+        backlog_.emplace(*folder_, make_run_id(), options_.server, options_.stream);
+    }
+}
 
 Publisher::~Publisher() {
     finish(std::chrono::milliseconds{0});
 }
 
-void Publisher::wake_thread(const std::shared_ptr<void>& owner) {
+void Publisher::wake_thread() {
     {
         const std::lock_guard lock{mutex_};
         woken_ = true;
         if (!thread_.joinable() && !stop_) {
             ended_ = false;
-            thread_ = std::thread{[this, owner] {
+            thread_ = std::thread{[this, owner = shared_from_this()] {
                 run();
                 const std::lock_guard ending{mutex_};
                 ended_ = true;
@@ -418,13 +385,18 @@ void Publisher::run() {
     auto pause = kFirstPause;
     while (true) {
         const auto begun = Clock::now();
-        const auto served = publish_over_connection();
+        std::string error;
+        try {
+            publish_over_connection();
+        } catch (const BusError& failure) {
+            error = failure.what();
+        }
         totals_.connected = false;
         leftover_.reset(); // gives back the earlier run's files, which may be dropped now
-        if (served) {
+        if (error.empty()) {
             return;
         }
-        print_error(served.error());
+        print_error(error);
         if (Clock::now() - begun > kLongestPause) {
             pause = kFirstPause;
         }
@@ -438,19 +410,12 @@ void Publisher::run() {
     }
 }
 
-BusResult<void> Publisher::publish_over_connection() {
-    const auto link = BusConnection::open(
-        options_.access, fmt::format("twscope {}", subject_wildcard(options_.server)));
-    if (!link) {
-        return tl::unexpected{link.error()};
-    }
-    const auto there = (*link)->find_or_create_stream(options_.stream, options_.limits);
-    if (!there) {
-        return tl::unexpected{there.error()};
-    }
-    log_limit_differences(there->limits);
+void Publisher::publish_over_connection() {
+    const BusConnection link{options_.access,
+                             fmt::format("twscope {}", subject_wildcard(options_.server))};
+    log_limit_differences(link.find_or_create_stream(options_.stream, options_.limits).limits);
     if (is_past_deadline()) {
-        return {};
+        return;
     }
     totals_.connected = true;
     ++totals_.connections;
@@ -459,60 +424,44 @@ BusResult<void> Publisher::publish_over_connection() {
         spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
                      subject_wildcard(options_.server));
     }
-    while (true) {
-        if (auto published = publish_earlier_backlogs(**link); !published) {
-            return published;
-        }
-        const auto done = publish_backlog(**link, *backlog_, false);
-        if (!done || *done) {
-            return done ? BusResult<void>{} : tl::unexpected{done.error()};
-        }
-    }
+    do {
+        publish_earlier_backlogs(link);
+    } while (!publish_backlog(link, *backlog_, false));
 }
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
-BusResult<void> Publisher::publish_earlier_backlogs(const BusConnection& link) {
+void Publisher::publish_earlier_backlogs(const BusConnection& link) {
     for (; !is_past_deadline() && find_earlier_backlog(); leftover_.reset()) {
-        const std::uint64_t waiting = leftover_->last_line() - leftover_->last_settled_line();
+        const Backlog::Status status = leftover_->status();
+        const std::uint64_t waiting = status.last_line - status.last_settled;
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
-        if (auto published = publish_backlog(link, *leftover_, true); !published) {
-            return tl::unexpected{published.error()};
-        }
+        std::ignore = publish_backlog(link, *leftover_, true);
     }
-    return {};
 }
 
 /// Takes over the backlog of an earlier run, unless one was taken over before. Returns false if
 /// there is none.
 bool Publisher::find_earlier_backlog() {
     looked_ = Clock::now();
-    if (!leftover_ && folder_ != nullptr) {
+    if (!leftover_ && folder_) {
         leftover_ = Backlog::take_over_other_spool(*folder_, backlog_->run_id(), options_.stream);
     }
     return leftover_ != nullptr;
 }
 
-BusResult<bool> Publisher::publish_backlog(const BusConnection& link, Backlog& backlog,
-                                           bool to_its_end) {
+bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, bool to_its_end) {
     if (is_past_deadline()) {
         return true;
     }
-    const auto stream = link.find_or_create_stream(options_.stream, options_.limits);
-    if (!stream) {
-        return tl::unexpected{stream.error()};
-    }
+    const StreamStatus stream = link.find_or_create_stream(options_.stream, options_.limits);
     BacklogSender sending{link, options_.stream, backlog, totals_};
-    if (auto begun = sending.look_up_stored_lines(stream->last); !begun) {
-        return tl::unexpected{begun.error()};
-    }
+    sending.look_up_stored_lines(stream.last);
     while (!is_past_deadline()) {
         // Stop is checked before sending: all lines appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
-        if (auto stepped = sending.send_and_receive(kAnswers); !stepped) {
-            return tl::unexpected{stepped.error()};
-        }
+        sending.send_and_receive(kAnswers);
         report_recovery(sending);
         if (sending.is_idle()) {
             if (last) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,7 +21,6 @@ namespace tw::bus {
 /// JetStream's answer to a published message.
 struct PublishAnswer {
     std::uint64_t sequence = 0; ///< sequence number in the stream; 0 if the message was rejected
-    bool duplicate = false;     ///< the stream already contained the message
     bool too_long = false;      ///< the message was rejected because it is too long
     std::string error{};
 };
@@ -96,7 +96,8 @@ struct PublishTotals {
 /// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize
 /// lines in flight. Any failure ends the connection. On the next connection, another BacklogSender
 /// first looks up which lines the stream contains and sends the others. Therefore no line is
-/// missing or stored twice, even after a long interruption.
+/// missing or stored twice, even after a long interruption. Errors of all functions: BusError, after
+/// which the connection is unusable.
 class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
@@ -111,12 +112,12 @@ class BacklogSender {
         : link_{&link}, stream_{&stream}, backlog_{&backlog}, totals_{&totals} {}
 
     /// Looks up which lines the stream contains. `until`: the sequence number of the stream's last
-    /// message. Call this function first. After an error, the connection is unusable.
-    [[nodiscard]] BusResult<void> look_up_stored_lines(std::uint64_t until);
+    /// message. Call this function first.
+    void look_up_stored_lines(std::uint64_t until);
 
     /// Sends available lines and processes acknowledgements. Waits up to `patience` for
-    /// acknowledgements if lines are in flight. After an error, the connection is unusable.
-    [[nodiscard]] BusResult<void> send_and_receive(std::chrono::milliseconds patience);
+    /// acknowledgements if lines are in flight.
+    void send_and_receive(std::chrono::milliseconds patience);
 
     /// Returns true if no line is in flight and no line waits to be sent.
     [[nodiscard]] bool is_idle() const { return window_.lines_in_flight() == 0 && !more_; }
@@ -134,10 +135,11 @@ class BacklogSender {
     };
 
     [[nodiscard]] bool find_next_line(std::string_view& line);
-    [[nodiscard]] BusResult<void> send_lines();
-    [[nodiscard]] BusResult<void> send_line(std::string_view line);
-    [[nodiscard]] BusResult<void> process_answers(std::chrono::milliseconds patience);
-    [[nodiscard]] BusResult<void> process_answer(natsMsg* answer);
+    void send_lines();
+    void send_line(std::string_view line);
+    void count_refused_line(std::string_view what, std::string_view limit);
+    void process_answers(std::chrono::milliseconds patience);
+    void process_answer(natsMsg* answer);
     void settle_old_lines(Clock::time_point now);
 
     const BusConnection* link_;
@@ -155,22 +157,28 @@ class BacklogSender {
 };
 
 /// Publishes backlogs on a separate thread: first those of earlier runs, then this run's. If the
-/// bus fails, tries again without a limit.
-class Publisher {
+/// bus fails, tries again without a limit. Owned by its user and by its thread, which may run longer
+/// if the NATS library hangs.
+class Publisher : public std::enable_shared_from_this<Publisher> {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// `folder`: the spool with the backlogs of earlier runs; null if there is none. `backlog` and
-    /// `folder` have to outlive the publisher. The constructor starts no thread: threads of the
-    /// NATS library have to start after this process was confined.
-    Publisher(PublishOptions options, Backlog& backlog, SpoolFolder* folder);
+    /// Creates this run's backlog. The constructor starts no thread: threads of the NATS library
+    /// have to start after this process was confined.
+    /// Errors: throws std::system_error if the spool cannot be opened.
+    explicit Publisher(PublishOptions options);
     ~Publisher();
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    /// Tells the thread that lines were appended. The first call starts the thread. The thread
-    /// holds a reference to `owner`, which must own this object, the backlog and the folder.
-    void wake_thread(const std::shared_ptr<void>& owner);
+    /// Returns this run's backlog.
+    [[nodiscard]] Backlog& backlog() { return *backlog_; }
+
+    /// Returns the spool; null if lines wait in memory.
+    [[nodiscard]] const SpoolFolder* spool_folder() const { return folder_ ? &*folder_ : nullptr; }
+
+    /// Tells the thread that lines were appended. The first call starts the thread.
+    void wake_thread();
 
     /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
     /// the NATS library hangs, leaves the thread running.
@@ -180,15 +188,15 @@ class Publisher {
 
   private:
     void run();
-    /// Connects and publishes until the connection breaks or all lines are published. Errors: why
-    /// the connection broke.
-    [[nodiscard]] BusResult<void> publish_over_connection();
-    [[nodiscard]] BusResult<void> publish_earlier_backlogs(const BusConnection& link);
+    /// Connects and publishes until all lines are published. Errors: BusError if the connection
+    /// breaks.
+    void publish_over_connection();
+    void publish_earlier_backlogs(const BusConnection& link);
     [[nodiscard]] bool find_earlier_backlog();
     /// Publishes a backlog. Returns false if the backlog of an earlier run was found, which must be
     /// published first.
-    [[nodiscard]] BusResult<bool> publish_backlog(const BusConnection& link, Backlog& backlog,
-                                                  bool to_its_end);
+    [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog,
+                                       bool to_its_end);
     void print_error(const std::string& what);
     void report_recovery(const BacklogSender& sending);
     void log_limit_differences(const StreamLimits& there);
@@ -198,10 +206,10 @@ class Publisher {
 
     PublishOptions options_;
     std::string where_;
-    Backlog* backlog_;
-    SpoolFolder* folder_;
-    std::unique_ptr<Backlog> leftover_;
-    Clock::time_point looked_{}; ///< time of the latest search for earlier runs' lines
+    std::optional<SpoolFolder> folder_;
+    std::optional<Backlog> backlog_;
+    std::unique_ptr<Backlog> leftover_; ///< an earlier run's lines that are being published
+    Clock::time_point looked_{};        ///< time of the latest search for earlier runs' lines
     PublishTotals totals_;
     std::string last_error_; ///< the error that was logged last
     /// Number of lines that were acknowledged before this connection.

@@ -3,7 +3,6 @@
 #include "proxy/store/file_queue.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -39,23 +38,31 @@ struct SpoolState {
 /// Parses the result of spool_state_text(). Returns nullopt if the text is invalid.
 [[nodiscard]] std::optional<SpoolState> read_spool_state(std::string_view text);
 
-/// Returns the name of a file with lines: RUN-NUMBER.jsonl. NUMBER is the number of the file's
-/// first line.
-[[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
-
-/// The parts of the name of a file with lines: the run, and the number of the first line.
+/// A file with lines of a run.
 struct SpoolFile {
     std::string run;
-    std::uint64_t first = 0;
+    std::uint64_t first = 0; ///< number of the first line
+    std::uint64_t bytes = 0; ///< size of the file
 
     friend bool operator==(const SpoolFile&, const SpoolFile&) = default;
 };
 
+/// Returns the name of a file with lines: RUN-NUMBER.jsonl. NUMBER is the number of the file's
+/// first line.
+[[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
+
+/// Parses the result of spool_file_name(). Returns nullopt for any other name.
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
 [[nodiscard]] std::string spool_state_name(std::string_view run);
 /// Returns the run's UUID in the name of a state file; nullopt for any other name.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
+
+/// The number of some lines, and their size.
+struct LineTotals {
+    std::uint64_t lines = 0;
+    std::uint64_t bytes = 0;
+};
 
 /// The folder in which runs store unpublished lines. Does not touch the files of runs that other
 /// processes own. `max_bytes` limits the files of this process's run and of runs without an owner.
@@ -72,6 +79,10 @@ class SpoolFolder {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+    [[nodiscard]] std::string path_of(const SpoolFile& file) const {
+        return (path_ / spool_file_name(file.run, file.first)).string();
+    }
+
     [[nodiscard]] store::Disk& disk() const { return *disk_; }
 
     /// Returns the size in bytes at which a run starts its next file.
@@ -80,13 +91,8 @@ class SpoolFolder {
     /// Marks a run as owned by this process or not.
     void set_run_owned(const std::string& run, bool owned);
 
-    struct FoundFile {
-        SpoolFile file;
-        std::uint64_t bytes = 0;
-    };
-
     /// Returns the files with lines, the oldest first.
-    [[nodiscard]] std::vector<FoundFile> list_files() const;
+    [[nodiscard]] std::vector<SpoolFile> list_files() const;
 
     [[nodiscard]] std::vector<std::string> run_ids() const;
 
@@ -103,19 +109,14 @@ class SpoolFolder {
     /// Counts and logs lines that are missing.
     void count_missing_lines(std::uint64_t lines);
 
-    struct UnpublishedTotals {
-        std::uint64_t lines = 0;
-        std::uint64_t bytes = 0;
-    };
-
     /// Returns the totals of the lines that runs other than `own_run` still have to publish to
-    /// `stream`. The result may be one second old.
-    [[nodiscard]] UnpublishedTotals count_unpublished(const std::string& own_run,
-                                                      const std::string& stream);
+    /// `stream`.
+    [[nodiscard]] LineTotals count_unpublished(const std::string& own_run,
+                                               const std::string& stream);
 
     /// Returns the number of lines in a file. Counts them only once, because files of ended runs do
     /// not change.
-    [[nodiscard]] std::uint64_t count_lines(const FoundFile& found);
+    [[nodiscard]] std::uint64_t count_lines(const SpoolFile& file);
 
     /// Logs which files will not be published: files without a readable state file, and files for
     /// other streams.
@@ -123,9 +124,9 @@ class SpoolFolder {
 
   private:
     [[nodiscard]] bool is_run_owned(const std::string& run) const;
-    [[nodiscard]] std::string file_path(const SpoolFile& file) const;
-    [[nodiscard]] std::uint64_t last_line(const std::vector<FoundFile>& files, std::size_t at);
-    [[nodiscard]] std::uint64_t unsettled_lines(const std::vector<FoundFile>& files,
+    [[nodiscard]] std::optional<SpoolState> read_state_of(const std::string& run) const;
+    [[nodiscard]] std::uint64_t last_line(const std::vector<SpoolFile>& files, std::size_t at);
+    [[nodiscard]] std::uint64_t unsettled_lines(const std::vector<SpoolFile>& files,
                                                 std::size_t at);
 
     std::filesystem::path path_;
@@ -137,9 +138,6 @@ class SpoolFolder {
     std::set<std::string> owned_; ///< ids of the runs that this process owns
     /// A cache: the size in bytes and the number of lines of each file.
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
-    std::mutex leftovers_mutex_;
-    std::chrono::steady_clock::time_point looked_{};
-    UnpublishedTotals leftovers_;
 };
 
 } // namespace tw::bus

@@ -78,6 +78,13 @@ std::string text_of(Backlog& backlog, std::uint64_t number) {
                                                                       : "";
 }
 
+/// A run's spool in a new folder.
+struct OneSpool {
+    const FilledFolder where;
+    SpoolFolder folder{where.path(), kLimit};
+    Backlog spool{folder, make_run_id(), "one", kStream};
+};
+
 std::uint64_t total_bytes(const SpoolFolder& folder) {
     std::uint64_t bytes = 0;
     for (const auto& found : folder.list_files()) {
@@ -88,13 +95,10 @@ std::uint64_t total_bytes(const SpoolFolder& folder) {
 
 } // namespace
 
-TEST_CASE("appended lines can be read from any line on, over many files") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(OneSpool, "appended lines can be read from any line on, over many files") {
     CHECK(spool.server_name() == "one");
     append(spool, 1, 500);
-    CHECK(sequence.files().size() > 5);
+    CHECK(where.files().size() > 5);
     CHECK(total_bytes(folder) == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
@@ -106,8 +110,8 @@ TEST_CASE("appended lines can be read from any line on, over many files") {
 }
 
 TEST_CASE("a line may be longer than the reading buffer") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), std::uint64_t{64} << 20U};
+    const FilledFolder where;
+    SpoolFolder folder{where.path(), std::uint64_t{64} << 20U};
     Backlog spool{folder, make_run_id(), "one", kStream};
     spool.append(line(1, 3'000'000));
     spool.append(line(2));
@@ -115,42 +119,42 @@ TEST_CASE("a line may be longer than the reading buffer") {
 }
 
 TEST_CASE("settled lines are removed, and with the last line all files") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 500);
-        const std::size_t before = sequence.files().size();
+        const std::size_t before = where.files().size();
         spool.settle_lines(400, 9000);
-        CHECK(sequence.files().size() < before / 2);
+        CHECK(where.files().size() < before / 2);
         CHECK(total_bytes(folder) < 200'000);
         const Reading reading = read_all(spool, 401);
         CHECK(reading.count == 100);
-        CHECK(spool.waiting_bytes() >= 100'000);
+        CHECK(spool.waiting_lines().bytes >= 100'000);
         spool.settle_lines(500, 9100);
-        CHECK(spool.waiting_bytes() == 0); // no line waits, although a file exists
+        CHECK(spool.waiting_lines().bytes == 0); // no line waits, although a file exists
     }
-    CHECK(sequence.files().size() == 0);
+    CHECK(where.files().size() == 0);
 }
 
 TEST_CASE("the next run finds an earlier run's lines under their numbers") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, run, "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
     }
-    SpoolFolder folder{sequence.path(), kLimit};
+    SpoolFolder folder{where.path(), kLimit};
     const Backlog own{folder, make_run_id(), "two", kStream};
     {
         const auto left = take_over(folder, own.run_id());
         CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
-        CHECK(left->last_settled_line() == 100);
-        CHECK(left->settled_sequence() == 4711);
-        CHECK(left->last_line() == 300);
+        CHECK(left->status().last_settled == 100);
+        CHECK(left->status().settled_sequence == 4711);
+        CHECK(left->status().last_line == 300);
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
@@ -163,50 +167,50 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
 }
 
 TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
-        CHECK(spool.waiting_lines() == 200);
+        CHECK(spool.waiting_lines().lines == 200);
         append(spool, 301, 3000);
-        CHECK(spool.waiting_lines() == 3000 - folder.dropped_lines() - 100);
+        CHECK(spool.waiting_lines().lines == 3000 - folder.dropped_lines() - 100);
     }
-    SpoolFolder folder{sequence.path(), 4 * kLimit};
+    SpoolFolder folder{where.path(), 4 * kLimit};
     const std::uint64_t left = folder.count_unpublished("", kStream).lines;
     CHECK(left > 500);
     CHECK(folder.count_unpublished("", kStream).lines == left);
     Backlog spool{folder, make_run_id(), "two", kStream};
     append(spool, 1, 7);
-    CHECK(spool.waiting_lines() == left + 7);
+    CHECK(spool.waiting_lines().lines == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
-    SpoolFolder again{sequence.path(), kLimit};
+    SpoolFolder again{where.path(), kLimit};
     CHECK(again.count_unpublished("", "another").lines == 0); // all lines are for the first stream
 }
 
 TEST_CASE("lines for another stream stay where they are") {
-    const FilledFolder sequence;
-    leave_lines(sequence, 3);
-    SpoolFolder folder{sequence.path(), kLimit};
+    const FilledFolder where;
+    leave_lines(where, 3);
+    SpoolFolder folder{where.path(), kLimit};
     folder.report_unpublished_files("another");
     CHECK(Backlog::take_over_other_spool(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
     const auto left = take_over(folder);
-    CHECK(left->last_line() == 3);
+    CHECK(left->status().last_line == 3);
 }
 
 TEST_CASE("damaged or missing lines of an earlier run are counted") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     const std::string run = make_run_id();
-    leave_lines(sequence, 1, run);
+    leave_lines(where, 1, run);
     const auto put = [&](std::uint64_t first, const std::string& text) {
-        std::ofstream{sequence.path() / spool_file_name(run, first)} << text;
+        std::ofstream{where.path() / spool_file_name(run, first)} << text;
     };
     put(1, line(1) + line(2) + line(3));
     put(10, std::string(300, '\0'));
     put(20, line(20) + line(21) + "{");
-    SpoolFolder folder{sequence.path(), kLimit};
+    SpoolFolder folder{where.path(), kLimit};
     const auto left = take_over(folder);
     CHECK(read_all(*left, 4).first == 20);
     CHECK(read_all(*left, 1).count == 5);
@@ -214,76 +218,69 @@ TEST_CASE("damaged or missing lines of an earlier run are counted") {
     CHECK(folder.dropped_lines() == 0);
 }
 
-TEST_CASE("a removed folder accepts no more lines, and its waiting lines are counted as lost") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(
+    OneSpool, "a removed folder accepts no more lines, and its waiting lines are counted as lost") {
     append(spool, 1, 10);
-    std::filesystem::remove_all(sequence.path());
+    std::filesystem::remove_all(where.path());
     append(spool, 11, 12); // not visible to the other process yet
     CHECK(read_all(spool, 3).count == 0);
     CHECK(folder.missing_lines() == 10);
-    CHECK(spool.waiting_lines() == 0);
+    CHECK(spool.waiting_lines().lines == 0);
     append(spool, 13, 14);
-    CHECK(spool.error() == ENOENT);
-    CHECK(spool.last_line() == 12);
-    CHECK(spool.lost_lines() == 12);
+    CHECK(spool.status().error == ENOENT);
+    CHECK(spool.status().last_line == 12);
+    CHECK(spool.status().lost_lines == 12);
 }
 
 TEST_CASE("the spool of a running process is not taken over") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
+    const FilledFolder where;
+    SpoolFolder folder{where.path(), kLimit};
     Backlog alive{folder, make_run_id(), "one", kStream};
     append(alive, 1, 10);
-    SpoolFolder other{sequence.path(), kLimit};
+    SpoolFolder other{where.path(), kLimit};
     CHECK(total_bytes(other) == 0);
     CHECK(Backlog::take_over_other_spool(other, "", kStream) == nullptr);
     CHECK(read_all(alive, 1).count == 10);
 }
 
 TEST_CASE("an incomplete last line is ignored") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     const std::string run = make_run_id();
-    leave_lines(sequence, 3, run);
-    std::ofstream{sequence.path() / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
-    SpoolFolder folder{sequence.path(), kLimit};
+    leave_lines(where, 3, run);
+    std::ofstream{where.path() / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
+    SpoolFolder folder{where.path(), kLimit};
     const auto left = take_over(folder);
-    CHECK(left->last_line() == 3);
+    CHECK(left->status().last_line == 3);
     CHECK(read_all(*left, 1).count == 3);
 }
 
 TEST_CASE("an invalid state file stays where it is, and its lines are not published") {
-    const FilledFolder sequence;
-    fs::create_directory(sequence.path());
+    const FilledFolder where;
+    fs::create_directory(where.path());
     const std::string run = make_run_id();
-    std::ofstream{sequence.path() / spool_state_name(run)} << "rubbish";
-    std::ofstream{sequence.path() / spool_file_name(run, 1)} << "1 line\n";
-    std::ofstream{sequence.path() / "notes.txt"} << "of somebody";
-    std::ofstream{sequence.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
-    SpoolFolder folder{sequence.path(), kLimit};
+    std::ofstream{where.path() / spool_state_name(run)} << "rubbish";
+    std::ofstream{where.path() / spool_file_name(run, 1)} << "1 line\n";
+    std::ofstream{where.path() / "notes.txt"} << "of somebody";
+    std::ofstream{where.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
+    SpoolFolder folder{where.path(), kLimit};
     folder.report_unpublished_files(kStream);
     CHECK(total_bytes(folder) == 25); // the folder may drop it
     CHECK(Backlog::take_over_other_spool(folder, "", kStream) == nullptr);
-    CHECK(sequence.files().size() == 4);
+    CHECK(where.files().size() == 4);
 }
 
-TEST_CASE("a full spool drops and counts its oldest lines, no more than necessary") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(OneSpool,
+                  "a full spool drops and counts its oldest lines, no more than necessary") {
     append(spool, 1, 3000);
     CHECK(total_bytes(folder) <= kLimit);
     CHECK(total_bytes(folder) > kLimit - kLimit / 8);
     const Reading reading = read_all(spool, 1);
     CHECK(reading.first == folder.dropped_lines() + 1);
     CHECK(reading.count == 3000 - folder.dropped_lines());
-    CHECK(spool.error() == 0);
+    CHECK(spool.status().error == 0);
 }
 
-TEST_CASE("dropped lines that are settled do not count as lost") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(OneSpool, "dropped lines that are settled do not count as lost") {
     append(spool, 1, 1000);
     spool.settle_lines(1000, 1);
     append(spool, 1001, 1900);
@@ -291,14 +288,14 @@ TEST_CASE("dropped lines that are settled do not count as lost") {
 }
 
 TEST_CASE("lines of ended runs are dropped first") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kStream};
         append(spool, 1, 900);
         spool.settle_lines(10, 1);
     }
-    SpoolFolder folder{sequence.path(), kLimit};
+    SpoolFolder folder{where.path(), kLimit};
     CHECK(total_bytes(folder) == 900'000);
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 500);
@@ -312,50 +309,50 @@ TEST_CASE("lines of ended runs are dropped first") {
 }
 
 TEST_CASE("lines of an ended run that are being published are not dropped") {
-    const FilledFolder sequence;
-    leave_lines(sequence, 500);
-    SpoolFolder folder{sequence.path(), kLimit};
+    const FilledFolder where;
+    leave_lines(where, 500);
+    SpoolFolder folder{where.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kStream};
     {
         const auto left = take_over(folder, spool.run_id());
         append(spool, 1, 800);
         CHECK(read_all(*left, 1).count == 500);
         CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
-        CHECK(spool.last_dropped_line() == folder.dropped_lines());
+        CHECK(spool.status().last_dropped == folder.dropped_lines());
         CHECK(total_bytes(folder) <= kLimit);
     }
-    const std::uint64_t before = spool.last_dropped_line();
+    const std::uint64_t before = spool.status().last_dropped;
     append(spool, 801, 900);
-    CHECK(spool.last_dropped_line() == before); // the other run's lines are older
+    CHECK(spool.status().last_dropped == before); // the other run's lines are older
     CHECK(folder.dropped_lines() > before);
     CHECK(folder.missing_lines() == 0);
 }
 
 TEST_CASE("lines in a file that somebody removed are missing, and later lines are read") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     const std::string run = make_run_id();
-    SpoolFolder folder{sequence.path(), kLimit};
+    SpoolFolder folder{where.path(), kLimit};
     Backlog spool{folder, run, "one", kStream};
     append(spool, 1, 200);
     const auto files = folder.list_files();
     REQUIRE(files.size() > 2);
-    const std::uint64_t gone = files[2].file.first - files[1].file.first;
-    fs::remove(sequence.path() / spool_file_name(run, files[1].file.first));
+    const std::uint64_t gone = files[2].first - files[1].first;
+    fs::remove(where.path() / spool_file_name(run, files[1].first));
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(folder.missing_lines() == gone);
-    CHECK(spool.lost_lines() == gone);
+    CHECK(spool.status().lost_lines == gone);
 }
 
 TEST_CASE("files that another process published no longer count for the folder's size") {
-    const FilledFolder sequence;
-    leave_lines(sequence, 900);
-    SpoolFolder ours{sequence.path(), kLimit};
+    const FilledFolder where;
+    leave_lines(where, 900);
+    SpoolFolder ours{where.path(), kLimit};
     Backlog spool{ours, make_run_id(), "one", kStream};
     append(spool, 1, 100);
     CHECK(total_bytes(ours) == 1'000'000);
     {
-        SpoolFolder theirs{sequence.path(), kLimit};
+        SpoolFolder theirs{where.path(), kLimit};
         const auto left = take_over(theirs);
         left->settle_lines(900, 1);
     }
@@ -365,10 +362,8 @@ TEST_CASE("files that another process published no longer count for the folder's
     CHECK(read_all(spool, 1).count == 1000);
 }
 
-TEST_CASE("lines dropped while being read are lost, and reading continues after them") {
-    const FilledFolder sequence;
-    SpoolFolder folder{sequence.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(OneSpool,
+                  "lines dropped while being read are lost, and reading continues after them") {
     append(spool, 1, 900);
     CHECK(text_of(spool, 1).starts_with("1 "));
     append(spool, 901, 1800);
@@ -379,18 +374,18 @@ TEST_CASE("lines dropped while being read are lost, and reading continues after 
 
 TEST_CASE(
     "a spool on a full disk accepts nothing, keeps its lines, and continues once there is room") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     tw::test::FaultyDisk disk;
-    SpoolFolder folder{sequence.path(), kLimit, disk};
+    SpoolFolder folder{where.path(), kLimit, disk};
     Backlog spool{folder, make_run_id(), "one", kStream};
     append(spool, 1, 10);
     disk.room = 500;
     spool.append(line(11));
-    CHECK(spool.error() == ENOSPC);
+    CHECK(spool.status().error == ENOSPC);
     CHECK_FALSE(spool.has_room());
-    CHECK(spool.last_line() == 10);
-    CHECK(spool.waiting_lines() == 11);
-    CHECK(spool.unsaved_lines() == 1);
+    CHECK(spool.status().last_line == 10);
+    CHECK(spool.waiting_lines().lines == 11);
+    CHECK(spool.status().unsaved_lines == 1);
     spool.retry_writing();
     CHECK_FALSE(spool.has_room());
     disk.truncates = false; // partly written data stays in the file and is ignored
@@ -400,37 +395,37 @@ TEST_CASE(
     disk.room = UINT64_MAX;
     disk.interrupted = 1;
     spool.retry_writing();
-    CHECK(spool.unsaved_lines() == 0);
+    CHECK(spool.status().unsaved_lines == 0);
     append(spool, 12, 20);
-    CHECK(spool.error() == 0);
+    CHECK(spool.status().error == 0);
     CHECK(read_all(spool, 1).count == 20);
 }
 
 TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
           "by the next run") {
-    const FilledFolder sequence;
+    const FilledFolder where;
     const std::string run = make_run_id();
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         const tw::test::FullDisk full;
         const Backlog none{folder, make_run_id(), "one", kStream};
-        CHECK(none.error() == EFBIG);
+        CHECK(none.status().error == EFBIG);
     }
-    CHECK(sequence.files().size() == 0);
+    CHECK(where.files().size() == 0);
     {
-        SpoolFolder folder{sequence.path(), kLimit};
+        SpoolFolder folder{where.path(), kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
         Backlog spool{folder, run, "one", kStream};
         spool.append(line(1));
         CHECK_FALSE(spool.has_room());
-        CHECK(spool.error() == EFBIG);
-        CHECK(spool.last_line() == 0);
+        CHECK(spool.status().error == EFBIG);
+        CHECK(spool.status().last_line == 0);
         full.reset();
         spool.retry_writing();
         append(spool, 2, 10);
-        CHECK(spool.error() == 0);
+        CHECK(spool.status().error == 0);
     }
-    SpoolFolder folder{sequence.path(), kLimit};
+    SpoolFolder folder{where.path(), kLimit};
     const auto left = take_over(folder);
     CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
@@ -447,7 +442,7 @@ TEST_CASE("lines in memory are numbered from 1 and can be read from any number o
     backlog.append("a\nb\n");
     backlog.append("");
     backlog.append("c\n");
-    CHECK(backlog.last_line() == 3);
+    CHECK(backlog.status().last_line == 3);
     CHECK(text_of(backlog, 3) == "c");
     CHECK(text_of(backlog, 1) == "a");
     CHECK(text_of(backlog, 2) == "b");
@@ -459,20 +454,20 @@ TEST_CASE("lines in memory are numbered from 1 and can be read from any number o
 TEST_CASE("settled lines in memory are removed in whole blocks") {
     constexpr std::size_t kLine = 300'000; // one block
     Backlog backlog{"run", "server"};
-    CHECK_FALSE(backlog.settled_sequence());
+    CHECK_FALSE(backlog.status().settled_sequence);
     append(backlog, 1, 1);
     backlog.append(line(2, kLine));
     append(backlog, 3, 3);
     backlog.settle_lines(1, 7);
-    CHECK(backlog.settled_sequence() == 7);
-    CHECK(backlog.waiting_lines() == 2);
-    CHECK(backlog.waiting_bytes() == 1000 + kLine + 1000);
+    CHECK(backlog.status().settled_sequence == 7);
+    CHECK(backlog.waiting_lines().lines == 2);
+    CHECK(backlog.waiting_lines().bytes == 1000 + kLine + 1000);
     backlog.settle_lines(2, 8);
-    CHECK(backlog.waiting_bytes() == 1000);
+    CHECK(backlog.waiting_lines().bytes == 1000);
     CHECK(text_of(backlog, 3).starts_with("3 "));
     backlog.settle_lines(3, 9);
-    CHECK(backlog.waiting_bytes() == 0);
-    CHECK(backlog.last_settled_line() == 3);
+    CHECK(backlog.waiting_lines().bytes == 0);
+    CHECK(backlog.status().last_settled == 3);
     append(backlog, 4, 4);
     CHECK(text_of(backlog, 4).starts_with("4 "));
 }
@@ -482,10 +477,10 @@ TEST_CASE("memory is limited; settling lines makes room") {
     CHECK(backlog.has_room());
     backlog.append("abcdefg\n");
     CHECK_FALSE(backlog.has_room());
-    CHECK(backlog.unsaved_lines() == 1);
+    CHECK(backlog.status().unsaved_lines == 1);
     backlog.settle_lines(1, 1);
     CHECK(backlog.has_room());
-    CHECK(backlog.unsaved_lines() == 0);
+    CHECK(backlog.status().unsaved_lines == 0);
 }
 
 namespace {

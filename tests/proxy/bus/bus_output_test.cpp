@@ -50,17 +50,17 @@ class SilentServer {
 constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
                                            .finish = std::chrono::milliseconds{0}};
 
-PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFolder& sequence) {
+PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFolder& where) {
     return {.access = {.urls = {server.url()}},
             .server = "one",
-            .spool = sequence.path(),
+            .spool = where.path(),
             .spool_bytes = tw::bus::SpoolFolder::kLeastBytes};
 }
 
 /// Returns all lines in the files of a spool, in order.
-std::string left_in(const tw::test::FilledFolder& sequence) {
+std::string left_in(const tw::test::FilledFolder& where) {
     std::set<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{sequence.path()}) {
+    for (const auto& entry : std::filesystem::directory_iterator{where.path()}) {
         if (entry.path().extension() == ".jsonl") {
             files.insert(entry.path());
         }
@@ -87,9 +87,9 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
 
 TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
     const SilentServer server;
-    const tw::test::FilledFolder sequence;
+    const tw::test::FilledFolder where;
     {
-        BusOutput output{with_spool(server, sequence), kNoPatience};
+        BusOutput output{with_spool(server, where), kNoPatience};
         {
             const tw::test::FullDisk full;
             output.write("{\"type\":\"a\"}\n");
@@ -100,13 +100,13 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
         output.finish();
         CHECK(output.num_lost() == 0);
     }
-    CHECK(left_in(sequence) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+    CHECK(left_in(where) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
 
 TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
     const SilentServer server;
-    const tw::test::FilledFolder sequence;
-    BusOutput output{with_spool(server, sequence), kNoPatience};
+    const tw::test::FilledFolder where;
+    BusOutput output{with_spool(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
          bytes += line.size()) {
@@ -114,17 +114,17 @@ TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
     }
     output.finish();
     CHECK(output.num_lost() > 500);
-    const std::string left = left_in(sequence);
+    const std::string left = left_in(where);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})",
                                 output.num_lost())) != std::string::npos);
 }
 
 TEST_CASE("records after the spool was removed are lost and counted") {
     const SilentServer server;
-    const tw::test::FilledFolder sequence;
-    BusOutput output{with_spool(server, sequence), kNoPatience};
+    const tw::test::FilledFolder where;
+    BusOutput output{with_spool(server, where), kNoPatience};
     output.write("{\"type\":\"a\"}\n");
-    std::filesystem::remove_all(sequence.path());
+    std::filesystem::remove_all(where.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
     output.write(block); // is still written to the open file
     CHECK(output.num_lost() == 0);
@@ -139,8 +139,8 @@ TEST_CASE("records after the spool was removed are lost and counted") {
 
 TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
-    const tw::test::FilledFolder sequence;
-    BusOutput output{with_spool(server, sequence), kNoPatience};
+    const tw::test::FilledFolder where;
+    BusOutput output{with_spool(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();
     for (int i = 0; i < 5'000; ++i) {
@@ -150,7 +150,7 @@ TEST_CASE("a dropped line that reported a loss is reported again with that loss"
         }
     }
     output.finish();
-    std::istringstream left{left_in(sequence)};
+    std::istringstream left{left_in(where)};
     std::uint64_t kept = 0;
     std::uint64_t tells = 0;
     std::uint64_t reported = 0;
