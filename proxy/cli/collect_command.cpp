@@ -102,7 +102,7 @@ std::unique_ptr<process::FleetPage> CollectPageFlags::open(const std::string& st
         return nullptr;
     }
     process::PageOptions options{.listening = http.open_page_sockets(),
-                                 .admin = http.admin,
+                                 .access = http.access,
                                  .token = http.token(state_folder(state)),
                                  .log_is_private = log_stream().is_terminal()};
     return std::make_unique<process::FleetPage>(

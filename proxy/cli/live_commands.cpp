@@ -285,7 +285,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     options.summary = summary.get();
     options.capture = capture.get();
     if (flags.http.is_enabled()) {
-        options.page = process::PageOptions{.admin = flags.http.admin,
+        options.page = process::PageOptions{.access = flags.http.access,
                                             .token = greeting->token,
                                             .log_is_private = log_stream().is_terminal(),
                                             .recording_folders = flags.recording_folders(),

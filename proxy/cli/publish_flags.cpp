@@ -301,14 +301,14 @@ void HttpFlags::add_access(Command& command, const std::string& about) {
                 fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
                             "usual), unix:PATH a unix socket for this user only",
                             about, kSuggestedHttpPort));
-    command.add("--http-host", &admin.hosts, "NAME",
+    command.add("--http-host", &access.hosts, "NAME",
                 "Host name, with dots, by which browsers may reach the page (repeatable); "
                 "addresses and localhost always work");
     command.add("--http-token-file", &token_file, "FILE",
                 "File whose first line is the token, required for changes and for reading from "
                 "another machine [http.token in the --state folder, created if missing]");
     command.add_switch(
-        "--http-open-reading", admin.access.open_reading,
+        "--http-open-reading", access.open_reading,
         "Let anyone who can reach the page read it without the token, even from other machines");
 }
 

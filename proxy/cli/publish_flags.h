@@ -86,9 +86,9 @@ struct BusFlags {
 /// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
-    web::AdminOptions admin{
-        .unknown_host_hint = "start twscope with --http-host NAME",
-        .access = {.token_hint = "twscope logs where to find it at start (see --http-token-file)"}};
+    web::AccessOptions access{.token_hint =
+                                  "twscope logs where to find it at start (see --http-token-file)",
+                              .unknown_host_hint = "start twscope with --http-host NAME"};
     std::string token_file; ///< empty for the file in the state folder
     std::string recordings; ///< folder; empty if the page cannot record
 

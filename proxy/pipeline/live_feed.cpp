@@ -57,7 +57,7 @@ void LiveFeed::on_record(const record::Record& record) {
     if (!interest.wants_anything()) [[likely]] {
         return;
     }
-    if (interest.wants_log()) {
+    if (interest.wants(web::ViewerTopic::log)) {
         json_.on_record(record);
         has_lines_ = true;
     }
@@ -81,7 +81,8 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
 }
 
 void LiveFeed::add_ledger(Clock::time_point now) {
-    if (!feed_->interest.wants_traffic_totals() || now - ledger_sent_at_ < kLedgerInterval) {
+    if (!feed_->interest.wants(web::ViewerTopic::traffic_totals) ||
+        now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
     ledger_sent_at_ = now;
@@ -141,7 +142,8 @@ bool PageWorldFeed::select_shown_server(const record::WorldRecord& world) {
 
 void PageWorldFeed::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
-    if (found == nullptr || !feed_->interest.wants_world() || !select_shown_server(**found)) {
+    if (found == nullptr || !feed_->interest.wants(web::ViewerTopic::world) ||
+        !select_shown_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
@@ -155,7 +157,8 @@ void PageWorldFeed::on_record(const record::Record& record) {
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;
-    if (feed_->interest.wants_world_line() && (since >= kLineInterval || since < 0)) {
+    if (feed_->interest.wants(web::ViewerTopic::world_line) &&
+        (since >= kLineInterval || since < 0)) {
         line_written_at_ = world.head.time;
         write_line(world);
     }
@@ -173,7 +176,7 @@ void PageWorldFeed::flush_to_page() {
     if (batch_.empty()) {
         return;
     }
-    if (!feed_->interest.wants_world()) {
+    if (!feed_->interest.wants(web::ViewerTopic::world)) {
         batch_.clear();
         tick_ = snapshot::kNoBase;
     } else if (feed_->try_put(feed_->world_mailbox_index(), batch_)) {

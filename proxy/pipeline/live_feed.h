@@ -58,7 +58,7 @@ class PageTrafficCounter final : public inspect::Observer {
 
     void on_datagram(const record::RecordHeader& /*head*/,
                      std::span<const std::byte> /*datagram*/) override {
-        is_counting_ = interest_->wants_traffic_totals();
+        is_counting_ = interest_->wants(web::ViewerTopic::traffic_totals);
     }
 
     [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
@@ -126,7 +126,8 @@ class UnviewedSnapshotFilter final : public world::WorldInputSink {
         : interest_{&interest}, to_{&to} {}
 
     void on_input(const world::WorldInput& input) override {
-        if (input.kind != world::WorldInput::Kind::snapshot || interest_->wants_world()) {
+        if (input.kind != world::WorldInput::Kind::snapshot ||
+            interest_->wants(web::ViewerTopic::world)) {
             to_->on_input(input);
         }
     }

@@ -5,9 +5,7 @@
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/session.h"
 
-#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>

@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
-#include <memory>
 #include <system_error>
-#include <utility>
 #include <variant>
 
 #include <fcntl.h>

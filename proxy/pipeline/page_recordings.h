@@ -34,7 +34,7 @@ namespace tw::pipeline {
 
 /// Lists and opens the captures and demos in some folders, for the live page. The page identifies a
 /// recording by its file name. Other files and links are ignored.
-class RecordingFolders final : public web::RecordingFiles {
+class RecordingFolders {
   public:
     /// The limit of directory entries that are read per folder.
     static constexpr std::size_t kMaxEntries = 10'000;
@@ -45,10 +45,11 @@ class RecordingFolders final : public web::RecordingFiles {
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
-    // RecordingFiles
-    [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const override;
+    /// Lists recordings, the newest first, at most kMaxListed.
+    [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const;
+    /// Opens a recording by its name. Returns null if it does not exist.
     [[nodiscard]] std::shared_ptr<const web::ServedFile>
-    open_recording(std::string_view name) const override;
+    open_recording(std::string_view name) const;
 
   private:
     std::vector<std::filesystem::path> folders_;
@@ -65,7 +66,7 @@ struct PageRecordingOptions {
 
 /// The recordings that viewers of the page have switched on. The page's thread starts and stops
 /// recordings; the workers poll the state. Recordings stop if writing fails or the folder is full.
-class PageRecordings final : public web::RecordingControl {
+class PageRecordings {
   public:
     /// Recordings stop when the folder has this size in bytes.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
@@ -96,9 +97,9 @@ class PageRecordings final : public web::RecordingControl {
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// Called by the page's thread.
+    /// Starts or stops a recording. Called by the page's thread. Errors: one line with the reason.
     [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
-                                                                   bool on) override;
+                                                                   bool on);
     /// Returns the state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
     /// Stops all recordings if a file could not be written. Callable from any thread.

@@ -4,7 +4,6 @@
 #include "proxy/base/files.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>

@@ -227,7 +227,7 @@ void WorldThread::run() {
 }
 
 void WorldThread::wait_for_inputs() {
-    if (page_interest_ != nullptr && !page_interest_->wants_world()) {
+    if (page_interest_ != nullptr && !page_interest_->wants(web::ViewerTopic::world)) {
         page_interest_->wait_for_world_viewer(kIdleInterval);
     } else {
         std::this_thread::sleep_for(page_interest_ != nullptr ? kPagePause : kRoundPause);

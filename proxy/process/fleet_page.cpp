@@ -348,7 +348,7 @@ std::string to_log_line(std::string_view server, std::string_view line) {
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : RecordPageData{mod}, stream_{std::move(stream)}, options_{std::move(options)},
-      started_ms_{now_ms()}, admin_{options_.admin, options_.listening, *this} {
+      started_ms_{now_ms()}, admin_{options_.access, options_.listening, *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -360,7 +360,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
         const std::scoped_lock lock{mutex_};
         board_.add_record_line(from, line, now_ms());
     }
-    if (!feed_.interest.wants_log()) {
+    if (!feed_.interest.wants(web::ViewerTopic::log)) {
         return;
     }
     const std::string text = to_log_line(from.server, line);

@@ -46,9 +46,9 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
         return;
     }
     const auto address = boost::asio::ip::make_address(where.address);
-    const bool is_open = !address.is_loopback() && options.admin.access.open_reading;
+    const bool is_open = !address.is_loopback() && options.access.open_reading;
     const bool reads_freely = address.is_loopback() || is_open;
-    const auto& hosts = options.admin.hosts;
+    const auto& hosts = options.access.hosts;
     const std::string host = !hosts.empty() && !address.is_loopback() ? hosts.front()
                              : address.is_unspecified()               ? "localhost"
                              : address.is_v6() ? fmt::format("[{}]", where.address)
@@ -198,7 +198,7 @@ void start_page(web::AdminServer& server, const PageOptions& options, std::strin
 
 LivePage::LivePage(PageOptions options, Dependencies parts)
     : RecordPageData{*parts.mod}, parts_{std::move(parts)}, options_{std::move(options)},
-      folders_{options_.recording_folders}, admin_{options_.admin, options_.listening, *this} {
+      folders_{options_.recording_folders}, admin_{options_.access, options_.listening, *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -350,7 +350,7 @@ void LivePage::probe_servers() {
             const auto where =
                 reachable_address(base::to_asio(servers[i].listen_endpoints().front()));
             asked.push_back(
-                &probes_.try_emplace(i, admin_.server().io(), where, kProbeTimeout).first->second);
+                &probes_.try_emplace(i, admin_.io(), where, kProbeTimeout).first->second);
         }
     }
     if (asked.empty()) {

@@ -102,7 +102,7 @@ class RelayHangDetector {
 
 struct PageOptions {
     std::vector<web::ListeningSocket> listening{};
-    web::AdminOptions admin{};
+    web::AccessOptions access{};
     PageToken token{};
     /// True if only people read the log, so that it may contain the token.
     bool log_is_private = false;
@@ -169,10 +169,19 @@ class LivePage final : public pipeline::RecordPageData {
 
     [[nodiscard]] bool write_flight_data(std::uint32_t session) override;
 
-    [[nodiscard]] web::RecordingControl* recording_control() override { return parts_.recordings; }
+    [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
+                                                                   bool on) override {
+        return parts_.recordings != nullptr ? parts_.recordings->switch_recording(kind, on)
+                                            : PageData::switch_recording(kind, on);
+    }
 
-    [[nodiscard]] const web::RecordingFiles* recording_files() const override {
-        return folders_.empty() ? nullptr : &folders_;
+    [[nodiscard]] std::optional<std::vector<web::RecordedFile>> list_recordings() const override {
+        return folders_.empty() ? std::nullopt : std::optional{folders_.list_recordings()};
+    }
+
+    [[nodiscard]] std::shared_ptr<const web::ServedFile>
+    open_recording(std::string_view name) const override {
+        return folders_.open_recording(name);
     }
 
     [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,

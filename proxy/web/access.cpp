@@ -92,7 +92,7 @@ std::string_view host_name(std::string_view host) {
     return good_port ? name : std::string_view{};
 }
 
-bool is_allowed_host(const Request& request, const OriginOptions& options) {
+bool is_allowed_host(const Request& request, const AccessOptions& options) {
     const std::string_view name = host_name(request.host);
     if (name.empty()) {
         return false;
@@ -133,7 +133,7 @@ bool is_allowed_content_type(std::string_view type) {
 } // namespace
 
 std::optional<Response> refuse_foreign_origin(const Request& request,
-                                              const OriginOptions& options) {
+                                              const AccessOptions& options) {
     if (request.connection_origin == ConnectionOrigin::owner) {
         return std::nullopt;
     }
@@ -148,7 +148,7 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
                                      : ", or " + options.unknown_host_hint) +
                                 '\n'};
     }
-    if (request.method == "GET" || request.method == "HEAD") {
+    if (!request.upgrade && (request.method == "GET" || request.method == "HEAD")) {
         return std::nullopt;
     }
     if (!is_same_origin(request)) {
@@ -156,17 +156,6 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
     }
     if (!request.body.empty() && !is_allowed_content_type(request.content_type)) {
         return Response{.status = 415, .body = "send text/plain or application/json\n"};
-    }
-    return std::nullopt;
-}
-
-std::optional<Response> refuse_foreign_socket(const Request& request,
-                                              const OriginOptions& options) {
-    if (auto refusal = refuse_foreign_origin(request, options)) {
-        return refusal;
-    }
-    if (request.connection_origin != ConnectionOrigin::owner && !is_same_origin(request)) {
-        return Response{.status = 403, .body = "cross-origin request\n"};
     }
     return std::nullopt;
 }

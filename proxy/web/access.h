@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace tw::web {
@@ -20,11 +19,15 @@ enum class AccessLevel : std::uint8_t {
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
+/// Who may use the page, and under which host names browsers may reach it.
 struct AccessOptions {
     std::string token{}; ///< the secret that `read` and `change` need; empty if there is none
     /// Clients in the network may read without the token; clients on loopback always may.
     bool open_reading = false;
     std::string token_hint{}; ///< text that says how to get the token; appended to refusals
+    /// Host names that are accepted in addition to the names that are always valid.
+    std::vector<std::string> hosts{};
+    std::string unknown_host_hint{}; ///< how to add a host name, as text; appended to refusals
 };
 
 /// Returns the refusal for a request that lacks the access level; nullopt if the request is
@@ -37,13 +40,6 @@ struct AccessOptions {
 /// about the token.
 [[nodiscard]] bool authorization_has_token(std::string_view authorization, std::string_view token);
 
-/// The host names under which browsers may reach the page.
-struct OriginOptions {
-    /// Host names that are accepted in addition to the names that are always valid.
-    std::vector<std::string> hosts{};
-    std::string unknown_host_hint{}; ///< how to add a host name, as text; appended to refusals
-};
-
 /// Returns the refusal for a request that a web page of another site may have caused; nullopt if
 /// the request is allowed.
 ///
@@ -51,17 +47,12 @@ struct OriginOptions {
 /// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding, the other
 /// page's host name resolves to our address. A host name is therefore valid only if it is an
 /// address, `localhost` or one of `hosts`. A name without a dot, as containers and local networks
-/// use, is valid, too, if the request did not come to loopback. A request that changes something
-/// must come from our own page or from no page, and needs a content type that no form can send
-/// without a preflight request. Requests over a unix socket are allowed, because browsers cannot
-/// use one.
+/// use, is valid, too, if the request did not come to loopback. A request that changes something or
+/// opens a WebSocket must come from our own page or from no page. A request with a body needs a
+/// content type that no form can send without a preflight request. Requests over a unix socket are
+/// allowed, because browsers cannot use one.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
-                                                            const OriginOptions& options);
-
-/// Returns the refusal for a request to open a WebSocket that a web page of another site may have
-/// caused; nullopt if the request is allowed.
-[[nodiscard]] std::optional<Response> refuse_foreign_socket(const Request& request,
-                                                            const OriginOptions& options);
+                                                            const AccessOptions& options);
 
 /// Returns the raw value after the first `name=` in a query; nullopt if the name is missing.
 [[nodiscard]] std::optional<std::string_view> query_value(std::string_view query,

@@ -1,6 +1,5 @@
 #include "proxy/web/admin.h"
 
-#include "proxy/web/access.h"
 #include "proxy/web/map_design.h"
 #include "proxy/web/page.h"
 #include "proxy/web/page_json.h"
@@ -17,13 +16,12 @@ constexpr const char* kJsonType = "application/json";
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 constexpr unsigned kUnavailable = 503;
 
-template <const PageFile& (*Part)()>
-void show_page(RequestContext& /*context*/, const Request& /*request*/, const Respond& respond) {
-    const PageFile& asset = Part();
-    respond({.content_type = std::string{asset.content_type},
-             .body = std::string{asset.text},
-             .content_policy = std::string{page_security_policy()},
-             .gzipped = asset.gzipped});
+void show_page_file(RequestContext& /*context*/, const Request& request, const Respond& respond) {
+    const PageFile& file = *find_page_file(request.path);
+    respond({.content_type = std::string{file.content_type},
+             .body = request.accepts_gzip ? file.gzipped : std::string{file.text},
+             .is_gzipped = request.accepts_gzip,
+             .content_policy = std::string{page_security_policy()}});
 }
 
 template <std::string (*Text)(const RunState&)>
@@ -142,9 +140,9 @@ struct Route {
 };
 
 constexpr std::array<Route, 23> kRoutes{
-    {{"GET", "/", AccessLevel::page, show_page<page_html>},
-     {"GET", "/page.js", AccessLevel::page, show_page<page_script>},
-     {"GET", "/page.css", AccessLevel::page, show_page<page_style>},
+    {{"GET", "/", AccessLevel::page, show_page_file},
+     {"GET", "/page.js", AccessLevel::page, show_page_file},
+     {"GET", "/page.css", AccessLevel::page, show_page_file},
      {"GET", "/healthz", AccessLevel::health, show_liveness},
      {"GET", "/readyz", AccessLevel::health, show_readiness},
      {"GET", "/metrics", AccessLevel::read, show_state<metrics_text>},
@@ -168,11 +166,9 @@ constexpr std::array<Route, 23> kRoutes{
 
 } // namespace
 
-AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
+AdminServer::AdminServer(AccessOptions access, const std::vector<ListeningSocket>& listening,
                          PageData& data)
-    : context_{data}, origin_{.hosts = std::move(options.hosts),
-                              .unknown_host_hint = std::move(options.unknown_host_hint)},
-      access_{std::move(options.access)},
+    : context_{data}, access_{std::move(access)},
       server_{listening,
               HttpHandlers{
                   .handler = [this](const Request& request,
@@ -187,7 +183,7 @@ AdminServer::AdminServer(AdminOptions options, const std::vector<ListeningSocket
 /// Answers a request for a WebSocket. Only the live page may open a WebSocket: browsers let pages
 /// of other sites open WebSockets to any server and read the answers.
 WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
-    if (auto refusal = refuse_foreign_socket(request, origin_)) {
+    if (auto refusal = refuse_foreign_origin(request, access_)) {
         return {.refusal = std::move(refusal)};
     }
     if (request.path != "/api/live") {
@@ -234,7 +230,7 @@ void AdminServer::answer_request(const Request& request, const Respond& respond)
         return route.level == AccessLevel::health && route.method == method &&
                route.path == request.path;
     });
-    if (auto refusal = refuse_foreign_origin(request, origin_); refusal && !is_health_check) {
+    if (auto refusal = refuse_foreign_origin(request, access_); refusal && !is_health_check) {
         return respond(*std::move(refusal));
     }
     std::string allow;

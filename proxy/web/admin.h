@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,17 +15,11 @@
 
 namespace tw::web {
 
-struct AdminOptions {
-    std::vector<std::string> hosts{}; ///< see OriginOptions
-    std::string unknown_host_hint{};  ///< see OriginOptions
-    AccessOptions access{};
-};
-
 /// Answers twscope's HTTP requests: the page, health checks, `/metrics`, and `/api` (docs/api.md).
 class AdminServer {
   public:
     /// `data` must outlive the server.
-    AdminServer(AdminOptions options, const std::vector<ListeningSocket>& listening,
+    AdminServer(AccessOptions access, const std::vector<ListeningSocket>& listening,
                 PageData& data);
 
     void start() {
@@ -53,11 +46,14 @@ class AdminServer {
 
     [[nodiscard]] const HttpServer& server() const { return server_; }
 
+    /// Returns the io_context that runs on the server's thread.
+    [[nodiscard]] boost::asio::io_context& io() { return server_.io(); }
+
   private:
     /// Sets the function that workers call when they have new data for the page.
     void set_feed_listener(std::function<void()> listener) const {
         if (PageFeed* const feed = context_.data.page_feed(); feed != nullptr) {
-            feed->notifier.set_listener(std::move(listener));
+            feed->set_listener(std::move(listener));
         }
     }
 
@@ -67,11 +63,10 @@ class AdminServer {
     [[nodiscard]] std::optional<Response> refuse_request(const Request& request, AccessLevel level);
 
     RequestContext context_;
-    OriginOptions origin_;
-    std::mutex access_mutex_;
+    std::mutex access_mutex_; ///< guards access_.token
     AccessOptions access_;
-    std::atomic<std::uint32_t> token_number_{
-        1};             ///< number of the current token; grows with each change
+    /// Number of the current token; grows with each change.
+    std::atomic<std::uint32_t> token_number_{1};
     HttpServer server_; ///< the last member, because its thread uses the others
 };
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ RequestContext::RequestContext(PageData& page)
 
 RunState RequestContext::state() const {
     RunState state = data.state();
-    state.view.limit_sessions();
+    state.view.limit_sessions(false);
     state.impaired = impaired;
     state.viewers = viewers.size();
     state.viewers_lost = viewers.dropped_message_count();
@@ -38,16 +37,8 @@ RunState PageData::state_of(const std::string& server) const {
 namespace {
 
 constexpr unsigned kConflict = 409;
-constexpr std::string_view kNoFolder =
-    "there is no folder for recordings; twscope is given one at start\n";
-
-struct RecordingSwitch {
-    std::string_view name;
-    RecordingKind kind;
-};
-
-constexpr std::array<RecordingSwitch, 2> kSwitches{
-    {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
+constexpr const char* kNoFolder =
+    "there is no folder for recordings; twscope is given one at start";
 
 struct SwitchRequest {
     std::string_view name;
@@ -59,6 +50,8 @@ struct SwitchRequest {
 /// one.
 std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
     std::optional<SwitchRequest> wanted;
+    constexpr std::array<std::pair<std::string_view, RecordingKind>, 2> kSwitches{
+        {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
     for (const auto& [name, kind] : kSwitches) {
         const auto value = query_value(query, name);
         if (!value) {
@@ -72,20 +65,20 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
     return wanted;
 }
 
-Response no_folder_response() {
-    return {.status = kConflict, .body = std::string{kNoFolder}};
-}
-
 } // namespace
+
+tl::expected<void, std::string> PageData::switch_recording(RecordingKind /*kind*/, bool /*on*/) {
+    return tl::unexpected{std::string{kNoFolder}};
+}
 
 void send_recording_list(RequestContext& context, const Request& /*request*/,
                          const Respond& respond) {
-    const RecordingFiles* const recordings = context.data.recording_files();
-    if (recordings == nullptr) {
-        return respond(no_folder_response());
+    const auto recordings = context.data.list_recordings();
+    if (!recordings) {
+        return respond({.status = kConflict, .body = std::string{kNoFolder} + '\n'});
     }
     boost::json::array files;
-    for (const RecordedFile& file : recordings->list_recordings()) {
+    for (const RecordedFile& file : *recordings) {
         files.push_back(boost::json::object{
             {"name", file.name}, {"bytes", file.bytes}, {"time_ms", file.time_ms}});
     }
@@ -95,26 +88,21 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
 }
 
 void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
-    RecordingControl* const control = context.data.recording_control();
-    if (control == nullptr) {
-        return respond(no_folder_response());
-    }
     const auto wanted = parse_switch_request(request.query);
     if (!wanted) {
         return respond({.status = 400,
                         .body = "expected one of capture or demos, on or off, for example "
                                 "/api/recordings?capture=on\n"});
     }
-    if (const auto done = control->switch_recording(wanted->kind, wanted->on); !done) {
+    if (const auto done = context.data.switch_recording(wanted->kind, wanted->on); !done) {
         return respond({.status = kConflict, .body = done.error() + '\n'});
     }
     respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
 }
 
 void send_recording(RequestContext& context, const Request& request, const Respond& respond) {
-    const RecordingFiles* const recordings = context.data.recording_files();
     const auto name = query_text(request.query, "name");
-    auto file = name && recordings != nullptr ? recordings->open_recording(*name) : nullptr;
+    auto file = name ? context.data.open_recording(*name) : nullptr;
     if (file == nullptr) {
         return respond({.status = 404, .body = "no such recording; /api/recordings lists them\n"});
     }
@@ -150,7 +138,10 @@ void send_map(RequestContext& context, const Request& request, const Respond& re
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    respond({.content_type = kJson, .gzipped = context.maps.compressed_json(physics)});
+    respond(
+        {.content_type = kJson,
+         .body = request.accepts_gzip ? *context.maps.compressed_json(physics) : map_json(*physics),
+         .is_gzipped = request.accepts_gzip});
 }
 
 void send_next_snapshot(RequestContext& context, const Request& request, const Respond& respond) {

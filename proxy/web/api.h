@@ -8,14 +8,12 @@
 #include "proxy/web/state.h"
 #include "proxy/web/viewers.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -29,24 +27,6 @@ struct RecordedFile {
     std::string name{};
     std::uint64_t bytes = 0;
     std::int64_t time_ms = 0; ///< latest modification, in milliseconds since 1970
-};
-
-/// Starts and stops the recordings that viewers request on the page.
-class RecordingControl : public record::Interface {
-  public:
-    /// Starts or stops a recording. Errors: one line with the reason.
-    [[nodiscard]] virtual tl::expected<void, std::string> switch_recording(RecordingKind kind,
-                                                                           bool on) = 0;
-};
-
-/// The recordings that viewers can download.
-class RecordingFiles : public record::Interface {
-  public:
-    /// Lists recorded files, the newest first, at most as many as the page shows.
-    [[nodiscard]] virtual std::vector<RecordedFile> list_recordings() const = 0;
-    /// Opens a recorded file by its name. Returns null if the file does not exist.
-    [[nodiscard]] virtual std::shared_ptr<const ServedFile>
-    open_recording(std::string_view name) const = 0;
 };
 
 /// The result of a health check, with the reason for a failure.
@@ -78,11 +58,21 @@ class PageData : public ViewData {
     /// Returns false if the session does not exist. Precondition: there is a flight recorder.
     [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
 
-    /// Returns null without a folder for recordings.
-    [[nodiscard]] virtual RecordingControl* recording_control() { return nullptr; }
+    /// Starts or stops a recording of a viewer. Errors: one line with the reason.
+    [[nodiscard]] virtual tl::expected<void, std::string> switch_recording(RecordingKind kind,
+                                                                           bool on);
 
-    /// Returns null without a folder for recordings.
-    [[nodiscard]] virtual const RecordingFiles* recording_files() const { return nullptr; }
+    /// Lists recorded files, the newest first, at most as many as the page shows. Returns nullopt
+    /// without a folder for recordings.
+    [[nodiscard]] virtual std::optional<std::vector<RecordedFile>> list_recordings() const {
+        return std::nullopt;
+    }
+
+    /// Opens a recorded file by its name. Returns null if the file does not exist.
+    [[nodiscard]] virtual std::shared_ptr<const ServedFile>
+    open_recording(std::string_view /*name*/) const {
+        return nullptr;
+    }
 
     /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
     /// there are no findings.

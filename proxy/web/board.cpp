@@ -8,17 +8,6 @@
 
 namespace tw::web {
 
-namespace {
-
-/// Sorts sessions by number, the connected ones first.
-void sort_connected_first(std::vector<SessionView>& sessions) {
-    std::ranges::sort(sessions, {}, [](const SessionView& session) {
-        return std::pair{!session.connected, session.number};
-    });
-}
-
-} // namespace
-
 void replace_finding_line(std::deque<FindingLine>& lines, std::string longer) {
     constexpr std::string_view kTick = ", tick ";
     const std::size_t tick = longer.find(kTick);
@@ -42,7 +31,7 @@ void StatusView::merge_with(const StatusView& other) {
     sessions_open += other.sessions_open;
     sessions_closed += other.sessions_closed;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
-    limit_sessions_per_server();
+    limit_sessions(true);
     maps.insert(other.maps.begin(), other.maps.end());
     findings.insert(findings.end(), other.findings.begin(), other.findings.end());
     std::ranges::stable_sort(
@@ -63,18 +52,14 @@ void StatusView::merge_with(const StatusView& other) {
     }
 }
 
-void StatusView::limit_sessions_per_server() {
-    sort_connected_first(sessions);
+void StatusView::limit_sessions(bool of_each_server) {
+    std::ranges::sort(sessions, {}, [](const SessionView& session) {
+        return std::pair{!session.connected, session.number};
+    });
     std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
-        return ++found[session.server_name] > kMaxSessions;
+        return ++found[of_each_server ? session.server_name : ""] > kMaxSessions;
     });
-    std::ranges::sort(sessions, {}, &SessionView::number);
-}
-
-void StatusView::limit_sessions() {
-    sort_connected_first(sessions);
-    sessions.resize(std::min(sessions.size(), kMaxSessions));
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
@@ -230,7 +215,7 @@ void StatusCollector::fill_view(StatusView& view, const inspect::Inspector& insp
         add_session(view, number, stats);
     });
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
-    view.limit_sessions_per_server();
+    view.limit_sessions(true);
     count_players(view);
     for (std::size_t i = 0; i < items_.size(); ++i) {
         if (items_[i] != 0) {

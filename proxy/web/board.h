@@ -101,10 +101,9 @@ struct StatusView {
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge_with(const StatusView& other);
-    /// Keeps kMaxSessions sessions of each server, connected ones in preference.
-    void limit_sessions_per_server();
-    /// Keeps kMaxSessions sessions of all servers together, connected ones in preference.
-    void limit_sessions();
+    /// Keeps kMaxSessions sessions of each server, or of all servers together, connected ones in
+    /// preference.
+    void limit_sessions(bool of_each_server);
 };
 
 /// Passes the StatusView of each worker to the page. Workers never wait: if the page is reading, a

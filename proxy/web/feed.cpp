@@ -16,7 +16,7 @@ bool ViewerInterest::wants_session(std::uint32_t number) const noexcept {
 
 void ViewerInterest::wait_for_world_viewer(std::chrono::milliseconds most) {
     std::unique_lock lock{mutex_};
-    changed_.wait_for(lock, most, [this] { return wants_world() || is_stopped_; });
+    changed_.wait_for(lock, most, [this] { return wants(ViewerTopic::world) || is_stopped_; });
 }
 
 void ViewerInterest::stop_waiting() {
@@ -27,28 +27,24 @@ void ViewerInterest::stop_waiting() {
     changed_.notify_all();
 }
 
-void ViewerInterest::set_watched(std::span<const std::uint32_t> sessions, bool log, bool bytes,
-                                 bool world_line) {
-    const bool world = std::ranges::find(sessions, 0U) != sessions.end();
+void ViewerInterest::set_watched(std::span<const std::uint32_t> sessions, ViewerTopic topics) {
     std::size_t i = 0;
     for (const std::uint32_t number : sessions) {
-        if (number != 0 && i < sessions_.size()) {
-            sessions_[i].store(number, std::memory_order_relaxed);
-            ++i;
+        if (number == 0) {
+            topics = topics | ViewerTopic::world;
+        } else if (i < sessions_.size()) {
+            sessions_[i++].store(number, std::memory_order_relaxed);
         }
     }
     for (; i < sessions_.size(); ++i) {
         sessions_[i].store(0, std::memory_order_relaxed);
     }
-    world_line_.store(world_line, std::memory_order_relaxed);
-    if (world != world_.load(std::memory_order_relaxed)) {
+    {
         const std::lock_guard lock{mutex_};
-        world_.store(world, std::memory_order_relaxed);
-        changed_.notify_all();
+        topics_.store(topics, std::memory_order_relaxed);
     }
-    log_.store(log, std::memory_order_relaxed);
-    bytes_.store(bytes, std::memory_order_relaxed);
-    any_.store(!sessions.empty() || log || bytes, std::memory_order_relaxed);
+    changed_.notify_all();
+    any_.store(!sessions.empty() || topics != ViewerTopic::none, std::memory_order_relaxed);
 }
 
 void ViewerBatch::clear() {
@@ -128,18 +124,9 @@ bool Mailbox::take_batch(ViewerBatch& batch) {
     return true;
 }
 
-void PageNotifier::set_listener(std::function<void()> listener) {
+void PageFeed::set_listener(std::function<void()> listener) {
     const std::lock_guard lock{mutex_};
     listener_ = std::move(listener);
-}
-
-void PageNotifier::notify() {
-    if (!notified_.exchange(true)) {
-        const std::lock_guard lock{mutex_};
-        if (listener_) {
-            listener_();
-        }
-    }
 }
 
 bool PageFeed::try_put(std::size_t box, ViewerBatch& batch) {
@@ -147,8 +134,11 @@ bool PageFeed::try_put(std::size_t box, ViewerBatch& batch) {
     if (!mailboxes[box].try_put(batch)) {
         return false;
     }
-    if (has_snapshots) {
-        notifier.notify();
+    if (has_snapshots && !notified_.exchange(true)) {
+        const std::lock_guard lock{mutex_};
+        if (listener_) {
+            listener_();
+        }
     }
     return true;
 }
@@ -201,16 +191,20 @@ void append_item(Text& out, const snapshot::ItemView& item, const record::TypeNa
     append_text(out, "]");
 }
 
-/// Appends the bars to a JSON object as its last member.
-void append_bars(Text& out, std::span<const TimelineBar> bars) {
-    append_text(out, ",\"bars\":[");
-    for (const TimelineBar& bar : bars) {
-        fmt::format_to(std::back_inserter(out), "{}[{},{:.1f},{},{},{},{},{},{}]",
-                       &bar == bars.data() ? "" : ",", bar.session,
-                       static_cast<double>(bar.time) / kNanosecondsPerMs, bar.tick, bar.delta_tick,
-                       bar.bytes, bar.parts, bar.size, static_cast<int>(bar.outcome));
-    }
-    append_text(out, "]");
+/// Appends the snapshot as a bar of the timeline. `bars`: elements of a JSON array.
+void append_bar(std::string& bars, const InspectedSnapshot& seen,
+                const snapshot::SnapshotView& items) {
+    constexpr int kVerified = 0;
+    constexpr int kUnverified = 1;
+    constexpr int kMismatched = 2;
+    const bool is_wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
+    fmt::format_to(std::back_inserter(bars), "{}[{},{:.1f},{},{},{},{},{},{}]",
+                   bars.empty() ? "" : ",", seen.session,
+                   static_cast<double>(seen.time) / kNanosecondsPerMs, seen.tick, seen.delta_tick,
+                   seen.bytes, seen.parts, seen.rebuilt ? items.size_bytes() : 0,
+                   seen.rebuilt ? kVerified
+                   : is_wrong   ? kMismatched
+                                : kUnverified);
 }
 
 bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
@@ -242,37 +236,6 @@ std::vector<snapshot::ItemKey> append_changes(Text& out, const snapshot::Snapsho
     return gone;
 }
 
-} // namespace
-
-std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
-                       const std::optional<snapshot::SnapshotView>& before,
-                       std::span<const TimelineBar> bars, const record::TypeNames& types) {
-    Text out;
-    fmt::format_to(std::back_inserter(out),
-                   R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
-                   head.session, head.number, !before.has_value(),
-                   static_cast<double>(head.time) / kNanosecondsPerMs, head.tick);
-    const auto gone = append_changes(out, now, before.value_or(snapshot::SnapshotView{}), types);
-    append_text(out, "],\"gone\":[");
-    for (const snapshot::ItemKey& key : gone) {
-        append_item(out, {key, {}}, types);
-    }
-    append_text(out, "]");
-    append_bars(out, bars);
-    append_text(out, "}");
-    return {out.data(), out.size()};
-}
-
-std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars) {
-    Text out;
-    fmt::format_to(std::back_inserter(out), R"({{"k":"bars","session":{})", session);
-    append_bars(out, bars);
-    append_text(out, "}");
-    return {out.data(), out.size()};
-}
-
-namespace {
-
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// A frame may be sent this many nanoseconds early, because snapshots arrive irregularly.
@@ -280,20 +243,6 @@ constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {
     return pace >= kEveryTick ? 0 : kSecond / std::max(pace, 1);
-}
-
-TimelineBar bar_of(const InspectedSnapshot& seen, const snapshot::SnapshotView& items) {
-    const bool wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
-    return {.session = seen.session,
-            .time = seen.time,
-            .tick = seen.tick,
-            .delta_tick = seen.delta_tick,
-            .bytes = seen.bytes,
-            .parts = seen.parts,
-            .size = seen.rebuilt ? items.size_bytes() : 0,
-            .outcome = seen.rebuilt ? TimelineBar::Outcome::verified
-                       : wrong      ? TimelineBar::Outcome::mismatched
-                                    : TimelineBar::Outcome::unverified};
 }
 
 } // namespace
@@ -314,18 +263,26 @@ void FrameMaker::set_paces(const std::vector<int>& paces) {
 void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                               const std::function<void(const Frame&)>& show) {
     for (PaceChannel& channel : channels_) {
-        if (channel.bars.size() < kMaxBars) {
-            channel.bars.push_back(bar_of(seen, items));
+        if (channel.num_bars < kMaxBars) {
+            append_bar(channel.bars, seen, items);
+            ++channel.num_bars;
         }
     }
-    if (!seen.rebuilt || (latest_ && seen.tick == latest_->tick)) {
-        for (PaceChannel& channel : channels_) {
-            if (channel.start_frame(seen.time)) {
-                show_bars(channel, show);
-            }
-        }
-        return;
+    const bool bars_only = !seen.rebuilt || (latest_ && seen.tick == latest_->tick);
+    if (!bars_only) {
+        take_items(seen, items);
     }
+    for (PaceChannel& channel : channels_) {
+        if (channel.start_frame(seen.time)) {
+            show_frame(channel, bars_only, show);
+            channel.bars.clear();
+            channel.num_bars = 0;
+        }
+    }
+}
+
+/// Sets the latest snapshot.
+void FrameMaker::take_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {
         for (PaceChannel& channel : channels_) {
             channel.sent.reset(); // the next frame repeats all items, because type numbers changed
@@ -335,11 +292,6 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
     latest_ = seen;
     ++taken_;
     snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
-    for (PaceChannel& channel : channels_) {
-        if (channel.start_frame(seen.time)) {
-            show_frame(channel, show);
-        }
-    }
 }
 
 bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
@@ -353,33 +305,48 @@ bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
     return true;
 }
 
-void FrameMaker::show_bars(PaceChannel& channel,
-                           const std::function<void(const Frame&)>& show) const {
-    auto text = std::make_shared<const std::string>(bars_json(session_, channel.bars));
-    show({.pace = channel.pace, .delta = text, .full = [text] { return text; }, .bars_only = true});
-    channel.bars.clear();
+/// Returns a frame: the items that differ from `before`, and the keys of items that only `before`
+/// has; all items if `before` is null. Type descriptors are left out.
+std::string FrameMaker::frame_json(const PaceChannel& channel,
+                                   const snapshot::Snapshot* before) const {
+    Text out;
+    fmt::format_to(std::back_inserter(out),
+                   R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
+                   session_, channel.number, before == nullptr,
+                   static_cast<double>(latest_->time) / kNanosecondsPerMs, latest_->tick);
+    const auto gone = append_changes(
+        out, items(), before == nullptr ? snapshot::SnapshotView{} : before->view(), types_);
+    append_text(out, "],\"gone\":[");
+    for (const snapshot::ItemKey& key : gone) {
+        append_item(out, {key, {}}, types_);
+    }
+    fmt::format_to(std::back_inserter(out), "],\"bars\":[{}]}}", channel.bars);
+    return {out.data(), out.size()};
 }
 
-void FrameMaker::show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show) {
+void FrameMaker::show_frame(PaceChannel& channel, bool bars_only,
+                            const std::function<void(const Frame&)>& show) {
+    if (bars_only) {
+        const auto text = std::make_shared<const std::string>(
+            fmt::format(R"({{"k":"bars","session":{},"bars":[{}]}})", session_, channel.bars));
+        return show({.pace = channel.pace,
+                     .delta = text,
+                     .full = [text] { return text; },
+                     .bars_only = true});
+    }
     ++channel.number;
-    const FrameHead head{.session = session_,
-                         .number = channel.number,
-                         .time = latest_->time,
-                         .tick = latest_->tick};
     std::shared_ptr<const std::string> full;
     Frame frame{.pace = channel.pace, .full = [&] {
                     if (full == nullptr) {
-                        full = std::make_shared<const std::string>(
-                            frame_json(head, items(), std::nullopt, channel.bars, types_));
+                        full = std::make_shared<const std::string>(frame_json(channel, nullptr));
                     }
                     return full;
                 }};
-    frame.delta = channel.sent ? std::make_shared<const std::string>(frame_json(
-                                     head, items(), channel.sent->view(), channel.bars, types_))
-                               : frame.full();
+    frame.delta = channel.sent
+                      ? std::make_shared<const std::string>(frame_json(channel, &*channel.sent))
+                      : frame.full();
     show(frame);
     channel.sent = now_;
-    channel.bars.clear();
 }
 
 } // namespace tw::web

@@ -22,6 +22,19 @@
 
 namespace tw::web {
 
+/// Data that viewers can look at, in addition to single sessions. The values are flags.
+enum class ViewerTopic : std::uint8_t {
+    none = 0,
+    world = 1,          ///< the merged snapshots of all sessions
+    world_line = 2,     ///< merged snapshots as JSON lines
+    log = 4,            ///< records as JSON lines
+    traffic_totals = 8, ///< traffic totals by message and item type
+};
+
+constexpr ViewerTopic operator|(ViewerTopic a, ViewerTopic b) {
+    return static_cast<ViewerTopic>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
 /// The sessions and data that viewers of the page currently look at. The page's thread sets them;
 /// workers query them for every record. Without viewers, a query reads one atomic flag.
 class ViewerInterest {
@@ -36,14 +49,10 @@ class ViewerInterest {
     /// Returns true if a viewer watches this session.
     [[nodiscard]] bool wants_session(std::uint32_t number) const noexcept;
 
-    /// Returns true if a viewer watches the merged snapshots of all sessions.
-    [[nodiscard]] bool wants_world() const noexcept {
-        return world_.load(std::memory_order_relaxed);
-    }
-
-    /// Returns true if merged snapshots are also needed as JSON lines.
-    [[nodiscard]] bool wants_world_line() const noexcept {
-        return world_line_.load(std::memory_order_relaxed);
+    /// Returns true if a viewer looks at this topic.
+    [[nodiscard]] bool wants(ViewerTopic topic) const noexcept {
+        const auto topics = static_cast<unsigned>(topics_.load(std::memory_order_relaxed));
+        return (topics & static_cast<unsigned>(topic)) != 0;
     }
 
     /// Waits until a viewer watches the merged snapshots, stop_waiting() is called, or the time
@@ -53,24 +62,13 @@ class ViewerInterest {
     /// Ends all present and future waits in wait_for_world_viewer().
     void stop_waiting();
 
-    [[nodiscard]] bool wants_log() const noexcept { return log_.load(std::memory_order_relaxed); }
-
-    /// Returns true if a viewer looks at the traffic totals by message and item type.
-    [[nodiscard]] bool wants_traffic_totals() const noexcept {
-        return bytes_.load(std::memory_order_relaxed);
-    }
-
     /// Sets the sessions and data that viewers look at. Called by one thread only. Session 0 stands
-    /// for the merged snapshots of all sessions. Sessions after the first kMaxSessions are ignored.
-    void set_watched(std::span<const std::uint32_t> sessions, bool log, bool bytes,
-                     bool world_line = false);
+    /// for ViewerTopic::world. Sessions after the first kMaxSessions are ignored.
+    void set_watched(std::span<const std::uint32_t> sessions, ViewerTopic topics);
 
   private:
     std::atomic<bool> any_{false};
-    std::atomic<bool> log_{false};
-    std::atomic<bool> bytes_{false};
-    std::atomic<bool> world_{false};
-    std::atomic<bool> world_line_{false};
+    std::atomic<ViewerTopic> topics_{ViewerTopic::none};
     std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 in unused elements
     std::mutex mutex_;                                                ///< guards is_stopped_
     std::condition_variable changed_; ///< wakes wait_for_world_viewer()
@@ -147,25 +145,6 @@ class Mailbox {
     ViewerBatch batch_;
 };
 
-/// Wakes the page when a worker has new data to show at once.
-class PageNotifier {
-  public:
-    /// Sets the function that notify() calls, on the caller's thread. The function must not wait;
-    /// it may be empty.
-    void set_listener(std::function<void()> listener);
-
-    /// Calls the listener, unless it was already called since the last acknowledge().
-    void notify();
-
-    /// Called by the page before it fetches new data.
-    void acknowledge() noexcept { notified_.store(false); }
-
-  private:
-    std::atomic<bool> notified_{false};
-    std::mutex mutex_;
-    std::function<void()> listener_;
-};
-
 /// Connects the workers of a run with the page.
 class PageFeed {
   public:
@@ -178,55 +157,30 @@ class PageFeed {
     /// Returns the index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_mailbox_index() const { return mailboxes.size() - 1; }
 
+    /// Sets the function that wakes the page, which is called on a worker's thread. The function
+    /// must not wait; it may be empty.
+    void set_listener(std::function<void()> listener);
+
+    /// Allows the next call of the listener. Called by the page before it fetches new data.
+    void acknowledge() noexcept { notified_.store(false); }
+
     ViewerInterest interest;
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
-    PageNotifier notifier;
+
+  private:
+    std::atomic<bool> notified_{false}; ///< the listener was called since the last acknowledge()
+    std::mutex mutex_;                  ///< guards listener_
+    std::function<void()> listener_;
 };
-
-/// One snapshot on the page's timeline, drawn as a bar.
-struct TimelineBar {
-    std::uint32_t session = 0;
-    std::int64_t time = 0; ///< nanoseconds since 1970
-    snapshot::Tick tick = 0;
-    snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::size_t bytes = 0; ///< size of the delta
-    std::int32_t parts = 0;
-    std::size_t size = 0; ///< size of the snapshot as the server counts it
-    enum class Outcome : std::uint8_t {
-        verified,
-        unverified,
-        mismatched
-    } outcome = Outcome::verified;
-};
-
-/// The start of a frame (a snapshot, or its changes) that viewers receive. An item of a frame is
-/// [object, id, ints...]. The object is an index into /api/objects, or −1 − type for an unknown
-/// type. Format: docs/api.md.
-struct FrameHead {
-    std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
-    std::uint64_t number = 0;  ///< sequence number among the frames of the same pace
-    std::int64_t time = 0;     ///< nanoseconds since 1970
-    snapshot::Tick tick = 0;
-};
-
-/// Returns a frame as JSON: the items of `now` that differ from `before`, and the keys of items
-/// that `now` lacks; if `before` is nullopt, all items of `now`. Type descriptors are left out.
-[[nodiscard]] std::string frame_json(const FrameHead& head, const snapshot::SnapshotView& now,
-                                     const std::optional<snapshot::SnapshotView>& before,
-                                     std::span<const TimelineBar> bars,
-                                     const record::TypeNames& types);
-
-/// Returns bars of the timeline as JSON. The page gets this text instead of a frame while snapshots
-/// cannot be decoded.
-[[nodiscard]] std::string bars_json(std::uint32_t session, std::span<const TimelineBar> bars);
 
 /// The default pace, in frames a second. With kEveryTick or more, a viewer gets a frame for each
 /// snapshot.
 inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
-/// A frame for the viewers of one pace. `delta` contains the changes since the previous frame of
-/// this pace; `full` makes a frame with all items.
+/// A frame for the viewers of one pace, as JSON. `delta` contains the changes since the previous
+/// frame of this pace; `full` makes a frame with all items. Both contain a bar of the timeline for
+/// each snapshot since the previous frame. Format: docs/api.md.
 struct Frame {
     int pace = kUsualPace;
     std::shared_ptr<const std::string> delta{};
@@ -270,11 +224,15 @@ class FrameMaker {
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< time of the next frame
         std::optional<snapshot::Snapshot> sent{};
-        std::vector<TimelineBar> bars{};
+        std::string bars{}; ///< the bars since the previous frame, as elements of a JSON array
+        std::size_t num_bars = 0;
     };
 
-    void show_bars(PaceChannel& channel, const std::function<void(const Frame&)>& show) const;
-    void show_frame(PaceChannel& channel, const std::function<void(const Frame&)>& show);
+    [[nodiscard]] std::string frame_json(const PaceChannel& channel,
+                                         const snapshot::Snapshot* before) const;
+    void take_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
+    void show_frame(PaceChannel& channel, bool bars_only,
+                    const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
     record::TypeNames types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <thread>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
@@ -67,7 +62,9 @@ Request request_from(const HttpMessage& message) {
             .fetch_site = to_std_view(message["Sec-Fetch-Site"]),
             .content_type = to_std_view(message[http::field::content_type]),
             .authorization = single_field(message, http::field::authorization),
-            .body = message.body()};
+            .body = message.body(),
+            .upgrade = boost::beast::websocket::is_upgrade(message),
+            .accepts_gzip = accepts_gzip(to_std_view(message[http::field::accept_encoding]))};
 }
 
 /// Returns true if the client waits for "100 Continue" before it sends the body, as curl does for
@@ -98,26 +95,22 @@ std::optional<Response> error_response(const boost::system::error_code& error) {
 
 ConnectionLimiter::ConnectionDecision
 ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network& peer) {
-    const auto count = [this](auto&& rule) {
-        return static_cast<std::size_t>(std::ranges::count_if(connections_, rule));
-    };
-    const auto usual = [](const Connection& connection) { return !connection.is_reserved; };
-    const auto spare = [](const Connection& connection) { return connection.is_reserved; };
-    const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
-    if (count(usual) < kUsual && count([&](const Connection& connection) {
-                                     return usual(connection) && of_peer(connection);
-                                 }) < kOfPeer) {
+    std::array<std::size_t, 2> all{}; // the usual connections, the reserved ones
+    std::array<std::size_t, 2> of_peer{};
+    for (const Connection& connection : connections_) {
+        ++all.at(connection.is_reserved ? 1 : 0);
+        of_peer.at(connection.is_reserved ? 1 : 0) += connection.peer == peer ? 1U : 0U;
+    }
+    if (all[0] < kUsual && of_peer[0] < kOfPeer) {
         connections_.push_back({number, peer, false, false});
         return {.is_admitted = true};
     }
-    const bool peer_full = count([&](const Connection& connection) {
-                               return spare(connection) && of_peer(connection);
-                           }) >= kReservedOfPeer;
+    const bool peer_full = of_peer[1] >= kReservedOfPeer;
     std::optional<ConnectionNumber> evicted;
-    if (peer_full || count(spare) >= kReserved) {
+    if (peer_full || all[1] >= kReserved) {
         const auto waiting = std::ranges::find_if(connections_, [&](const Connection& connection) {
             return connection.is_reserved && !connection.asked &&
-                   (!peer_full || of_peer(connection));
+                   (!peer_full || connection.peer == peer);
         });
         if (waiting == connections_.end()) {
             return {};
@@ -143,10 +136,7 @@ void ConnectionLimiter::remove(ConnectionNumber number) noexcept {
 namespace {
 
 namespace asio = boost::asio;
-namespace websocket = beast::websocket;
-using Protocol = asio::generic::stream_protocol;
-using Stream = HttpStream;
-using Socket = Stream::socket_type;
+using Socket = HttpStream::socket_type;
 using Error = boost::system::error_code;
 
 /// The pause after an error of accept(), such as a lack of file descriptors.
@@ -159,68 +149,54 @@ constexpr std::size_t kWorthGzip = 1024;
 constexpr std::size_t kFilePiece = std::size_t{64} << 10U;
 
 /// The policy that forbids loading, running and framing anything.
-constexpr std::string_view kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
+constexpr const char* kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
 
 /// Returns the status line and the headers of a response. `length`: the size of its body.
-std::string header_text(const Response& response, std::uint64_t length, bool is_gzipped) {
+std::string header_text(const Response& response, std::uint64_t length) {
     const auto reason = http::obsolete_reason(http::int_to_status(response.status));
     std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, to_std_view(reason));
-    const auto add = [&](std::string_view name, std::string_view value) {
-        text.append(name).append(": ").append(value).append("\r\n");
-    };
-    add("Connection", "close");
-    add("Content-Type", response.content_type);
-    add("Content-Length", std::to_string(length));
-    add("Cache-Control", "no-store");
-    add("X-Frame-Options", "DENY");
-    add("X-Content-Type-Options", "nosniff");
-    add("Referrer-Policy", "no-referrer");
-    add("Cross-Origin-Resource-Policy", "same-origin");
-    add("Content-Security-Policy",
-        response.content_policy.empty() ? kClosedPolicy : response.content_policy);
-    add("Vary", "Accept-Encoding");
-    if (!response.allow.empty()) {
-        add("Allow", response.allow);
-    }
-    if (!response.challenge.empty()) {
-        add("WWW-Authenticate", response.challenge);
-    }
-    if (is_gzipped) {
-        add("Content-Encoding", "gzip");
-    }
-    if (response.file != nullptr) {
-        add("Content-Disposition", "attachment; filename=\"" + response.file_name + '"');
+    const std::pair<std::string_view, std::string> headers[]{
+        {"Connection", "close"},
+        {"Content-Type", response.content_type},
+        {"Content-Length", std::to_string(length)},
+        {"Cache-Control", "no-store"},
+        {"X-Frame-Options", "DENY"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Content-Security-Policy",
+         response.content_policy.empty() ? kClosedPolicy : response.content_policy},
+        {"Vary", "Accept-Encoding"},
+        {"Allow", response.allow},
+        {"WWW-Authenticate", response.challenge},
+        {"Content-Encoding", response.is_gzipped ? "gzip" : ""},
+        {"Content-Disposition",
+         response.file == nullptr ? "" : "attachment; filename=\"" + response.file_name + '"'}};
+    for (const auto& [name, value] : headers) {
+        if (!value.empty()) {
+            text.append(name).append(": ").append(value).append("\r\n");
+        }
     }
     return text + "\r\n";
 }
 
 } // namespace
 
-// Not in an unnamed namespace, because HttpServer::Impl has members of these types.
-
-/// The server's data that its connections use.
-struct ServerContext {
-    HttpHandlers handlers;
-    HttpTimeouts timeouts;
-    /// Starts the regular calls of HttpHandlers::update. Called after a request.
-    std::function<void()> start_updates{};
-    ConnectionLimiter limiter{};
-};
+// Not in an unnamed namespace, because HttpServer uses it.
 
 /// A connection: reads one request, writes one response and closes. The server owns the connection
 /// as long as ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
-                   ConnectionLimiter::ConnectionNumber number, ServerContext& server_context)
-        : stream_{std::move(socket)}, server_{&server_context}, number_{number}, origin_{origin},
-          spare_{spare}, deadline_{spare ? server_context.timeouts.reserved
-                                         : server_context.timeouts.usual} {
+                   ConnectionLimiter::ConnectionNumber number, HttpServer& server)
+        : stream_{std::move(socket)}, server_{&server}, number_{number}, origin_{origin},
+          spare_{spare}, deadline_{spare ? server.timeouts_.reserved : server.timeouts_.usual} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
     }
 
-    ~HttpConnection() { server_->limiter.remove(number_); }
+    ~HttpConnection() { server_->limiter_.remove(number_); }
 
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
@@ -291,19 +267,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     // NOLINTEND(misc-no-recursion)
 
     void on_request() {
-        server_->limiter.mark_request_arrived(number_);
+        server_->limiter_.mark_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
-        gzip_ = accepts_gzip(to_std_view(parser_.get()[http::field::accept_encoding]));
         Request request = request_from(parser_.get());
+        accepts_gzip_ = request.accepts_gzip;
         request.connection_origin = origin_;
         request.is_reserved = spare_;
         request.from = peer_name(stream_.socket(), origin_);
         request.peer = peer_network(stream_.socket());
-        request.upgrade = websocket::is_upgrade(parser_.get());
-        if (request.upgrade && server_->handlers.upgrade) {
+        if (request.upgrade && server_->handlers_.upgrade) {
             return upgrade_to_web_socket(request);
         }
-        server_->handlers.handler(request, [self = shared_from_this()](Response response) {
+        server_->handlers_.handler(request, [self = shared_from_this()](Response response) {
             asio::post(self->stream_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write_response(std::move(response));
@@ -319,32 +294,29 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         if (request.authorization.empty() && !token.empty()) {
             request.authorization = authorization;
         }
-        WebSocketAnswer answer = server_->handlers.upgrade(request);
+        WebSocketAnswer answer = server_->handlers_.upgrade(request);
         if (answer.refusal) {
             return write_response(*std::move(answer.refusal));
         }
-        accept_web_socket(
-            std::move(stream_), parser_.release(),
-            [on_open = std::move(answer.on_open),
-             start_updates = server_->start_updates](const std::shared_ptr<WebSocket>& socket) {
-                on_open(socket);
-                start_updates();
-            });
+        accept_web_socket(std::move(stream_), parser_.release(),
+                          [on_open = std::move(answer.on_open),
+                           server = server_](const std::shared_ptr<WebSocket>& socket) {
+                              on_open(socket);
+                              server->start_updates();
+                          });
     }
 
     void write_response(Response response) {
-        const bool gzip =
-            gzip_ && (response.gzipped != nullptr || response.body.size() >= kWorthGzip);
-        if (gzip) {
-            response.body =
-                response.gzipped != nullptr ? *response.gzipped : gzip_text(response.body);
-        } else if (response.body.empty() && response.gzipped != nullptr) {
-            response.body = gunzip_text(*response.gzipped);
+        const bool compresses =
+            accepts_gzip_ && !response.is_gzipped && response.body.size() >= kWorthGzip;
+        if (compresses) {
+            response.body = gzip_text(response.body);
+            response.is_gzipped = true;
         }
         file_ = head_only_ ? nullptr : response.file;
         const std::uint64_t length =
             response.file != nullptr ? response.file->bytes : response.body.size();
-        std::string head = header_text(response, length, gzip);
+        std::string head = header_text(response, length);
         stream_.expires_after(deadline_);
         send(std::move(head), head_only_ ? std::string{} : std::move(response.body),
              file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::shut_down);
@@ -355,8 +327,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         stream_.socket().shutdown(Socket::shutdown_both, ignored);
     }
 
-    Stream stream_;
-    ServerContext* server_;
+    HttpStream stream_;
+    HttpServer* server_;
     ConnectionLimiter::ConnectionNumber number_;
     ConnectionOrigin origin_;
     bool spare_;
@@ -368,156 +340,104 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::shared_ptr<const ServedFile> file_; ///< sent after body_; null: there is no file
     std::uint64_t sent_ = 0;                 ///< number of bytes of the file that were sent
     bool head_only_ = false;
-    bool gzip_ = false; ///< the client accepts compressed responses
-};
-
-/// A listening socket with its acceptor.
-struct Acceptor {
-    ConnectionOrigin origin;
-    asio::basic_socket_acceptor<Protocol, asio::io_context::executor_type> acceptor;
-    asio::basic_waitable_timer<std::chrono::steady_clock,
-                               asio::wait_traits<std::chrono::steady_clock>,
-                               asio::io_context::executor_type>
-        pause;
-};
-
-struct HttpServer::Impl {
-    Impl(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
-         const HttpTimeouts& timeouts)
-        : server_context{std::move(handlers), timeouts, [this] { start_updates(); }} {
-        acceptors.reserve(listening.size());
-        for (const ListeningSocket& each : listening) {
-            where.push_back(each.where());
-            Acceptor& acceptor = acceptors.emplace_back(
-                Acceptor{each.origin(), decltype(Acceptor::acceptor){io.get_executor()},
-                         decltype(Acceptor::pause){io.get_executor()}});
-            acceptor.acceptor.assign(Protocol{each.family(), 0}, ::dup(each.descriptor()));
-        }
-    }
-
-    void accept(Acceptor& acceptor) {
-        acceptor.acceptor.async_accept([this, &acceptor](const Error& error, Socket socket) {
-            if (error == asio::error::operation_aborted) {
-                return;
-            }
-            if (error) {
-                acceptor.pause.expires_after(kAcceptPause);
-                acceptor.pause.async_wait([this, &acceptor](const Error& cancelled) {
-                    if (!cancelled) {
-                        accept(acceptor);
-                    }
-                });
-                return;
-            }
-            add_connection(std::move(socket), acceptor.origin);
-            accept(acceptor);
-        });
-    }
-
-    void add_connection(Socket socket, ConnectionOrigin origin) {
-        disable_nagle(socket);
-        const ConnectionLimiter::ConnectionNumber number = ++last_number;
-        const ConnectionLimiter::ConnectionDecision place =
-            server_context.limiter.admit_connection(number, peer_network(socket));
-        if (!place.is_admitted || place.evicted) {
-            rejected_connections.fetch_add(1, std::memory_order_relaxed);
-        }
-        if (!place.is_admitted) {
-            return;
-        }
-        if (place.is_reserved) {
-            std::erase_if(spare, [](const auto& entry) { return entry.second.expired(); });
-        }
-        if (place.evicted) {
-            if (const auto leaving = spare[*place.evicted].lock()) {
-                leaving->close();
-            }
-        }
-        const auto connection = std::make_shared<HttpConnection>(
-            std::move(socket), origin, place.is_reserved, number, server_context);
-        if (place.is_reserved) {
-            spare[number] = connection;
-        }
-        connection->read_header();
-    }
-
-    void start_updates() {
-        if (server_context.handlers.update && !std::exchange(is_updating, true)) {
-            update_timer.expires_after(kUpdateInterval);
-            schedule_update();
-        }
-    }
-
-    void schedule_update() {
-        update_timer.async_wait([this](const Error& error) {
-            is_updating = !error && server_context.handlers.update();
-            if (is_updating) {
-                update_timer.expires_at(std::max(update_timer.expiry() + kUpdateInterval,
-                                                 std::chrono::steady_clock::now()));
-                schedule_update();
-            }
-        });
-    }
-
-    ServerContext server_context;
-    bool is_updating = false;
-    std::vector<HttpAddress> where;
-    ConnectionLimiter::ConnectionNumber last_number = 0;
-    std::atomic<std::uint64_t> rejected_connections{0};
-    std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>> spare;
-    /// Declared here, because it must be destroyed after the timer and the acceptors, and before
-    /// the members that its handlers use.
-    asio::io_context io{1};
-    asio::basic_waitable_timer<std::chrono::steady_clock,
-                               asio::wait_traits<std::chrono::steady_clock>,
-                               asio::io_context::executor_type>
-        update_timer{io.get_executor()};
-    std::vector<Acceptor> acceptors;
-    std::thread thread;
+    bool accepts_gzip_ = false;
 };
 
 HttpServer::HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
                        const HttpTimeouts& timeouts)
-    : impl_{std::make_unique<Impl>(listening, std::move(handlers), timeouts)} {}
+    : handlers_{std::move(handlers)}, timeouts_{timeouts} {
+    for (const ListeningSocket& each : listening) {
+        addresses_.push_back(each.where());
+        Acceptor& added = acceptors_.emplace_back(
+            Acceptor{each.origin(), decltype(Acceptor::acceptor){io_.get_executor()},
+                     Timer{io_.get_executor()}});
+        added.acceptor.assign(asio::generic::stream_protocol{each.family(), 0},
+                              ::dup(each.descriptor()));
+    }
+}
 
-HttpServer::~HttpServer() {
-    stop();
+void HttpServer::accept(Acceptor& acceptor) {
+    acceptor.acceptor.async_accept([this, &acceptor](const Error& error, Socket socket) {
+        if (error == asio::error::operation_aborted) {
+            return;
+        }
+        if (error) {
+            acceptor.pause.expires_after(kAcceptPause);
+            acceptor.pause.async_wait([this, &acceptor](const Error& cancelled) {
+                if (!cancelled) {
+                    accept(acceptor);
+                }
+            });
+            return;
+        }
+        add_connection(std::move(socket), acceptor.origin);
+        accept(acceptor);
+    });
+}
+
+void HttpServer::add_connection(Socket socket, ConnectionOrigin origin) {
+    disable_nagle(socket);
+    const ConnectionLimiter::ConnectionNumber number = ++last_number_;
+    const ConnectionLimiter::ConnectionDecision place =
+        limiter_.admit_connection(number, peer_network(socket));
+    rejected_connections_ += !place.is_admitted || place.evicted ? 1 : 0;
+    if (!place.is_admitted) {
+        return;
+    }
+    if (place.evicted) {
+        if (const auto leaving = reserved_[*place.evicted].lock()) {
+            leaving->close();
+        }
+    }
+    const auto connection = std::make_shared<HttpConnection>(std::move(socket), origin,
+                                                             place.is_reserved, number, *this);
+    if (place.is_reserved) {
+        std::erase_if(reserved_, [](const auto& entry) { return entry.second.expired(); });
+        reserved_[number] = connection;
+    }
+    connection->read_header();
+}
+
+void HttpServer::start_updates() {
+    if (handlers_.update && !std::exchange(is_updating_, true)) {
+        update_timer_.expires_after(kUpdateInterval);
+        schedule_update();
+    }
+}
+
+void HttpServer::schedule_update() {
+    update_timer_.async_wait([this](const Error& error) {
+        is_updating_ = !error && handlers_.update();
+        if (is_updating_) {
+            update_timer_.expires_at(
+                std::max(update_timer_.expiry() + kUpdateInterval, Clock::now()));
+            schedule_update();
+        }
+    });
 }
 
 void HttpServer::start() {
-    impl_->thread = std::thread{[impl = impl_.get()] {
-        for (Acceptor& acceptor : impl->acceptors) {
-            impl->accept(acceptor);
+    thread_ = std::thread{[this] {
+        for (Acceptor& acceptor : acceptors_) {
+            accept(acceptor);
         }
-        impl->io.run();
+        io_.run();
     }};
 }
 
 void HttpServer::wake() {
-    asio::post(impl_->io, [impl = impl_.get()] {
-        if (impl->is_updating) {
-            std::ignore = impl->server_context.handlers.update();
+    asio::post(io_, [this] {
+        if (is_updating_) {
+            std::ignore = handlers_.update();
         }
     });
 }
 
 void HttpServer::stop() {
-    if (impl_->thread.joinable()) {
-        impl_->io.stop();
-        impl_->thread.join();
+    if (thread_.joinable()) {
+        io_.stop();
+        thread_.join();
     }
-}
-
-asio::io_context& HttpServer::io() const {
-    return impl_->io;
-}
-
-const std::vector<HttpAddress>& HttpServer::addresses() const {
-    return impl_->where;
-}
-
-std::uint64_t HttpServer::rejected_connections() const {
-    return impl_->rejected_connections.load(std::memory_order_relaxed);
 }
 
 } // namespace tw::web

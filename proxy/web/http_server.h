@@ -4,6 +4,7 @@
 #include "proxy/base/keyed_hash.h"
 #include "proxy/web/http_stream.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <thread>
+#include <unordered_map>
 #include <vector>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/io_context.hpp>
 
 namespace tw::web {
 
@@ -52,7 +58,8 @@ struct Request {
         ConnectionOrigin::loopback; ///< where the connection comes from
     /// The connection is reserved for health checks (see ConnectionLimiter).
     bool is_reserved = false;
-    bool upgrade = false; ///< the request asks for a WebSocket
+    bool upgrade = false;      ///< the request asks for a WebSocket
+    bool accepts_gzip = false; ///< the client accepts compressed responses
     std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
     base::Network peer{}; ///< the client's address; all clients on unix sockets count as one
 };
@@ -61,12 +68,11 @@ struct Response {
     unsigned status = 200;
     std::string content_type = "text/plain; charset=utf-8";
     std::string body{};
+    /// `body` is compressed with gzip. Otherwise, the server compresses long bodies.
+    bool is_gzipped = false;
     std::string allow{};          ///< the allowed methods, for status 405
     std::string challenge{};      ///< WWW-Authenticate, for status 401
     std::string content_policy{}; ///< Content-Security-Policy; if empty, the page may load nothing
-    /// `body` compressed with gzip; null to let the server compress long bodies. If `body` is
-    /// empty, clients that do not accept gzip receive this text decompressed.
-    std::shared_ptr<const std::string> gzipped{};
     std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
     std::string file_name{};                  ///< the name under which browsers save the file
 };
@@ -158,6 +164,8 @@ struct HttpTimeouts {
     std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks
 };
 
+class HttpConnection;
+
 /// An HTTP/1.1 server on a separate thread. Answers one request for each connection. Connections
 /// beyond the limits of ConnectionLimiter are closed at once and counted. WebSockets do not count
 /// as connections: HttpHandlers::upgrade must limit their number.
@@ -167,8 +175,8 @@ class HttpServer {
     HttpServer(const std::vector<ListeningSocket>& listening, HttpHandlers handlers,
                const HttpTimeouts& timeouts = {});
 
-    /// Calls stop().
-    ~HttpServer();
+    ~HttpServer() { stop(); }
+
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
 
@@ -182,21 +190,56 @@ class HttpServer {
     void stop();
 
     /// Returns the io_context that start() runs on the server's thread.
-    [[nodiscard]] boost::asio::io_context& io() const;
+    [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
     /// Returns the addresses on which the server listens, with the ports that the system chose.
-    [[nodiscard]] const std::vector<HttpAddress>& addresses() const;
+    [[nodiscard]] const std::vector<HttpAddress>& addresses() const { return addresses_; }
 
     /// Returns the port of the first address.
-    [[nodiscard]] std::uint16_t port() const { return addresses().front().port; }
+    [[nodiscard]] std::uint16_t port() const { return addresses_.front().port; }
 
     /// Returns the number of connections closed because there were too many. Callable from any
     /// thread.
-    [[nodiscard]] std::uint64_t rejected_connections() const;
+    [[nodiscard]] std::uint64_t rejected_connections() const { return rejected_connections_; }
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    friend class HttpConnection;
+
+    using Clock = std::chrono::steady_clock;
+    using Executor = boost::asio::io_context::executor_type;
+    using Timer =
+        boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor>;
+
+    /// Accepts the connections to a listening socket.
+    struct Acceptor {
+        ConnectionOrigin origin;
+        boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol, Executor>
+            acceptor;
+        Timer pause;
+    };
+
+    void accept(Acceptor& acceptor);
+    void add_connection(HttpStream::socket_type socket, ConnectionOrigin origin);
+    /// Starts the regular calls of HttpHandlers::update. Called after a request.
+    void start_updates();
+    void schedule_update();
+
+    HttpHandlers handlers_;
+    HttpTimeouts timeouts_;
+    ConnectionLimiter limiter_;
+    bool is_updating_ = false;
+    std::vector<HttpAddress> addresses_;
+    ConnectionLimiter::ConnectionNumber last_number_ = 0;
+    std::atomic<std::uint64_t> rejected_connections_{0};
+    /// The connections that are reserved for health checks.
+    std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>>
+        reserved_;
+    /// Declared here, because it must be destroyed after the timer and the acceptors, and before
+    /// the members that its handlers use.
+    boost::asio::io_context io_{1};
+    Timer update_timer_{io_.get_executor()};
+    std::vector<Acceptor> acceptors_;
+    std::thread thread_;
 };
 
 } // namespace tw::web

@@ -2,10 +2,8 @@
 
 #include "proxy/base/endpoint.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <iterator>
 #include <system_error>
@@ -15,9 +13,11 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket.hpp>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -33,22 +33,24 @@ base::UniqueFd open_socket(int family) {
     return base::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-[[noreturn]] void throw_listen_error(const std::string& where, const std::string& why) {
-    throw ListenError{"cannot listen on " + where + ": " + why};
+/// Throws a ListenError with the text of an errno value; a ListenLaterError if `is_temporary` is set
+/// and the error may disappear.
+[[noreturn]] void throw_listen_error(const std::string& where, int error, bool is_temporary) {
+    const std::string text =
+        "cannot listen on " + where + ": " + std::generic_category().message(error);
+    if (!is_temporary || (error != EADDRINUSE && error != EADDRNOTAVAIL)) {
+        throw ListenError{text};
+    }
+    throw ListenLaterError{text + (error == EADDRINUSE && !where.starts_with("unix:")
+                                       ? " (ss -tlpn shows which program has the port)"
+                                       : "")};
 }
 
-/// Throws a ListenError for errno. `is_temporary`: a later try may succeed, so that
-/// ListenLaterError is thrown.
-[[noreturn]] void throw_listen_error(const std::string& where, bool is_temporary = true) {
-    const int error = errno;
-    if (is_temporary && (error == EADDRINUSE || error == EADDRNOTAVAIL)) {
-        throw ListenLaterError{"cannot listen on " + where + ": " +
-                               std::generic_category().message(error) +
-                               (error == EADDRINUSE && !where.starts_with("unix:")
-                                    ? " (ss -tlpn shows which program has the port)"
-                                    : "")};
-    }
-    throw_listen_error(where, std::generic_category().message(error));
+/// Returns false and sets errno if the socket cannot listen under this name.
+template <typename Endpoint>
+bool bind_and_listen(const base::UniqueFd& socket, const Endpoint& name) {
+    return ::bind(socket.get(), name.data(), static_cast<socklen_t>(name.size())) == 0 &&
+           ::listen(socket.get(), kBacklog) == 0;
 }
 
 bool is_socket(const std::string& path) {
@@ -57,24 +59,12 @@ bool is_socket(const std::string& path) {
     return ::lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
-/// Sets the socket's name to this path. Returns false if the path is too long.
-bool set_socket_path(const std::string& path, sockaddr_un& name) {
-    name = {};
-    name.sun_family = AF_UNIX;
-    if (path.size() >= sizeof name.sun_path) {
-        return false;
-    }
-    std::memcpy(name.sun_path, path.data(), path.size());
-    return true;
-}
-
 /// Removes a socket file that no process serves. Other files and served sockets stay.
-void remove_stale_socket(const std::string& path, const sockaddr_un& name) {
-    if (!is_socket(path)) {
-        return;
-    }
+void remove_stale_socket(const std::string& path,
+                         const boost::asio::local::stream_protocol::endpoint& name) {
     const base::UniqueFd probe = open_socket(AF_UNIX);
-    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
+    if (is_socket(path) &&
+        ::connect(probe.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 &&
         errno == ECONNREFUSED) {
         ::unlink(path.c_str());
     }
@@ -112,22 +102,20 @@ void ListeningSocket::read_socket_name() {
 
 void ListeningSocket::listen_on_path() {
     constexpr mode_t kOwnerOnly = 0600;
+    constexpr std::size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
     const std::string shown = "unix:" + where_.path;
-    sockaddr_un name{};
-    if (!set_socket_path(where_.path, name)) {
-        throw_listen_error(shown, "the path of a unix socket has at most " +
-                                      std::to_string(sizeof name.sun_path - 1) + " characters");
+    if (where_.path.size() > kMaxPath) {
+        throw ListenError{
+            fmt::format("cannot listen on {}: the path of a unix socket has at most {} characters",
+                        shown, kMaxPath)};
     }
+    const boost::asio::local::stream_protocol::endpoint name{where_.path};
     remove_stale_socket(where_.path, name);
     socket_ = open_socket(AF_UNIX);
     // bind() creates the file with the socket's mode, so the file never has another mode.
-    if (::fchmod(socket_.get(), kOwnerOnly) != 0 ||
-        ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
-        ::listen(socket_.get(), kBacklog) != 0) {
+    if (::fchmod(socket_.get(), kOwnerOnly) != 0 || !bind_and_listen(socket_, name)) {
         const int error = errno;
-        const bool is_temporary = is_socket(where_.path);
-        errno = error;
-        throw_listen_error(shown, is_temporary);
+        throw_listen_error(shown, error, is_socket(where_.path));
     }
 }
 
@@ -135,16 +123,15 @@ void ListeningSocket::listen_on_port() {
     boost::system::error_code unreadable;
     const auto address = boost::asio::ip::make_address(where_.address, unreadable);
     if (unreadable) {
-        throw_listen_error(where_.address + ':' + std::to_string(where_.port),
-                           unreadable.message());
+        throw ListenError{fmt::format("cannot listen on {}:{}: {}", where_.address, where_.port,
+                                      unreadable.message())};
     }
     const boost::asio::ip::udp::endpoint name{address, where_.port};
     socket_ = open_socket(name.protocol().family());
     const int on = 1;
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        ::bind(socket_.get(), name.data(), static_cast<socklen_t>(name.size())) != 0 ||
-        ::listen(socket_.get(), kBacklog) != 0) {
-        throw_listen_error(base::to_string(name));
+        !bind_and_listen(socket_, name)) {
+        throw_listen_error(base::to_string(name), errno, true);
     }
 }
 

@@ -8,10 +8,8 @@
 #include "proxy/web/page_json.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <memory>
-#include <span>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "proxy/web/page.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <array>
 #include <new>
 
 #include <boost/beast/core/string.hpp>
@@ -31,29 +31,6 @@ std::string gzip_text(std::string_view text) {
     out.resize(stream.total_out);
     out.shrink_to_fit(); // some callers keep the text for a long time
     deflateEnd(&stream);
-    return out;
-}
-
-std::string gunzip_text(std::string_view packed) {
-    constexpr int kGzip = 15 + 16;
-    constexpr std::size_t kPiece = std::size_t{1} << 20U;
-    z_stream stream{};
-    if (inflateInit2(&stream, kGzip) != Z_OK) {
-        throw std::bad_alloc{};
-    }
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): zlib's interface has no const
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-    stream.avail_in = static_cast<uInt>(packed.size());
-    std::string out;
-    for (int result = Z_OK; result == Z_OK;) {
-        const std::size_t before = out.size();
-        out.resize(before + kPiece);
-        stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
-        stream.avail_out = static_cast<uInt>(kPiece);
-        result = inflate(&stream, Z_NO_FLUSH);
-        out.resize(out.size() - stream.avail_out);
-    }
-    inflateEnd(&stream);
     return out;
 }
 
@@ -96,31 +73,19 @@ constexpr std::string_view kScript;
 constexpr std::string_view kStyle;
 #endif
 
-PageFile make_page_file(std::string_view content_type, std::string_view text) {
-    return {.content_type = content_type,
-            .text = text,
-            .gzipped = std::make_shared<const std::string>(gzip_text(text))};
-}
-
 } // namespace
 
 bool is_page_built() {
     return TW_PAGE != 0;
 }
 
-const PageFile& page_html() {
-    static const PageFile html = make_page_file("text/html; charset=utf-8", kHtml);
-    return html;
-}
-
-const PageFile& page_script() {
-    static const PageFile script = make_page_file("text/javascript; charset=utf-8", kScript);
-    return script;
-}
-
-const PageFile& page_style() {
-    static const PageFile style = make_page_file("text/css; charset=utf-8", kStyle);
-    return style;
+const PageFile* find_page_file(std::string_view path) {
+    static const std::array<PageFile, 3> files{
+        {{"/", "text/html; charset=utf-8", kHtml, gzip_text(kHtml)},
+         {"/page.js", "text/javascript; charset=utf-8", kScript, gzip_text(kScript)},
+         {"/page.css", "text/css; charset=utf-8", kStyle, gzip_text(kStyle)}}};
+    const auto* const file = std::ranges::find(files, path, &PageFile::path);
+    return file == files.end() ? nullptr : file;
 }
 
 std::string_view page_security_policy() {

@@ -1,6 +1,7 @@
 #include "proxy/web/record_requests.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -14,63 +15,56 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::size_t kMaxNesting = 4;
-constexpr std::int64_t kMaxPace = 50;
+constexpr int kMaxPace = 50;
 
-tl::unexpected<std::string> make_expected_error(std::string_view key, std::string_view what) {
-    return tl::unexpected{fmt::format("\"{}\": expected {}", key, what)};
+/// A setting in a viewer's message.
+struct Setting {
+    std::string_view key;
+    std::string_view expected; ///< the valid values, for error messages
+    /// Sets the value. Returns false if it is invalid.
+    bool (*read)(const json::value& value, ViewerRequests& requests);
+};
+
+bool read_watch(const json::value& value, ViewerRequests& requests) {
+    const std::int64_t* const number = value.if_int64();
+    const bool is_session =
+        number != nullptr && *number > 0 && *number < std::int64_t{ViewerRequests::kNothing};
+    requests.watch = value.is_null() ? ViewerRequests::kNothing
+                     : is_session    ? static_cast<std::uint32_t>(*number)
+                                     : 0;
+    return value.is_null() || is_session || (value.is_string() && value.get_string() == "all");
 }
 
-tl::expected<void, std::string> read_watch(const json::value& value, ViewerRequests& requests) {
-    if (value.is_null()) {
-        requests.watch = ViewerRequests::kNothing;
-    } else if (value.is_string() && value.get_string() == "all") {
-        requests.watch = 0;
-    } else if (value.is_int64() && value.get_int64() > 0 &&
-               value.get_int64() < std::int64_t{ViewerRequests::kNothing}) {
-        requests.watch = static_cast<std::uint32_t>(value.get_int64());
-    } else {
-        return make_expected_error("watch", "the number of a session, \"all\" or null");
-    }
-    return {};
+bool read_pace(const json::value& value, ViewerRequests& requests) {
+    const std::int64_t* const number = value.if_int64();
+    requests.pace = number == nullptr
+                        ? 0
+                        : static_cast<int>(std::clamp<std::int64_t>(*number, 0, kMaxPace + 1));
+    return requests.pace > 0 && requests.pace <= kMaxPace;
 }
 
-tl::expected<void, std::string> read_log(const json::value& value, ViewerRequests& requests) {
-    if (!value.is_null() && !value.is_string()) {
-        return make_expected_error("log", "a filter or null");
-    }
+bool read_log(const json::value& value, ViewerRequests& requests) {
     requests.log_on = value.is_string();
     requests.log = value.is_string() ? std::string{value.get_string()} : std::string{};
-    return {};
+    return value.is_string() || value.is_null();
 }
 
-tl::expected<void, std::string> read_key(std::string_view key, const json::value& value,
-                                         ViewerRequests& requests) {
-    if (key == "watch") {
-        return read_watch(value, requests);
-    }
-    if (key == "log") {
-        return read_log(value, requests);
-    }
-    if (key == "pace") {
-        if (!value.is_int64() || value.get_int64() < 1 || value.get_int64() > kMaxPace) {
-            return make_expected_error(key, "1 to 50 frames a second");
-        }
-        requests.pace = static_cast<int>(value.get_int64());
-        return {};
-    }
-    if (key != "bytes" && key != "again") {
-        return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
-    }
-    if (!value.is_bool()) {
-        return make_expected_error(key, "true or false");
-    }
-    if (key == "bytes") {
-        requests.bytes = value.get_bool();
-    } else {
-        requests.again = value.get_bool();
-    }
-    return {};
+bool read_bytes(const json::value& value, ViewerRequests& requests) {
+    requests.bytes = value == json::value{true};
+    return value.is_bool();
 }
+
+bool read_again(const json::value& value, ViewerRequests& requests) {
+    requests.again = value == json::value{true};
+    return value.is_bool();
+}
+
+constexpr std::array<Setting, 5> kSettings{
+    {{"watch", "the number of a session, \"all\" or null", read_watch},
+     {"pace", "1 to 50 frames a second", read_pace},
+     {"log", "a filter or null", read_log},
+     {"bytes", "true or false", read_bytes},
+     {"again", "true or false", read_again}}};
 
 } // namespace
 
@@ -83,11 +77,15 @@ tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view
         return tl::unexpected{std::string{"expected a JSON object"}};
     }
     ViewerRequests requests;
-    for (const auto& member : value.get_object()) {
-        const auto read =
-            read_key({member.key().data(), member.key().size()}, member.value(), requests);
-        if (!read) {
-            return tl::unexpected{read.error()};
+    for (const auto& [key, wanted] : value.get_object()) {
+        const auto* const setting =
+            std::ranges::find(kSettings, std::string_view{key.data(), key.size()}, &Setting::key);
+        if (setting == kSettings.end()) {
+            return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
+        }
+        if (!setting->read(wanted, requests)) {
+            return tl::unexpected{
+                fmt::format("\"{}\": expected {}", setting->key, setting->expected)};
         }
     }
     return requests;

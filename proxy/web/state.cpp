@@ -69,27 +69,26 @@ json::value map_checksum_json(const SessionView& session) {
 json::array sessions_json(const StatusView& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
-        json::object told{
-            {"number", session.number},
-            {"client", session.client},
-            {"protocol", session.protocol},
-            {"map", session.map},
-            {"map_id", map_checksum_json(session)},
-            {"name", session.name},
-            {"place", session.place},
-            {"score", session.score ? json::value(*session.score) : json::value(nullptr)},
-            {"closed", session.closed},
-            {"opened_ms", session.opened_ms},
-            {"c2s", direction_json(session, 0)},
-            {"s2c", direction_json(session, 1)},
-            {"snapshots", session.snapshots},
-            {"verified", session.verified},
-            {"missed", session.missed},
-            {"frozen_ms", session.frozen_ms},
-            {"ack_lag_ticks", session.ack_lag_ticks.mean()},
-            {"ack_lag_count", session.ack_lag_ticks.count},
-            {"largest_snapshot", session.largest_snapshot},
-            {"findings", session.findings}};
+        json::object told{{"number", session.number},
+                          {"client", session.client},
+                          {"protocol", session.protocol},
+                          {"map", session.map},
+                          {"map_id", map_checksum_json(session)},
+                          {"name", session.name},
+                          {"place", session.place},
+                          {"score", json::value_from(session.score)},
+                          {"closed", session.closed},
+                          {"opened_ms", session.opened_ms},
+                          {"c2s", direction_json(session, 0)},
+                          {"s2c", direction_json(session, 1)},
+                          {"snapshots", session.snapshots},
+                          {"verified", session.verified},
+                          {"missed", session.missed},
+                          {"frozen_ms", session.frozen_ms},
+                          {"ack_lag_ticks", session.ack_lag_ticks.mean()},
+                          {"ack_lag_count", session.ack_lag_ticks.count},
+                          {"largest_snapshot", session.largest_snapshot},
+                          {"findings", session.findings}};
         if (!session.server_name.empty()) {
             told["server_name"] = session.server_name;
         }
@@ -177,10 +176,6 @@ json::array recent_findings_json(const StatusView& view) {
     return recent;
 }
 
-json::value or_null(const std::optional<std::int64_t>& value) {
-    return value ? json::value(*value) : json::value(nullptr);
-}
-
 /// Returns the totals of the message bus as an object; null if there is no bus.
 json::value bus_json(const std::optional<record::BusTotals>& totals) {
     if (!totals) {
@@ -203,11 +198,12 @@ json::object recording_json(const RecordingState& recording) {
                         {"lost", recording.lost},         {"flight", recording.has_flight},
                         {"bus", bus_json(recording.bus)}, {"page", nullptr}};
     if (const auto& page = recording.page) {
-        object["page"] = json::object{{"captures", page->captures},
-                                      {"capture_since_ms", or_null(page->capture_since_ms)},
-                                      {"demos_since_ms", or_null(page->demos_since_ms)},
-                                      {"lost", page->lost},
-                                      {"stopped", page->stopped}};
+        object["page"] =
+            json::object{{"captures", page->captures},
+                         {"capture_since_ms", json::value_from(page->capture_since_ms)},
+                         {"demos_since_ms", json::value_from(page->demos_since_ms)},
+                         {"lost", page->lost},
+                         {"stopped", page->stopped}};
     }
     return object;
 }
@@ -297,24 +293,24 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
+constexpr MetricType kCounter = MetricType::Counter;
+constexpr MetricType kGauge = MetricType::Gauge;
+
 constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 constexpr double kMsPerSecond = 1000;
 constexpr std::string_view kSilentSentence = "1 while the server answers none of its sessions.";
-constexpr std::string_view kServerFindings =
-    "Warnings and errors reported in the server's sessions.";
 
 /// Collects metrics. The caller adds all metrics of a name one after the other, because the output
 /// format has them in one group.
 class Metrics {
   public:
-    void add_counter(std::string_view name, std::string_view help, std::uint64_t value,
-                     Labels labels = {}) {
-        add_metric(MetricType::Counter, name, help, std::move(labels)).counter.value =
+    /// Adds a counter or gauge.
+    template <typename Number>
+    void add(MetricType type, std::string_view name, std::string_view help, Number value,
+             Labels labels = {}) {
+        ClientMetric& metric = add_metric(type, name, help, std::move(labels));
+        (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) =
             static_cast<double>(value);
-    }
-
-    void add_gauge(std::string_view name, std::string_view help, double value, Labels labels = {}) {
-        add_metric(MetricType::Gauge, name, help, std::move(labels)).gauge.value = value;
     }
 
     /// Adds the count and sum of each spread that has a metric, in base units such as seconds.
@@ -405,12 +401,12 @@ constexpr RelayMetric kRelayMetrics[]{
 void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState& relay,
                       const Labels& labels) {
     if (metric.value != nullptr) {
-        return out.add_counter(metric.name, metric.help, relay.*metric.value,
-                               with_label(labels, "result", metric.result));
+        return out.add(kCounter, metric.name, metric.help, relay.*metric.value,
+                       with_label(labels, "result", metric.result));
     }
     for (std::size_t i = 0; i < relay.directions.size(); ++i) {
-        out.add_counter(
-            metric.name, metric.help, relay.directions[i].*metric.of_direction,
+        out.add(
+            kCounter, metric.name, metric.help, relay.directions[i].*metric.of_direction,
             with_label(with_label(labels, "direction", kDirections[i]), "result", metric.result));
     }
 }
@@ -426,8 +422,7 @@ void add_relay(Metrics& out, const RunState& state) {
         relays.emplace_back(Labels{}, &state.relay);
     }
     for (const auto& [labels, relay] : relays) {
-        out.add_gauge("sessions", "Open sessions.", static_cast<double>(relay->sessions_open),
-                      labels);
+        out.add(kGauge, "sessions", "Open sessions.", relay->sessions_open, labels);
     }
     for (const RelayMetric& metric : kRelayMetrics) {
         for (const auto& [labels, relay] : relays) {
@@ -437,74 +432,73 @@ void add_relay(Metrics& out, const RunState& state) {
     for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
         const bool is_session = row.unit == relay::NewClientCounterUnit::sessions;
         for (const auto& [labels, relay] : relays) {
-            out.add_counter(is_session ? "strangers_total" : "turned_away_datagrams_total",
-                            is_session ? "Unknown clients, by what became of them."
-                                       : "Clients' datagrams not forwarded, by reason.",
-                            relay->new_clients.*row.value, with_label(labels, "result", row.name));
+            out.add(kCounter, is_session ? "strangers_total" : "turned_away_datagrams_total",
+                    is_session ? "Unknown clients, by what became of them."
+                               : "Clients' datagrams not forwarded, by reason.",
+                    relay->new_clients.*row.value, with_label(labels, "result", row.name));
         }
     }
 }
 
-/// Adds the metrics of servers, with their names as labels. For a single server, adds only whether
-/// it answers.
+/// A metric of a server.
+struct ServerMetric {
+    MetricType type;
+    std::string_view name;           ///< empty if only a collector has the metric
+    std::string_view collected_name; ///< name in a collector
+    std::string_view help;
+    double (*value)(const ServerState& server, const ServerView& view);
+};
+
+constexpr ServerMetric kServerMetrics[]{
+    {kCounter, "", "collect_server_records_total", "Records of the server received from the bus.",
+     [](const ServerState& server, const ServerView&) {
+         return static_cast<double>(server.collected ? server.collected->records : 0);
+     }},
+    {kGauge, "", "collect_server_last_record_time_seconds",
+     "Time of the server's latest record, since 1970.",
+     [](const ServerState& server, const ServerView&) {
+         return static_cast<double>(server.collected ? server.collected->last_ms : 0) /
+                kMsPerSecond;
+     }},
+    {kGauge, "", "collect_server_sessions", "Open sessions.",
+     [](const ServerState& server, const ServerView&) {
+         return static_cast<double>(server.relay.sessions_open);
+     }},
+    {kGauge, "server_silent", "collect_server_silent", kSilentSentence,
+     [](const ServerState& server, const ServerView&) { return server.silent ? 1.0 : 0.0; }},
+    {kCounter, "server_findings_total", "collect_server_findings_total",
+     "Warnings and errors reported in the server's sessions.",
+     [](const ServerState&, const ServerView& view) { return static_cast<double>(view.findings); }},
+};
+
+/// Adds the metrics of servers, with their names as labels. A collector's metrics have other names
+/// than in a server's own process, so that nothing counts twice if a scraper reads both processes.
 void add_servers(Metrics& out, const RunState& state) {
-    constexpr std::string_view kSilent = "server_silent";
-    if (state.servers.empty()) {
-        return out.add_gauge(kSilent, kSilentSentence, state.server_silent ? 1 : 0);
-    }
-    for (const ServerState& server : state.servers) {
-        out.add_gauge(kSilent, kSilentSentence, server.silent ? 1 : 0,
-                      with_label({}, "server", server.name));
-    }
-    for (const ServerState& server : state.servers) {
-        out.add_counter("server_findings_total", kServerFindings,
-                        server_view_of(state, server).findings,
+    for (const ServerMetric& metric : kServerMetrics) {
+        const std::string_view name = state.stream ? metric.collected_name : metric.name;
+        for (const ServerState& server : state.servers) {
+            if (!name.empty()) {
+                out.add(metric.type, name, metric.help,
+                        metric.value(server, server_view_of(state, server)),
                         with_label({}, "server", server.name));
+            }
+        }
     }
 }
 
 void add_findings(Metrics& out, std::string_view name, const record::FindingCounts& counts) {
     for (const record::FindingInfo& info : record::finding_table()) {
-        out.add_counter(name, "Findings by id.", counts[static_cast<std::size_t>(info.id)],
-                        with_label({}, "finding", info.name));
+        out.add(kCounter, name, "Findings by id.", counts[static_cast<std::size_t>(info.id)],
+                with_label({}, "finding", info.name));
     }
 }
 
-/// Adds a collector's metrics of the servers. The metrics have other names than in a server's own
-/// process, so that nothing counts twice if a scraper reads both processes.
 void add_stream(Metrics& out, const RunState& state) {
-    out.add_gauge("collect_connected", "1 while records arrive from the bus.",
-                  state.stream->trouble.empty() ? 1 : 0);
-    out.add_counter("collect_records_total", "Records received from the bus.",
-                    state.stream->records);
-    const auto for_each_server = [&](const auto& add) {
-        for (const ServerState& server : state.servers) {
-            add(server, server.collected.value_or(CollectedState{}),
-                with_label({}, "server", server.name));
-        }
-    };
-    for_each_server([&](const auto& /*server*/, const CollectedState& collected, Labels labels) {
-        out.add_counter("collect_server_records_total",
-                        "Records of the server received from the bus.", collected.records,
-                        std::move(labels));
-    });
-    for_each_server([&](const auto& /*server*/, const CollectedState& collected, Labels labels) {
-        out.add_gauge("collect_server_last_record_time_seconds",
-                      "Time of the server's latest record, since 1970.",
-                      static_cast<double>(collected.last_ms) / kMsPerSecond, std::move(labels));
-    });
-    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
-        out.add_gauge("collect_server_sessions", "Open sessions.",
-                      static_cast<double>(server.relay.sessions_open), std::move(labels));
-    });
-    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
-        out.add_gauge("collect_server_silent", kSilentSentence, server.silent ? 1 : 0,
-                      std::move(labels));
-    });
-    for_each_server([&](const ServerState& server, const auto& /*collected*/, Labels labels) {
-        out.add_counter("collect_server_findings_total", kServerFindings,
-                        server_view_of(state, server).findings, std::move(labels));
-    });
+    out.add(kGauge, "collect_connected", "1 while records arrive from the bus.",
+            state.stream->trouble.empty() ? 1 : 0);
+    out.add(kCounter, "collect_records_total", "Records received from the bus.",
+            state.stream->records);
+    add_servers(out, state);
     add_findings(out, "collect_findings_total", state.view.totals.findings);
 }
 
@@ -513,8 +507,8 @@ void add_traffic(Metrics& out, const record::SessionStats& totals) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
         for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
             const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
-            out.add_counter(rows[row].metric, rows[row].sentence, cells[row],
-                            with_label({}, "direction", kDirections[i]));
+            out.add(kCounter, rows[row].metric, rows[row].sentence, cells[row],
+                    with_label({}, "direction", kDirections[i]));
         }
     }
 }
@@ -526,43 +520,41 @@ void add_snapshots(Metrics& out, const StatusView& view) {
     const auto counts = record::counts_by_topic<record::SnapshotCounters>(totals);
     for (const auto& [row, value] : counts) {
         if (row->metric == kOutcomes) {
-            out.add_counter(kOutcomes, "Snapshots by result of rebuilding.", value,
-                            with_label({}, "result", row->key));
+            out.add(kCounter, kOutcomes, "Snapshots by result of rebuilding.", value,
+                    with_label({}, "result", row->key));
         }
     }
     for (const auto& [row, value] : counts) {
         if (!row->metric.empty() && row->metric != kOutcomes) {
-            out.add_counter(row->metric, row->sentence, value);
+            out.add(kCounter, row->metric, row->sentence, value);
         }
     }
     out.add_summaries<record::SnapshotSpreads>(totals);
     out.add_summaries<record::SessionSpreads>(totals);
     for (const auto& [type, count] : view.items) {
-        out.add_counter("snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
-                        with_label({}, "item_type", type));
+        out.add(kCounter, "snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
+                with_label({}, "item_type", type));
     }
     add_findings(out, "findings_total", totals.findings);
 }
 
 void add_bus(Metrics& out, const record::BusTotals& totals) {
     for (const record::BusMetricRow& row : record::bus_metric_rows()) {
-        Labels labels = with_label({}, "result", row.result);
-        if (row.kind == record::MetricKind::counter) {
-            out.add_counter(row.metric, row.sentence, totals.*row.value, std::move(labels));
-        } else {
-            out.add_gauge(row.metric, row.sentence, static_cast<double>(totals.*row.value),
-                          std::move(labels));
-        }
+        out.add(row.kind == record::MetricKind::counter ? kCounter : kGauge, row.metric,
+                row.sentence, totals.*row.value, with_label({}, "result", row.result));
     }
 }
 
 void add_run(Metrics& out, const RunState& state) {
     add_relay(out, state);
     add_servers(out, state);
-    out.add_gauge("recording_failed", "1 while records cannot be written.",
-                  state.recording.failed ? 1 : 0);
-    out.add_counter("records_lost_total", "Records that could not be written.",
-                    state.recording.lost);
+    if (state.servers.empty()) { // a single server without a name
+        out.add(kGauge, "server_silent", kSilentSentence, state.server_silent ? 1 : 0);
+    }
+    out.add(kGauge, "recording_failed", "1 while records cannot be written.",
+            state.recording.failed ? 1 : 0);
+    out.add(kCounter, "records_lost_total", "Records that could not be written.",
+            state.recording.lost);
     if (state.recording.bus) {
         add_bus(out, *state.recording.bus);
     }
@@ -576,11 +568,11 @@ void add_run(Metrics& out, const RunState& state) {
 
 std::string metrics_text(const RunState& state) {
     Metrics out;
-    out.add_gauge("start_time_seconds", "When twscope started, since 1970.",
-                  static_cast<double>(state.started_ms) / kMsPerSecond);
-    out.add_counter("http_turned_away_total",
-                    "Connections to the live page and the metrics rejected as too many.",
-                    state.http_connections_rejected);
+    out.add(kGauge, "start_time_seconds", "When twscope started, since 1970.",
+            static_cast<double>(state.started_ms) / kMsPerSecond);
+    out.add(kCounter, "http_turned_away_total",
+            "Connections to the live page and the metrics rejected as too many.",
+            state.http_connections_rejected);
     if (state.stream) {
         add_stream(out, state);
     } else {

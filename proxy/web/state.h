@@ -4,7 +4,6 @@
 #include "proxy/relay/counters.h"
 #include "proxy/web/board.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

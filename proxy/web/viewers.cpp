@@ -153,22 +153,17 @@ void Viewers::update_interest() {
         drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
-    bool log = records_.size() != 0;
-    bool bytes = false;
+    ViewerTopic topics = records_.size() != 0 ? ViewerTopic::log : ViewerTopic::none;
     for (const auto& viewer : viewers_) {
-        log = log || viewer->log;
-        bytes = bytes || viewer->bytes;
+        topics = topics | (viewer->log ? ViewerTopic::log : ViewerTopic::none) |
+                 (viewer->bytes ? ViewerTopic::traffic_totals : ViewerTopic::none);
         if (viewer->watch != ViewerRequests::kNothing) {
             paces[viewer->watch].push_back(viewer->pace);
         }
     }
-    bool world_line = false;
     for (const WaitingForSnapshot& waiting : snapshots_) {
         paces[waiting.session];
-        world_line = world_line || waiting.session == 0;
-    }
-    if (!world_line) {
-        world_line_.clear();
+        topics = topics | (waiting.session == 0 ? ViewerTopic::world_line : ViewerTopic::none);
     }
     std::vector<std::uint32_t> sessions;
     std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
@@ -176,8 +171,12 @@ void Viewers::update_interest() {
         sessions.push_back(session);
         scenes_.try_emplace(session, session, data_->objects()).first->second.set_paces(wanted);
     }
-    data_->page_feed()->interest.set_watched(sessions, log, bytes, world_line);
-    if (!log) {
+    ViewerInterest& interest = data_->page_feed()->interest;
+    interest.set_watched(sessions, topics);
+    if (!interest.wants(ViewerTopic::world_line)) {
+        world_line_.clear();
+    }
+    if (!interest.wants(ViewerTopic::log)) {
         log_.clear();
     }
 }
@@ -192,7 +191,7 @@ void Viewers::drop_stale_data() {
 }
 
 void Viewers::fetch_batches() {
-    data_->page_feed()->notifier.acknowledge();
+    data_->page_feed()->acknowledge();
     ledgers_.resize(data_->page_feed()->mailboxes.size());
     for (std::size_t worker = 0; worker < data_->page_feed()->mailboxes.size(); ++worker) {
         fetch_batch(worker);
@@ -218,7 +217,7 @@ void Viewers::fetch_batch(std::size_t worker) {
         stated_ = {}; // the next update sends the state
     }
     log_.add_lines(batch_.lines);
-    if (!batch_.world_line.empty() && data_->page_feed()->interest.wants_world_line()) {
+    if (!batch_.world_line.empty() && data_->page_feed()->interest.wants(ViewerTopic::world_line)) {
         std::swap(world_line_, batch_.world_line);
         ++world_lines_;
     }
@@ -377,7 +376,7 @@ void Viewers::clear() {
     scenes_.clear();
     log_.clear();
     if (data_->page_feed() != nullptr) {
-        data_->page_feed()->interest.set_watched({}, false, false);
+        data_->page_feed()->interest.set_watched({}, ViewerTopic::none);
     }
 }
 

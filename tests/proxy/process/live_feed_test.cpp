@@ -76,20 +76,17 @@ struct Play {
 
 } // namespace
 
-TEST_CASE("nothing is collected while the page has no viewers") {
-    Play play;
-    play.right(10, kNoBase);
-    CHECK(play.fetch().empty());
+TEST_CASE_FIXTURE(Play, "nothing is collected while the page has no viewers") {
+    right(10, kNoBase);
+    CHECK(fetch().empty());
 }
 
-TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the page") {
-    Play play;
-    play.feed.interest.set_watched(kFirst, false, false);
-    play.right(10, kNoBase);
-    play.right(12, 10);
-    play.script.send(kS2c,
-                     {non_vital(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
-    const web::ViewerBatch batch = play.fetch();
+TEST_CASE_FIXTURE(Play, "all snapshots, valid or not, of a viewed session are passed to the page") {
+    feed.interest.set_watched(kFirst, tw::web::ViewerTopic::none);
+    right(10, kNoBase);
+    right(12, 10);
+    script.send(kS2c, {non_vital(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
+    const web::ViewerBatch batch = fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
     CHECK(batch.snapshots[1].delta_tick == 10);
@@ -97,17 +94,16 @@ TEST_CASE("all snapshots, valid or not, of a viewed session are passed to the pa
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
-    play.feed.interest.set_watched(another, false, false);
-    play.right(16, 12);
-    CHECK(play.fetch().empty());
+    feed.interest.set_watched(another, tw::web::ViewerTopic::none);
+    right(16, 12);
+    CHECK(fetch().empty());
 }
 
-TEST_CASE("the log has a line for each record, and filters apply to lines") {
-    Play play;
-    play.feed.interest.set_watched({}, true, false);
-    play.right(10, kNoBase);
-    play.right(12, 10);
-    const web::ViewerBatch batch = play.fetch();
+TEST_CASE_FIXTURE(Play, "the log has a line for each record, and filters apply to lines") {
+    feed.interest.set_watched({}, tw::web::ViewerTopic::log);
+    right(10, kNoBase);
+    right(12, 10);
+    const web::ViewerBatch batch = fetch();
     CHECK(batch.snapshots.empty());
     const auto filter = Page{}.make_filter("snapshot and tick == 12");
     REQUIRE(filter.has_value());
@@ -124,28 +120,27 @@ TEST_CASE("the log has a line for each record, and filters apply to lines") {
     CHECK(fitting == 1);
 }
 
-TEST_CASE("data that the page does not fetch takes bounded memory, and lost data is counted") {
-    Play play;
-    play.feed.interest.set_watched(kFirst, true, false);
-    play.right(10, kNoBase);
-    play.live.flush_to_page(play.now);
+TEST_CASE_FIXTURE(
+    Play, "data that the page does not fetch takes bounded memory, and lost data is counted") {
+    feed.interest.set_watched(kFirst, tw::web::ViewerTopic::log);
+    right(10, kNoBase);
+    live.flush_to_page(now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
-        play.script.snap(tick, kNoBase, world_at(tick));
-        play.live.flush_to_page(play.now);
+        script.snap(tick, kNoBase, world_at(tick));
+        live.flush_to_page(now);
     }
-    std::ignore = play.fetch();
-    const web::ViewerBatch batch = play.fetch();
+    std::ignore = fetch();
+    const web::ViewerBatch batch = fetch();
     CHECK(batch.lost_lines > 0);
     CHECK(batch.lines.size() <= web::ViewerBatch::kMaxLineBytes);
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
 }
 
-TEST_CASE("bytes are counted from when a viewer opens their view") {
-    Play play;
-    play.right(10, kNoBase);
-    play.feed.interest.set_watched({}, false, true);
-    play.right(12, 10);
-    const web::ViewerBatch batch = play.fetch();
+TEST_CASE_FIXTURE(Play, "bytes are counted from when a viewer opens their view") {
+    right(10, kNoBase);
+    feed.interest.set_watched({}, tw::web::ViewerTopic::traffic_totals);
+    right(12, 10);
+    const web::ViewerBatch batch = fetch();
     const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::LedgerRow& row) {
         return row.name == "pickup" && row.group == record::ByteGroup::item;
     });
@@ -222,25 +217,23 @@ std::size_t count_of(std::string_view text, std::string_view what) {
 
 } // namespace
 
-TEST_CASE("valid snapshots leave no context") {
-    InvalidPlay play;
-    play.right(10, kNoBase);
-    play.right(12, 10);
-    CHECK(play.contexts().empty());
+TEST_CASE_FIXTURE(InvalidPlay, "valid snapshots leave no context") {
+    right(10, kNoBase);
+    right(12, 10);
+    CHECK(contexts().empty());
 }
 
-TEST_CASE("a context has the records from the last valid snapshot to the next one") {
-    InvalidPlay play;
-    play.right(10, kNoBase);
-    play.right(12, 10);
-    play.refused(14, 12);
-    REQUIRE(play.contexts().size() == 1);
-    CHECK(play.contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
-          std::string::npos);
-    play.right(16, 12);
-    play.right(18, 16);
-    REQUIRE(play.contexts().size() == 1);
-    const web::FindingContext account = play.contexts().front();
+TEST_CASE_FIXTURE(InvalidPlay,
+                  "a context has the records from the last valid snapshot to the next one") {
+    right(10, kNoBase);
+    right(12, 10);
+    refused(14, 12);
+    REQUIRE(contexts().size() == 1);
+    CHECK(contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") != std::string::npos);
+    right(16, 12);
+    right(18, 16);
+    REQUIRE(contexts().size() == 1);
+    const web::FindingContext account = contexts().front();
     CHECK(account.session == 1);
     CHECK(account.tick == 14);
     const std::string& lines = *account.lines;
@@ -257,33 +250,32 @@ TEST_CASE("a context has the records from the last valid snapshot to the next on
     CHECK(count_of(lines, R"("type":"snapshot")") == 3);
 }
 
-TEST_CASE("continuous findings keep a limited number of contexts, the latest ones") {
-    InvalidPlay play;
-    play.right(10, kNoBase);
+TEST_CASE_FIXTURE(InvalidPlay,
+                  "continuous findings keep a limited number of contexts, the latest ones") {
+    right(10, kNoBase);
     constexpr snapshot::Tick kTicks = 100;
     for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
-        play.refused(tick, 10);
+        refused(tick, 10);
     }
-    CHECK(play.contexts().size() == 2); // at most one context every half second
+    CHECK(contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
-        play.script.pause(pipeline::FindingContextCollector::kMinInterval);
-        play.refused(tick, 10);
+        script.pause(pipeline::FindingContextCollector::kMinInterval);
+        refused(tick, 10);
     }
-    const auto contexts = play.contexts();
-    REQUIRE(contexts.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
-    CHECK(contexts.back().tick == 10 + 4 * kTicks);
-    for (const web::FindingContext& each : contexts) {
+    const auto kept = contexts();
+    REQUIRE(kept.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
+    CHECK(kept.back().tick == 10 + 4 * kTicks);
+    for (const web::FindingContext& each : kept) {
         CHECK(each.lines->size() < pipeline::FindingContextCollector::kMaxBytes + 4096);
     }
 }
 
-TEST_CASE("a context remains after its session has ended") {
-    InvalidPlay play;
-    play.right(10, kNoBase);
-    play.refused(12, 10);
-    play.script.close("idle");
-    REQUIRE(play.contexts().size() == 1);
-    CHECK(play.contexts().front().tick == 12);
+TEST_CASE_FIXTURE(InvalidPlay, "a context remains after its session has ended") {
+    right(10, kNoBase);
+    refused(12, 10);
+    script.close("idle");
+    REQUIRE(contexts().size() == 1);
+    CHECK(contexts().front().tick == 12);
 }
 
 namespace tw::test {

@@ -77,21 +77,20 @@ void write(const std::filesystem::path& path, std::string_view text) {
 
 } // namespace
 
-TEST_CASE("a capture from the page has the traffic between its start and its end") {
-    Stage stage;
-    stage.script.snap(10, kNoBase, kFirst);
-    stage.order(RecordingKind::capture, true);
-    CHECK(stage.recordings.state().capture_since_ms.has_value());
-    stage.script.snap(12, kNoBase, kSecond);
-    stage.script.snap(14, 12, kFirst);
-    stage.order(RecordingKind::capture, false);
-    CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
-    stage.script.snap(16, kNoBase, kFirst);
-    stage.order(RecordingKind::capture, true);
-    stage.script.snap(18, kNoBase, kFirst);
-    const auto files = stage.end();
+TEST_CASE_FIXTURE(Stage, "a capture from the page has the traffic between its start and its end") {
+    script.snap(10, kNoBase, kFirst);
+    order(RecordingKind::capture, true);
+    CHECK(recordings.state().capture_since_ms.has_value());
+    script.snap(12, kNoBase, kSecond);
+    script.snap(14, 12, kFirst);
+    order(RecordingKind::capture, false);
+    CHECK_FALSE(recordings.state().capture_since_ms.has_value());
+    script.snap(16, kNoBase, kFirst);
+    order(RecordingKind::capture, true);
+    script.snap(18, kNoBase, kFirst);
+    const auto files = end();
     REQUIRE(files.size() == 2);
-    std::vector<std::vector<std::string>> seen;
+    std::vector<std::vector<std::string>> captured;
     for (const auto& file : files) {
         CHECK(file.filename().string().starts_with("capture-"));
 
@@ -99,12 +98,12 @@ TEST_CASE("a capture from the page has the traffic between its start and its end
 
         CHECK(::stat(file.c_str(), &found) == 0);
         CHECK((found.st_mode & 0777U) == 0600U);
-        seen.push_back(snapshots_of(file));
+        captured.push_back(snapshots_of(file));
     }
-    std::ranges::sort(seen);
-    CHECK(seen[0] == std::vector<std::string>{"snapshot 12<--1 ok 1", "snapshot 14<-12 ok 1"});
-    CHECK(seen[1] == std::vector<std::string>{"snapshot 18<--1 ok 1"});
-    CHECK(stage.recordings.state().lost == 0);
+    std::ranges::sort(captured);
+    CHECK(captured[0] == std::vector<std::string>{"snapshot 12<--1 ok 1", "snapshot 14<-12 ok 1"});
+    CHECK(captured[1] == std::vector<std::string>{"snapshot 18<--1 ok 1"});
+    CHECK(recordings.state().lost == 0);
 }
 
 TEST_CASE("demos from the page can begin in the middle of a game and end on request") {
@@ -138,16 +137,16 @@ TEST_CASE(
     CHECK(stage.end().empty());
 }
 
-TEST_CASE("the next capture may begin while a worker still writes to the previous one") {
-    Stage stage;
-    pipeline::PageRecorder slow{stage.recordings};
-    stage.order(RecordingKind::capture, true);
+TEST_CASE_FIXTURE(Stage,
+                  "the next capture may begin while a worker still writes to the previous one") {
+    pipeline::PageRecorder slow{recordings};
+    order(RecordingKind::capture, true);
     slow.apply_current_task(0);
-    stage.order(RecordingKind::capture, false);
-    stage.order(RecordingKind::capture, true);
-    stage.script.snap(10, kNoBase, kFirst);
+    order(RecordingKind::capture, false);
+    order(RecordingKind::capture, true);
+    script.snap(10, kNoBase, kFirst);
     slow.finish(0);
-    const auto files = stage.end();
+    const auto files = end();
     REQUIRE(files.size() == 2);
     CHECK(snapshots_of(files[0]).size() + snapshots_of(files[1]).size() == 1);
 }
@@ -173,17 +172,16 @@ TEST_CASE("a full folder stops recordings with a reason, and new ones are reject
     CHECK(stage.recordings.state().stopped.empty());
 }
 
-TEST_CASE("a write error stops recordings with a reason") {
-    Stage stage;
-    std::filesystem::remove_all(stage.folder.path());
-    stage.order(RecordingKind::capture, true);
-    for (int i = 0; i < 1000 && stage.recordings.state().stopped.empty(); ++i) {
+TEST_CASE_FIXTURE(Stage, "a write error stops recordings with a reason") {
+    std::filesystem::remove_all(folder.path());
+    order(RecordingKind::capture, true);
+    for (int i = 0; i < 1000 && recordings.state().stopped.empty(); ++i) {
         std::this_thread::sleep_for(
             std::chrono::milliseconds{10}); // the writing thread notices the error
-        stage.recordings.stop_if_failed_or_full();
+        recordings.stop_if_failed_or_full();
     }
-    CHECK(stage.recordings.state().stopped.find("No such file") != std::string::npos);
-    CHECK_FALSE(stage.recordings.state().capture_since_ms.has_value());
+    CHECK(recordings.state().stopped.find("No such file") != std::string::npos);
+    CHECK_FALSE(recordings.state().capture_since_ms.has_value());
 }
 
 TEST_CASE("recordings are listed, the newest first, and opened by name only") {

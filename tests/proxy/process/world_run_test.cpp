@@ -128,7 +128,7 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
     pipeline::WorldThread worlds{{}, {.feed = &feed}};
     play(worlds.input_sink_of(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, false, false, true);
+    feed.interest.set_watched(all, tw::web::ViewerTopic::world_line);
     play(worlds.input_sink_of(0), 2, 200, 260);
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
@@ -145,7 +145,7 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
 TEST_CASE("the page shows the server with the most sessions, or another if that is silent") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, false, false);
+    feed.interest.set_watched(all, tw::web::ViewerTopic::none);
     pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
@@ -191,7 +191,7 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
 TEST_CASE("worlds that the page does not fetch take bounded memory") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, false, false);
+    feed.interest.set_watched(all, tw::web::ViewerTopic::none);
     pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     test::Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {

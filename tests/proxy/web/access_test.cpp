@@ -151,13 +151,12 @@ TEST_CASE("a query number must be a number as a whole and fit its type") {
 }
 
 using tw::web::ConnectionOrigin;
-using tw::web::OriginOptions;
 using tw::web::refuse_foreign_origin;
 using tw::web::Request;
 
 namespace {
 
-unsigned status(const Request& request, const OriginOptions& options) {
+unsigned status(const Request& request, const AccessOptions& options) {
     const auto refusal = refuse_foreign_origin(request, options);
     return refusal ? refusal->status : 200;
 }

@@ -18,7 +18,6 @@ using tw::test::get;
 using tw::test::status_of;
 using tw::web::AdminServer;
 using tw::web::Health;
-using tw::web::ListeningSocket;
 
 namespace {
 
@@ -26,7 +25,7 @@ const std::string kToken = "correct-horse-battery-staple";
 const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
 
 /// The page of a run whose health and impairment a test can set.
-struct Page final : tw::test::SamplePage {
+struct Page : tw::test::SamplePage {
     Page() { admin.start(); }
 
     std::atomic<bool> well{true};
@@ -35,12 +34,7 @@ struct Page final : tw::test::SamplePage {
     std::vector<std::function<void(Health)>> waiting; ///< used by the server's thread only
     std::string impairment = "none";                  ///< used by the server's thread only
     std::vector<std::uint32_t> written;               ///< sessions that the flight recorder wrote
-    std::vector<ListeningSocket> listening = [] {
-        std::vector<ListeningSocket> one;
-        one.emplace_back(tw::web::HttpAddress{.address = "127.0.0.1"});
-        return one;
-    }();
-    AdminServer admin{{.access = {.token = kToken}}, listening, *this};
+    AdminServer admin{{.token = kToken}, tw::test::listen_on_any_port(), *this};
 
     tw::web::RunState state() const override {
         auto state = tw::test::sample_state();
@@ -148,37 +142,37 @@ TEST_CASE("every path answers with its status and content type") {
     }
 }
 
-TEST_CASE("a server that does not answer makes /readyz fail, a process that hangs /healthz") {
-    Page page;
-    page.well = false;
-    const std::string answer = get(page.port(), "/readyz");
+TEST_CASE_FIXTURE(
+    Page, "a server that does not answer makes /readyz fail, a process that hangs /healthz") {
+    well = false;
+    const std::string answer = get(port(), "/readyz");
     CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
     CHECK(body_of(answer) == "the server is gone\n");
-    CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
-    page.turns = false;
-    CHECK(status_of(get(page.port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
-    CHECK(body_of(get(page.port(), "/healthz")) == "it hangs\n");
+    CHECK(body_of(get(port(), "/healthz")) == "ok\n");
+    turns = false;
+    CHECK(status_of(get(port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(body_of(get(port(), "/healthz")) == "it hangs\n");
 }
 
-TEST_CASE("on a reserved connection, /readyz answers at once with the last known result") {
-    Page page;
-    page.silent = true;
+TEST_CASE_FIXTURE(Page,
+                  "on a reserved connection, /readyz answers at once with the last known result") {
+    silent = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     std::list<tw::test::HttpClient> clients;
     for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kOfPeer; ++i) {
-        CHECK(clients.emplace_back(page.port()).send(request));
+        CHECK(clients.emplace_back(port()).send(request));
     }
     for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kReservedOfPeer; ++i) {
-        const std::string answer = get(page.port(), "/readyz");
+        const std::string answer = get(port(), "/readyz");
         CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
         CHECK(body_of(answer) == "too many requests; try again\n");
-        CHECK(body_of(get(page.port(), "/healthz")) == "ok\n");
+        CHECK(body_of(get(port(), "/healthz")) == "ok\n");
     }
-    page.silent = false;
-    CHECK(body_of(get(page.port(), "/readyz")) == "too many requests; try again\n");
-    CHECK(body_of(get(page.port(), "/readyz")) == "ok\n");
-    page.admin.stop();
-    page.waiting.clear();
+    silent = false;
+    CHECK(body_of(get(port(), "/readyz")) == "too many requests; try again\n");
+    CHECK(body_of(get(port(), "/readyz")) == "ok\n");
+    admin.stop();
+    waiting.clear();
 }
 
 TEST_CASE("only a request with the token in its header changes the impairment") {
@@ -216,72 +210,68 @@ TEST_CASE("only a request with the token in its header changes the impairment") 
           std::string::npos);
 }
 
-TEST_CASE("PUT sets the impairment, and an invalid text changes nothing") {
-    const Page page;
-    CHECK(body_of(page.put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
-    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
-    const std::string refused = page.put("nonsense");
+TEST_CASE_FIXTURE(Page, "PUT sets the impairment, and an invalid text changes nothing") {
+    CHECK(body_of(put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
+    const std::string refused = put("nonsense");
     CHECK(status_of(refused) == "HTTP/1.1 400 Bad Request");
     CHECK(body_of(refused) == "'nonsense' is none\n");
-    CHECK(status_of(page.put("")) == "HTTP/1.1 400 Bad Request");
-    CHECK(status_of(page.put("none", "application/x-www-form-urlencoded")) ==
+    CHECK(status_of(put("")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(put("none", "application/x-www-form-urlencoded")) ==
           "HTTP/1.1 415 Unsupported Media Type");
-    CHECK(body_of(get(page.port(), "/api/impairment")) == "s2c:loss=2%\n");
+    CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
 }
 
-TEST_CASE("an unsupported method is refused, and the response names the allowed ones") {
-    const Page page;
+TEST_CASE_FIXTURE(Page,
+                  "an unsupported method is refused, and the response names the allowed ones") {
     for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
         CAPTURE(method);
         const std::string answer =
-            ask(page.port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            ask(port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
         CHECK(status_of(answer) == "HTTP/1.1 405 Method Not Allowed");
         CHECK(answer.find("Allow: GET, PUT\r\n") != std::string::npos);
         CHECK(answer.find("Access-Control") == std::string::npos);
     }
 }
 
-TEST_CASE("a request for an unknown host name is refused") {
-    const Page page;
-    CHECK(status_of(get(page.port(), "/api/state", "Host: evil.example\r\n")) ==
+TEST_CASE_FIXTURE(Page, "a request for an unknown host name is refused") {
+    CHECK(status_of(get(port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
-    CHECK(status_of(get(page.port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(get(port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
 }
 
-TEST_CASE("a health check is answered for any Host header and for none, other paths are not") {
-    const Page page;
+TEST_CASE_FIXTURE(
+    Page, "a health check is answered for any Host header and for none, other paths are not") {
     for (const std::string path : {"/healthz", "/readyz"}) {
         CAPTURE(path);
         const std::string wanted =
-            status_of(ask(page.port(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+            status_of(ask(port(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         for (const std::string more :
              {" HTTP/1.0\r\n\r\n", " HTTP/1.1\r\nHost: game.example.org\r\n\r\n",
               " HTTP/1.1\r\nHost: haproxy\r\nConnection: close\r\n\r\n"}) {
             CAPTURE(more);
-            CHECK(status_of(ask(page.port(), "GET " + path + more)) == wanted);
-            CHECK(status_of(ask(page.port(), "HEAD " + path + more)) == wanted);
+            CHECK(status_of(ask(port(), "GET " + path + more)) == wanted);
+            CHECK(status_of(ask(port(), "HEAD " + path + more)) == wanted);
         }
-        CHECK(status_of(ask(page.port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
+        CHECK(status_of(ask(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
               "HTTP/1.1 400 Bad Request");
     }
-    CHECK(status_of(ask(page.port(), "GET /metrics HTTP/1.0\r\n\r\n")) ==
-          "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(ask(port(), "GET /metrics HTTP/1.0\r\n\r\n")) == "HTTP/1.1 400 Bad Request");
 }
 
-TEST_CASE("with the token, the flight recorder writes one session or all") {
-    const Page page;
-    const auto post = [&page](const std::string& query, const std::string& more) {
-        return ask(page.port(), "POST /api/flight" + query +
-                                    " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                                    "text/plain\r\nContent-Length: 0\r\n" +
-                                    more + "\r\n");
+TEST_CASE_FIXTURE(Page, "with the token, the flight recorder writes one session or all") {
+    const auto post = [this](const std::string& query, const std::string& more) {
+        return ask(port(), "POST /api/flight" + query +
+                               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                               "text/plain\r\nContent-Length: 0\r\n" +
+                               more + "\r\n");
     };
     CHECK(post("", kAuthorization).find(" 200 ") != std::string::npos);
     CHECK(post("?session=3", kAuthorization).find(" 200 ") != std::string::npos);
     CHECK(post("?session=x", kAuthorization).find(" 400 ") != std::string::npos);
     CHECK(post("", "").find(" 401 ") != std::string::npos);
-    CHECK(ask(page.port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
+    CHECK(ask(port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
           std::string::npos);
     CHECK(post("?session=77", kAuthorization).find(" 404 ") != std::string::npos);
-    CHECK(page.written == std::vector<std::uint32_t>{0, 3, 77});
+    CHECK(written == std::vector<std::uint32_t>{0, 3, 77});
 }

@@ -115,7 +115,7 @@ TEST_CASE("each server has a limited table of sessions, and all servers together
     REQUIRE(all.sessions.size() == 2 * kMost);
     CHECK(all.sessions.front().number == kMost + 1);
     CHECK(all.sessions.back().number == 3 * kMost);
-    all.limit_sessions();
+    all.limit_sessions(false);
     REQUIRE(all.sessions.size() == kMost);
     CHECK(all.sessions.back().number == 2 * kMost);
 }

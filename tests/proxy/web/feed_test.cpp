@@ -17,6 +17,7 @@
 
 using namespace tw;
 using web::ViewerBatch;
+using web::ViewerTopic;
 
 namespace {
 
@@ -34,18 +35,18 @@ TEST_CASE("only the sessions that viewers watch are wanted") {
     CHECK_FALSE(interest.wants_anything());
     CHECK_FALSE(interest.wants_session(1));
     const std::array<std::uint32_t, 2> sessions{3, 5};
-    interest.set_watched(sessions, false, false);
+    interest.set_watched(sessions, ViewerTopic::none);
     CHECK(interest.wants_anything());
     CHECK(interest.wants_session(3));
     CHECK(interest.wants_session(5));
     CHECK_FALSE(interest.wants_session(4));
-    CHECK_FALSE(interest.wants_log());
-    interest.set_watched({}, true, true);
+    CHECK_FALSE(interest.wants(ViewerTopic::log));
+    interest.set_watched({}, ViewerTopic::log | ViewerTopic::traffic_totals);
     CHECK(interest.wants_anything());
-    CHECK(interest.wants_log());
-    CHECK(interest.wants_traffic_totals());
+    CHECK(interest.wants(ViewerTopic::log));
+    CHECK(interest.wants(ViewerTopic::traffic_totals));
     CHECK_FALSE(interest.wants_session(3));
-    interest.set_watched({}, false, false);
+    interest.set_watched({}, ViewerTopic::none);
     CHECK_FALSE(interest.wants_anything());
 }
 
@@ -53,22 +54,22 @@ TEST_CASE(
     "merged snapshots can be watched alone, and a viewer's interest wakes the waiting thread") {
     web::ViewerInterest interest;
     const std::array<std::uint32_t, 2> sessions{0, 5};
-    interest.set_watched(sessions, false, false, true);
+    interest.set_watched(sessions, ViewerTopic::world_line);
     CHECK(interest.wants_anything());
-    CHECK(interest.wants_world());
-    CHECK(interest.wants_world_line());
+    CHECK(interest.wants(ViewerTopic::world));
+    CHECK(interest.wants(ViewerTopic::world_line));
     CHECK(interest.wants_session(5));
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once
     const std::array<std::uint32_t, 1> another{6};
-    interest.set_watched(another, false, false);
-    CHECK_FALSE(interest.wants_world());
-    CHECK_FALSE(interest.wants_world_line());
+    interest.set_watched(another, ViewerTopic::none);
+    CHECK_FALSE(interest.wants(ViewerTopic::world));
+    CHECK_FALSE(interest.wants(ViewerTopic::world_line));
     CHECK_FALSE(interest.wants_session(5));
-    std::thread looker{[&] { interest.set_watched(sessions, false, false); }};
+    std::thread looker{[&] { interest.set_watched(sessions, ViewerTopic::none); }};
     interest.wait_for_world_viewer(std::chrono::hours{1});
     looker.join();
-    CHECK(interest.wants_world());
-    interest.set_watched({}, false, false);
+    CHECK(interest.wants(ViewerTopic::world));
+    interest.set_watched({}, ViewerTopic::none);
     interest.stop_waiting();
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once after stop_waiting()
 }
@@ -79,7 +80,7 @@ TEST_CASE("sessions beyond the limit are ignored") {
     for (std::uint32_t number = 1; number <= 2 * web::ViewerInterest::kMaxSessions; ++number) {
         sessions.push_back(number);
     }
-    interest.set_watched(sessions, false, false);
+    interest.set_watched(sessions, ViewerTopic::none);
     CHECK(interest.wants_session(web::ViewerInterest::kMaxSessions));
     CHECK_FALSE(interest.wants_session(web::ViewerInterest::kMaxSessions + 1));
 }
@@ -163,7 +164,7 @@ TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
 TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
     web::PageFeed feed{1};
     int rings = 0;
-    feed.notifier.set_listener([&] { ++rings; });
+    feed.set_listener([&] { ++rings; });
     ViewerBatch batch;
     batch.lines = "1\n";
     CHECK(feed.try_put(0, batch));
@@ -174,14 +175,16 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
         CHECK(feed.try_put(0, batch));
         CHECK(rings == 1);
     }
-    feed.notifier.acknowledge();
+    feed.acknowledge();
     batch.clear();
     add(batch);
     CHECK(feed.try_put(feed.world_mailbox_index(), batch));
     CHECK(rings == 2);
-    feed.notifier.set_listener(nullptr);
-    feed.notifier.acknowledge();
-    feed.notifier.notify();
+    feed.set_listener(nullptr);
+    feed.acknowledge();
+    batch.clear();
+    add(batch);
+    CHECK(feed.try_put(0, batch));
     CHECK(rings == 2);
 }
 

@@ -17,10 +17,11 @@
 
 namespace tw::test {
 
-/// Listens on a free port on loopback.
-inline std::vector<web::ListeningSocket> listen_on_any_port() {
+/// Listens on a free port.
+inline std::vector<web::ListeningSocket>
+listen_on_any_port(const std::string& address = "127.0.0.1") {
     std::vector<web::ListeningSocket> listening;
-    listening.emplace_back(web::HttpAddress{.address = "127.0.0.1"});
+    listening.emplace_back(web::HttpAddress{.address = address});
     return listening;
 }
 

@@ -49,9 +49,8 @@ const std::string kGood = "PUT /x?y=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 
 
 } // namespace
 
-TEST_CASE("the handler answers a request, then the connection closes") {
-    const EchoServer echo_server;
-    const std::string answer = ask(echo_server.port(), kGood);
+TEST_CASE_FIXTURE(EchoServer, "the handler answers a request, then the connection closes") {
+    const std::string answer = ask(port(), kGood);
     CHECK(status_of(answer) == "HTTP/1.1 200 OK");
     CHECK(body_of(answer) == "PUT /x here abc");
     CHECK(answer.find("Connection: close") != std::string::npos);
@@ -59,23 +58,22 @@ TEST_CASE("the handler answers a request, then the connection closes") {
     CHECK(answer.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
 }
 
-TEST_CASE("HEAD is answered with the body's length, without the body") {
-    const EchoServer echo_server;
-    const std::string answer = ask(echo_server.port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
+TEST_CASE_FIXTURE(EchoServer, "HEAD is answered with the body's length, without the body") {
+    const std::string answer = ask(port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
     CHECK(body_of(answer).empty());
     CHECK(answer.find("Content-Length: 12\r\n") != std::string::npos);
 }
 
-TEST_CASE("a request cut at any byte never gets status 200, and the server keeps working") {
-    const EchoServer echo_server;
+TEST_CASE_FIXTURE(EchoServer,
+                  "a request cut at any byte never gets status 200, and the server keeps working") {
     for (std::size_t size = 0; size < kGood.size(); ++size) {
         CAPTURE(size);
-        HttpClient client{echo_server.port()};
+        HttpClient client{port()};
         client.send(kGood.substr(0, size));
         client.end_sending();
         CHECK(client.read_all().find(" 200 ") == std::string::npos);
     }
-    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc");
 }
 
 TEST_CASE("an invalid or too long request is refused with its status") {
@@ -164,17 +162,16 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     CHECK(silent.read_all() == kGoOn);
 }
 
-TEST_CASE("two Host headers count as none") {
-    const EchoServer echo_server;
-    const std::string answer =
-        ask(echo_server.port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+TEST_CASE_FIXTURE(EchoServer, "two Host headers count as none") {
+    const std::string answer = ask(port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
     CHECK(body_of(answer) == "GET /  ");
 }
 
-TEST_CASE("for a target with a host, the path is answered, and the host replaces the Host header") {
-    const EchoServer echo_server;
+TEST_CASE_FIXTURE(
+    EchoServer,
+    "for a target with a host, the path is answered, and the host replaces the Host header") {
     const auto asked = [&](const std::string& request) {
-        return body_of(ask(echo_server.port(), request + "\r\n\r\n"));
+        return body_of(ask(port(), request + "\r\n\r\n"));
     };
     CHECK(asked("GET http://there:1/x?y=1 HTTP/1.1\r\nHost: here") == "GET /x there:1 ");
     CHECK(asked("GET HTTP://there HTTP/1.1\r\nHost: here") == "GET / there ");
@@ -228,20 +225,21 @@ TEST_CASE("a client that does not read its response is disconnected after the ti
     CHECK(std::chrono::steady_clock::now() - begin < 20s);
 }
 
-TEST_CASE("a peer that holds all its connections leaves room for others, and for health checks") {
-    const EchoServer echo_server;
+TEST_CASE_FIXTURE(
+    EchoServer,
+    "a peer that holds all its connections leaves room for others, and for health checks") {
     std::list<HttpClient> held;
     for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
-        held.emplace_back(echo_server.port());
+        held.emplace_back(port());
     }
-    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
+    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
     // Silent clients fill the reserved connections, too; a new client evicts one of them.
     for (std::size_t i = 0; i < 2 * ConnectionLimiter::kReservedOfPeer; ++i) {
-        held.emplace_back(echo_server.port());
+        held.emplace_back(port());
     }
-    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc spare");
-    CHECK(echo_server.server.rejected_connections() >= ConnectionLimiter::kReservedOfPeer);
-    HttpClient other{echo_server.port(), boost::asio::ip::make_address_v4("127.0.0.2")};
+    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
+    CHECK(server.rejected_connections() >= ConnectionLimiter::kReservedOfPeer);
+    HttpClient other{port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kGood);
     CHECK(body_of(other.read_all()) == "PUT /x here abc");
     for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
@@ -254,7 +252,7 @@ TEST_CASE("a peer that holds all its connections leaves room for others, and for
     std::string answer;
     for (const auto end = std::chrono::steady_clock::now() + 5s;
          !answer.ends_with("abc") && std::chrono::steady_clock::now() < end;) {
-        answer = ask(echo_server.port(), kGood);
+        answer = ask(port(), kGood);
     }
     CHECK(body_of(answer) == "PUT /x here abc");
 }

@@ -83,13 +83,6 @@ TEST_CASE("a client accepts gzip if it names gzip without a quality of 0") {
     }
 }
 
-TEST_CASE("gunzip_text() reverses gzip_text()") {
-    const std::string text(3'000'000, 'x');
-    CHECK(web::gunzip_text(web::gzip_text(text)) == text);
-    CHECK(web::gunzip_text(web::gzip_text("")).empty());
-    CHECK(web::gunzip_text("nonsense").empty());
-}
-
 TEST_CASE("a map is compressed once while it is in use") {
     web::CompressedMapCache packed;
     const auto one = std::make_shared<const map::PhysicsLayers>(small_map());
@@ -200,7 +193,8 @@ TEST_CASE("a hostile name stays text") {
 }
 
 TEST_CASE("the page loads nothing from elsewhere and turns no text into markup") {
-    const std::string_view page = tw::web::page_html().text;
+    const auto text_of = [](std::string_view path) { return web::find_page_file(path)->text; };
+    const std::string_view page = text_of("/");
     CHECK(page.starts_with("<!doctype html>"));
     CHECK(page.ends_with("</html>\n"));
     for (const std::string_view word : {"http:", "https:", "//cdn", "style=\"", "onclick"}) {
@@ -209,21 +203,23 @@ TEST_CASE("the page loads nothing from elsewhere and turns no text into markup")
     }
     CHECK(page.find("<script src=\"/page.js\" defer></script>") != std::string_view::npos);
     CHECK(page.find("<script>") == std::string_view::npos);
-    const std::string_view script = tw::web::page_script().text;
+    const std::string_view script = text_of("/page.js");
     for (const std::string_view word :
          {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("}) {
         CAPTURE(word);
         CHECK(script.find(word) == std::string_view::npos);
     }
-    CHECK(tw::web::page_style().text.find("url(") == std::string_view::npos);
-    const std::string_view policy = tw::web::page_security_policy();
+    CHECK(text_of("/page.css").find("url(") == std::string_view::npos);
+    const std::string_view policy = web::page_security_policy();
     CHECK(policy.find("unsafe") == std::string_view::npos);
     CHECK(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
 }
 
 TEST_CASE("the page's first files are small") {
     constexpr std::size_t kMost = 150'000;
-    CHECK(tw::web::page_html().gzipped->size() + tw::web::page_script().gzipped->size() +
-              tw::web::page_style().gzipped->size() <
-          kMost);
+    std::size_t bytes = 0;
+    for (const char* const path : {"/", "/page.js", "/page.css"}) {
+        bytes += web::find_page_file(path)->gzipped.size();
+    }
+    CHECK(bytes < kMost);
 }

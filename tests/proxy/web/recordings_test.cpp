@@ -56,7 +56,7 @@ std::string large() {
 }
 
 /// A page whose viewers can start and download recordings.
-struct RecordingPage final : test::SamplePage, web::RecordingControl, web::RecordingFiles {
+struct RecordingPage final : test::SamplePage {
     tl::expected<void, std::string> switch_recording(RecordingKind kind, bool on) override {
         if (kind == RecordingKind::capture) {
             return tl::unexpected{std::string{"not now"}};
@@ -65,15 +65,13 @@ struct RecordingPage final : test::SamplePage, web::RecordingControl, web::Recor
         return {};
     }
 
-    std::vector<web::RecordedFile> list_recordings() const override { return {{"a.demo", 7, 5}}; }
+    std::optional<std::vector<web::RecordedFile>> list_recordings() const override {
+        return std::vector<web::RecordedFile>{{"a.demo", 7, 5}};
+    }
 
     std::shared_ptr<const web::ServedFile> open_recording(std::string_view name) const override {
         return name == "a.demo" ? file_of("abc", 3) : nullptr;
     }
-
-    web::RecordingControl* recording_control() override { return this; }
-
-    const web::RecordingFiles* recording_files() const override { return this; }
 
     std::vector<std::pair<RecordingKind, bool>> orders;
 };

@@ -58,7 +58,7 @@ bool slow_filter(std::string_view line) {
     return line.find("slow") != std::string_view::npos;
 }
 
-struct ViewersFixture final : test::SamplePage {
+struct ViewersFixture : test::SamplePage {
     std::shared_ptr<FakeSocket> connect_viewer() {
         auto socket = std::make_shared<FakeSocket>();
         viewers.add_viewer(socket, {});
@@ -77,7 +77,7 @@ struct ViewersFixture final : test::SamplePage {
                                 .rebuilt = true},
                                items.view());
         }
-        if (feed.interest.wants_log()) {
+        if (feed.interest.wants(web::ViewerTopic::log)) {
             batch.lines +=
                 R"({"v":1,"type":"snapshot","session":1,"tick":)" + std::to_string(tick) + "}\n";
         }
@@ -117,6 +117,11 @@ struct ViewersFixture final : test::SamplePage {
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
     snapshot::Tick tick = 0;
     std::string world_server;
+    /// The responses to requests that got `keep`, as "STATUS BODY".
+    std::vector<std::string> answers;
+    web::Respond keep = [this](const web::Response& response) {
+        answers.push_back(std::to_string(response.status) + ' ' + response.body);
+    };
     web::PageFeed feed{1};
     web::Viewers viewers{*this, [] { return std::string{"{\"v\":1}\n"}; }};
 
@@ -180,29 +185,27 @@ TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
     }
 }
 
-TEST_CASE("nothing is wanted without viewers") {
-    ViewersFixture fixture;
-    CHECK_FALSE(fixture.update());
-    auto socket = fixture.connect_viewer();
-    CHECK(fixture.update());
-    CHECK_FALSE(fixture.feed.interest.wants_anything());
+TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
+    CHECK_FALSE(update());
+    auto socket = connect_viewer();
+    CHECK(update());
+    CHECK_FALSE(feed.interest.wants_anything());
     socket->on_text(R"({"watch":1})");
-    CHECK(fixture.feed.interest.wants_session(1));
+    CHECK(feed.interest.wants_session(1));
     socket->on_text(R"({"watch":null})");
-    CHECK_FALSE(fixture.feed.interest.wants_anything());
+    CHECK_FALSE(feed.interest.wants_anything());
     socket->on_text(R"({"watch":1,"log":"","bytes":true})");
-    CHECK(fixture.feed.interest.wants_log());
+    CHECK(feed.interest.wants(web::ViewerTopic::log));
     socket.reset();
-    CHECK_FALSE(fixture.update());
-    CHECK_FALSE(fixture.feed.interest.wants_anything());
+    CHECK_FALSE(update());
+    CHECK_FALSE(feed.interest.wants_anything());
 }
 
-TEST_CASE("a viewer gets a full frame, then changes, and the state") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture, "a viewer gets a full frame, then changes, and the state") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 4; ++i) {
-        fixture.add_snapshot();
+        add_snapshot();
     }
     const auto frames = socket->messages_of_kind("frame");
     REQUIRE(frames.size() == 4);
@@ -212,44 +215,45 @@ TEST_CASE("a viewer gets a full frame, then changes, and the state") {
     CHECK_FALSE(socket->messages_of_kind("state").empty());
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    ViewersFixture,
     "a slow viewer's lost frames are counted and a full frame follows; other viewers lose none") {
-    ViewersFixture fixture;
-    const auto slow = fixture.connect_viewer();
-    const auto fast = fixture.connect_viewer();
+    const auto slow = connect_viewer();
+    const auto fast = connect_viewer();
     for (const auto& socket : {slow, fast}) {
         socket->on_text(R"({"watch":1,"pace":50})");
     }
-    fixture.add_snapshot();
+    add_snapshot();
     slow->stuck = true;
     for (int i = 0; i < 5; ++i) {
-        fixture.add_snapshot();
+        add_snapshot();
     }
     slow->stuck = false;
-    fixture.add_snapshot();
-    fixture.add_snapshot();
+    add_snapshot();
+    add_snapshot();
     const auto frames = slow->messages_of_kind("frame");
     REQUIRE(frames.size() == 3);
     CHECK(frames[1].at("full") == true);
     CHECK(frames[2].at("full") == false);
     CHECK(fast->messages_of_kind("frame").size() == 8);
-    CHECK(fixture.viewers.dropped_message_count() >= 5);
-    fixture.update();
-    fixture.update();
-    fixture.update();
+    CHECK(viewers.dropped_message_count() >= 5);
+    update();
+    update();
+    update();
     CHECK(slow->messages_of_kind("state").back().at("frames_lost").as_int64() >= 5);
 }
 
-TEST_CASE("each viewer has its own filter, and an invalid filter is reported with its position") {
-    ViewersFixture fixture;
-    const auto all = fixture.connect_viewer();
-    const auto some = fixture.connect_viewer();
-    const auto wrong = fixture.connect_viewer();
+TEST_CASE_FIXTURE(
+    ViewersFixture,
+    "each viewer has its own filter, and an invalid filter is reported with its position") {
+    const auto all = connect_viewer();
+    const auto some = connect_viewer();
+    const auto wrong = connect_viewer();
     all->on_text(R"({"log":""})");
     some->on_text(R"({"log":"\"tick\":2}"})");
     wrong->on_text(R"({"log":"bad"})");
     for (int i = 0; i < 3; ++i) {
-        fixture.add_snapshot();
+        add_snapshot();
     }
     std::size_t lines = 0;
     for (const json::object& message : all->messages_of_kind("log")) {
@@ -263,58 +267,50 @@ TEST_CASE("each viewer has its own filter, and an invalid filter is reported wit
     CHECK(wrong->messages_of_kind("error")[0].at("offset") == 2);
 }
 
-TEST_CASE("an invalid message gets an error and changes nothing") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture, "an invalid message gets an error and changes nothing") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 1000; ++i) {
         socket->on_text("nonsense");
     }
-    fixture.add_snapshot();
+    add_snapshot();
     CHECK(socket->messages_of_kind("frame").size() == 1);
     CHECK(socket->messages_of_kind("error").size() == 1000);
 }
 
-TEST_CASE("a request for a snapshot waits for the next one until a timeout") {
-    ViewersFixture fixture;
-    std::vector<std::string> answers;
-    const auto keep = [&](const web::Response& response) {
-        answers.push_back(std::to_string(response.status) + ' ' + response.body);
-    };
-    fixture.viewers.request_snapshot(7, {}, keep);
-    CHECK(fixture.feed.interest.wants_session(7));
-    fixture.add_snapshot(7);
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "a request for a snapshot waits for the next one until a timeout") {
+    viewers.request_snapshot(7, {}, keep);
+    CHECK(feed.interest.wants_session(7));
+    add_snapshot(7);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0] == "200 1");
-    CHECK_FALSE(fixture.feed.interest.wants_anything());
-    fixture.viewers.request_snapshot(8, {}, keep);
-    for (int i = 0; i < 20 && fixture.update(); ++i) {
+    CHECK_FALSE(feed.interest.wants_anything());
+    viewers.request_snapshot(8, {}, keep);
+    for (int i = 0; i < 20 && update(); ++i) {
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    ViewersFixture,
     "a snapshot from before the request does not answer it, even if viewers watch the session") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":7,"pace":50})");
-    fixture.add_snapshot(7);
-    fixture.add_unfetched_snapshot(7, 50); // added before the request, fetched after it
-    std::vector<std::string> answers;
-    const auto keep = [&](const web::Response& response) {
-        answers.push_back(std::to_string(response.status) + ' ' + response.body);
-    };
-    fixture.viewers.request_snapshot(7, {}, keep);
-    fixture.update();
+    add_snapshot(7);
+    add_unfetched_snapshot(7, 50); // added before the request, fetched after it
+    viewers.request_snapshot(7, {}, keep);
+    update();
     CHECK(answers.empty());
-    fixture.add_snapshot(7);
+    add_snapshot(7);
     CHECK(answers.size() == 1);
 }
 
-TEST_CASE("too many log lines at once are cut to the newest, and the rest is counted as lost") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(
+    ViewersFixture,
+    "too many log lines at once are cut to the newest, and the rest is counted as lost") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"log":""})");
     const std::string filler(10000, 'x');
     web::ViewerBatch batch;
@@ -322,8 +318,8 @@ TEST_CASE("too many log lines at once are cut to the newest, and the rest is cou
         batch.lines += R"({"line":)" + std::to_string(i) + R"(,"filler":")" + filler + "\"}\n";
     }
     batch.lost_lines = 5; // lines for which the worker had no room
-    CHECK(fixture.feed.mailboxes[0].try_put(batch));
-    fixture.update();
+    CHECK(feed.mailboxes[0].try_put(batch));
+    update();
     REQUIRE(socket->messages_of_kind("log").size() == 1);
     const json::object log = socket->messages_of_kind("log")[0];
     const json::array& lines = log.at("lines").as_array();
@@ -331,37 +327,33 @@ TEST_CASE("too many log lines at once are cut to the newest, and the rest is cou
     CHECK(lines.back().at("line") == 59);
     CHECK(log.at("lost").to_number<std::size_t>() == 65 - lines.size());
     // No loss is reported twice, and a later viewer has lost nothing.
-    fixture.add_snapshot();
+    add_snapshot();
     CHECK(socket->messages_of_kind("log").back().at("lost").as_int64() == 0);
-    const auto later = fixture.connect_viewer();
-    fixture.update();
-    fixture.update();
-    fixture.update();
+    const auto later = connect_viewer();
+    update();
+    update();
+    update();
     CHECK(later->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
     CHECK(socket->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
 }
 
-TEST_CASE("lines lost for a slow viewer are reported with its next message") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "lines lost for a slow viewer are reported with its next message") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"log":""})");
     socket->stuck = true;
     for (int i = 0; i < 3; ++i) {
-        fixture.add_snapshot();
+        add_snapshot();
     }
     socket->stuck = false;
-    fixture.add_snapshot();
+    add_snapshot();
     REQUIRE(socket->messages_of_kind("log").size() == 1);
     CHECK(socket->messages_of_kind("log")[0].at("lost").as_int64() == 3);
     CHECK(socket->messages_of_kind("log")[0].at("lines").as_array().size() == 1);
 }
 
-TEST_CASE("a response that would be too long has the newest records") {
-    ViewersFixture fixture;
-    std::vector<std::string> bodies;
-    fixture.viewers.request_records(
-        {}, std::chrono::milliseconds{100}, 1000, {},
-        [&](const web::Response& response) { bodies.push_back(response.body); });
+TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the newest records") {
+    viewers.request_records({}, std::chrono::milliseconds{100}, 1000, {}, keep);
     const std::string filler(10000, 'x');
     for (int part = 0; part < 3; ++part) {
         web::ViewerBatch batch;
@@ -369,150 +361,141 @@ TEST_CASE("a response that would be too long has the newest records") {
             batch.lines +=
                 R"({"line":)" + std::to_string(part * 60 + i) + R"(,"filler":")" + filler + "\"}\n";
         }
-        CHECK(fixture.feed.mailboxes[0].try_put(batch));
+        CHECK(feed.mailboxes[0].try_put(batch));
         if (part < 2) {
-            fixture.viewers.fetch_and_send(fixture.now); // the responses are not due yet
+            viewers.fetch_and_send(now); // the responses are not due yet
         } else {
-            for (int i = 0; i < 100 && bodies.empty(); ++i) {
-                fixture.update();
+            for (int i = 0; i < 100 && answers.empty(); ++i) {
+                update();
             }
         }
     }
-    REQUIRE(bodies.size() == 1);
-    CHECK(bodies[0].size() <= std::size_t{1} << 20U);
-    CHECK(bodies[0].find("\"line\":179,") != std::string::npos);
-    CHECK(bodies[0].find("\"line\":0,") == std::string::npos);
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0].size() <= (std::size_t{1} << 20U) + 4); // the status comes first
+    CHECK(answers[0].find("\"line\":179,") != std::string::npos);
+    CHECK(answers[0].find("\"line\":0,") == std::string::npos);
 }
 
-TEST_CASE("merged snapshots can be watched like a session and requested as a line") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "merged snapshots can be watched like a session and requested as a line") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":"all","pace":50})");
-    CHECK(fixture.feed.interest.wants_world());
-    CHECK_FALSE(fixture.feed.interest.wants_world_line());
-    fixture.add_merged_snapshot();
+    CHECK(feed.interest.wants(web::ViewerTopic::world));
+    CHECK_FALSE(feed.interest.wants(web::ViewerTopic::world_line));
+    add_merged_snapshot();
     REQUIRE(socket->messages_of_kind("frame").size() == 1);
     CHECK(socket->messages_of_kind("frame")[0].at("session") == 0);
     CHECK(socket->messages_of_kind("frame")[0].at("bars").at(0).at(5) == 3);
 
-    std::vector<std::string> answers;
-    const auto keep = [&](const web::Response& response) {
-        answers.push_back(std::to_string(response.status) + ' ' + response.body);
-    };
-    fixture.viewers.request_snapshot(0, {}, keep);
-    CHECK(fixture.feed.interest.wants_world_line());
-    fixture.add_merged_snapshot("the world");
+    viewers.request_snapshot(0, {}, keep);
+    CHECK(feed.interest.wants(web::ViewerTopic::world_line));
+    add_merged_snapshot("the world");
     CHECK(answers == std::vector<std::string>{"200 the world"});
-    CHECK_FALSE(fixture.feed.interest.wants_world_line());
-    fixture.add_merged_snapshot("a line that nobody asked for");
-    fixture.viewers.request_snapshot(0, {}, keep);
+    CHECK_FALSE(feed.interest.wants(web::ViewerTopic::world_line));
+    add_merged_snapshot("a line that nobody asked for");
+    viewers.request_snapshot(0, {}, keep);
     for (int i = 0; i < 20 && answers.size() < 2; ++i) {
-        fixture.update();
+        update();
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
 }
 
-TEST_CASE("the watched sessions suffice for the most viewers and requests") {
-    ViewersFixture fixture;
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "the watched sessions suffice for the most viewers and requests") {
     std::vector<std::shared_ptr<FakeSocket>> sockets;
     constexpr auto kViewers = static_cast<std::uint32_t>(web::Viewers::kMaxViewers);
     for (std::uint32_t i = 0; i < kViewers; ++i) {
-        sockets.push_back(fixture.connect_viewer());
+        sockets.push_back(connect_viewer());
         sockets.back()->on_text(R"({"watch":)" + std::to_string(101 + i) + '}');
     }
     for (std::uint32_t i = 0; i < web::Viewers::kMaxWaiting; ++i) {
-        fixture.viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
-        CHECK(fixture.feed.interest.wants_session(1 + i));
+        viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
+        CHECK(feed.interest.wants_session(1 + i));
     }
     for (std::uint32_t i = 0; i < kViewers; ++i) {
-        CHECK(fixture.feed.interest.wants_session(101 + i));
+        CHECK(feed.interest.wants_session(101 + i));
     }
 }
 
-TEST_CASE("one peer cannot use all places of waiting requests") {
-    ViewersFixture fixture;
-    std::vector<unsigned> answers;
-    const auto keep = [&](const web::Response& response) { answers.push_back(response.status); };
+TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting requests") {
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingOfPeer; ++i) {
-        fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-        fixture.viewers.request_snapshot(1, source_of(1), keep);
+        viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+        viewers.request_snapshot(1, source_of(1), keep);
     }
     CHECK(answers.empty());
-    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-    fixture.viewers.request_snapshot(1, source_of(1), keep);
-    CHECK(answers == std::vector<unsigned>{503, 503});
-    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
-    fixture.viewers.request_snapshot(1, source_of(2), keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
+    viewers.request_snapshot(1, source_of(1), keep);
+    REQUIRE(answers.size() == 2);
+    CHECK(answers[0].starts_with("503"));
+    CHECK(answers[1].starts_with("503"));
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
+    viewers.request_snapshot(1, source_of(2), keep);
     CHECK(answers.size() == 2);
 }
 
-TEST_CASE("a new token disconnects the viewers that used the old one, and no others") {
-    ViewersFixture fixture;
-    const auto free = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "a new token disconnects the viewers that used the old one, and no others") {
+    const auto free = connect_viewer();
     const auto before = std::make_shared<FakeSocket>();
     const auto after = std::make_shared<FakeSocket>();
-    fixture.viewers.add_viewer(before, {}, 1);
-    fixture.viewers.add_viewer(after, {}, 2);
-    fixture.viewers.disconnect_viewers_with_other_token(2);
+    viewers.add_viewer(before, {}, 1);
+    viewers.add_viewer(after, {}, 2);
+    viewers.disconnect_viewers_with_other_token(2);
     CHECK(free->reason.empty());
     CHECK(before->reason == "the token was changed");
     CHECK(after->reason.empty());
 }
 
-TEST_CASE("viewers get the name of the server whose merged snapshots are shown") {
-    ViewersFixture fixture;
-    const auto socket = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "viewers get the name of the server whose merged snapshots are shown") {
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":"all","pace":50})");
-    fixture.update();
+    update();
     CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
-    fixture.world_server = "ctf \"1\"";
-    fixture.add_merged_snapshot();
+    world_server = "ctf \"1\"";
+    add_merged_snapshot();
     CHECK(socket->messages_of_kind("state").back().at("world_server") == "ctf \"1\"");
-    fixture.world_server = "";
-    fixture.add_merged_snapshot();
+    world_server = "";
+    add_merged_snapshot();
     CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
 }
 
-TEST_CASE("stale data is not sent to a new viewer") {
-    ViewersFixture fixture;
+TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
     const std::vector<std::uint32_t> old{1};
-    fixture.feed.interest.set_watched(old, false, false);
-    fixture.add_unfetched_snapshot();
-    fixture.feed.interest.set_watched({}, false, false);
-    const auto socket = fixture.connect_viewer();
+    feed.interest.set_watched(old, web::ViewerTopic::none);
+    add_unfetched_snapshot();
+    feed.interest.set_watched({}, web::ViewerTopic::none);
+    const auto socket = connect_viewer();
     socket->on_text(R"({"watch":1,"pace":50})");
-    fixture.update();
+    update();
     CHECK(socket->messages_of_kind("frame").empty());
-    fixture.add_snapshot();
+    add_snapshot();
     CHECK(socket->messages_of_kind("frame").size() == 1);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    ViewersFixture,
     "records are collected while a request waits; the newest are kept, and few requests may wait") {
-    ViewersFixture fixture;
-    std::vector<std::string> bodies;
-    const auto keep = [&](const web::Response& response) { bodies.push_back(response.body); };
-    fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
     for (int i = 0; i < 4; ++i) {
-        fixture.add_snapshot();
+        add_snapshot();
     }
-    CHECK(bodies.empty());
-    fixture.update();
-    fixture.update();
-    REQUIRE(bodies.size() == 1);
-    CHECK(bodies[0].find("\"tick\":3}\n") != std::string::npos);
-    CHECK(bodies[0].find("\"tick\":4}\n") != std::string::npos);
-    CHECK(bodies[0].find("\"tick\":2}\n") == std::string::npos);
-    bodies.clear();
+    CHECK(answers.empty());
+    update();
+    update();
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0].find("\"tick\":3}\n") != std::string::npos);
+    CHECK(answers[0].find("\"tick\":4}\n") != std::string::npos);
+    CHECK(answers[0].find("\"tick\":2}\n") == std::string::npos);
+    answers.clear();
     for (std::size_t i = 0; i < web::Viewers::kMaxWaiting + 3; ++i) {
-        fixture.viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8),
-                                        keep);
+        viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8), keep);
     }
-    CHECK(bodies.size() == 3);
-    fixture.viewers.clear();
-    CHECK(bodies.size() == 3);
-    CHECK_FALSE(fixture.feed.interest.wants_anything());
+    CHECK(answers.size() == 3);
+    viewers.clear();
+    CHECK(answers.size() == 3);
+    CHECK_FALSE(feed.interest.wants_anything());
 }
 
 TEST_CASE("the log keeps the latest lines up to a number of bytes") {
@@ -542,19 +525,13 @@ TEST_CASE("the log keeps the latest lines up to a number of bytes") {
     CHECK(seen == 19'992);
 }
 
-TEST_CASE("a slow filter delays only its own viewer, who gets all lines in the end") {
-    ViewersFixture fixture;
-    const auto slow = fixture.connect_viewer();
-    const auto quick = fixture.connect_viewer();
+TEST_CASE_FIXTURE(ViewersFixture,
+                  "a slow filter delays only its own viewer, who gets all lines in the end") {
+    const auto slow = connect_viewer();
+    const auto quick = connect_viewer();
     slow->on_text(R"({"log":"slow"})");
     quick->on_text(R"({"log":"tick"})");
-    std::size_t answered = 0;
-    web::Response answer;
-    const auto keep = [&](const web::Response& response) {
-        ++answered;
-        answer = response;
-    };
-    fixture.viewers.request_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
+    viewers.request_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
     web::ViewerBatch batch;
     constexpr std::size_t kLines = 100; // the filter takes some milliseconds for each
     for (std::size_t i = 0; i < kLines; ++i) {
@@ -562,7 +539,7 @@ TEST_CASE("a slow filter delays only its own viewer, who gets all lines in the e
                        R"(,"slow":true})"
                        "\n";
     }
-    REQUIRE(fixture.feed.mailboxes[0].try_put(batch));
+    REQUIRE(feed.mailboxes[0].try_put(batch));
     const auto lines_of = [](const FakeSocket& socket) {
         std::size_t lines = 0;
         for (const json::object& message : socket.messages_of_kind("log")) {
@@ -572,14 +549,14 @@ TEST_CASE("a slow filter delays only its own viewer, who gets all lines in the e
         return lines;
     };
     for (int i = 0; i < 20 && lines_of(*quick) < kLines; ++i) {
-        fixture.update();
+        update();
     }
     CHECK(lines_of(*quick) == kLines);
     CHECK(lines_of(*slow) < kLines);
-    for (std::size_t i = 0; i < 2 * kLines && (lines_of(*slow) < kLines || answered == 0); ++i) {
-        fixture.update();
+    for (std::size_t i = 0; i < 2 * kLines && (lines_of(*slow) < kLines || answers.empty()); ++i) {
+        update();
     }
     CHECK(lines_of(*slow) == kLines);
-    CHECK(answered == 1);
-    CHECK(answer.status == 503); // filtering took too long
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0].starts_with("503")); // filtering took too long
 }

@@ -79,12 +79,7 @@ struct Page final : test::SamplePage {
     std::atomic<std::size_t> servers{0};
     std::thread worker;
     std::string address;
-    std::vector<web::ListeningSocket> listening = [this] {
-        std::vector<web::ListeningSocket> one;
-        one.emplace_back(web::HttpAddress{.address = address});
-        return one;
-    }();
-    web::AdminServer admin{{.access = {.token = kToken}}, listening, *this};
+    web::AdminServer admin{{.token = kToken}, test::listen_on_any_port(address), *this};
 
     web::PageFeed* page_feed() override { return &feed; }
 
@@ -154,16 +149,16 @@ struct Client {
     websocket::stream<asio::ip::tcp::socket> socket{io};
 };
 
-std::string upgrade(std::uint16_t port, const std::string& headers,
-                    const std::string& path = "/api/live") {
+/// Asks for a WebSocket and returns the response's head.
+std::string ask_for_socket(std::uint16_t port, const std::string& headers,
+                           const std::string& path = "/api/live") {
     test::HttpClient client{port};
     client.send("GET " + path +
                 " HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n" +
                 headers + "\r\n");
-    std::string answer(64, '\0');
     client.end_sending();
-    return test::status_of(client.read_all());
+    return client.read_all();
 }
 
 } // namespace
@@ -172,17 +167,28 @@ TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
     const Page page;
     const std::uint16_t port = page.port();
     const std::string here = "localhost:" + std::to_string(port);
-    CHECK(upgrade(port, "Host: " + here + "\r\n") == "HTTP/1.1 101 Switching Protocols");
-    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: http://" + here + "\r\n") ==
-          "HTTP/1.1 101 Switching Protocols");
-    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: http://evil.example\r\n") ==
-          "HTTP/1.1 403 Forbidden");
-    CHECK(upgrade(port, "Host: " + here + "\r\nOrigin: null\r\n") == "HTTP/1.1 403 Forbidden");
-    CHECK(upgrade(port, "Host: " + here + "\r\nSec-Fetch-Site: cross-site\r\n") ==
-          "HTTP/1.1 403 Forbidden");
-    CHECK(upgrade(port, "Host: evil.example\r\n") == "HTTP/1.1 421 Misdirected Request");
-    CHECK(upgrade(port, "") == "HTTP/1.1 400 Bad Request");
-    CHECK(upgrade(port, "Host: " + here + "\r\n", "/api/state") == "HTTP/1.1 404 Not Found");
+
+    struct Row {
+        std::string headers;
+        std::string_view status;
+        std::string path = "/api/live";
+    };
+
+    const Row rows[] = {
+        {"Host: " + here + "\r\n", "HTTP/1.1 101 Switching Protocols"},
+        {"Host: " + here + "\r\nOrigin: http://" + here + "\r\n",
+         "HTTP/1.1 101 Switching Protocols"},
+        {"Host: " + here + "\r\nOrigin: http://evil.example\r\n", "HTTP/1.1 403 Forbidden"},
+        {"Host: " + here + "\r\nOrigin: null\r\n", "HTTP/1.1 403 Forbidden"},
+        {"Host: " + here + "\r\nSec-Fetch-Site: cross-site\r\n", "HTTP/1.1 403 Forbidden"},
+        {"Host: evil.example\r\n", "HTTP/1.1 421 Misdirected Request"},
+        {"", "HTTP/1.1 400 Bad Request"},
+        {"Host: " + here + "\r\n", "HTTP/1.1 404 Not Found", "/api/state"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.headers);
+        CHECK(test::status_of(ask_for_socket(port, row.headers, row.path)) == row.status);
+    }
 }
 
 TEST_CASE("the token may be sent as a subprotocol") {
@@ -197,13 +203,7 @@ TEST_CASE("the token may be sent as a subprotocol") {
 TEST_CASE("the response names a subprotocol only if the client requested it") {
     const Page page;
     const auto answer = [&](const std::string& headers) {
-        test::HttpClient client{page.port()};
-        client.send("GET /api/live HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-                    "Host: localhost:" +
-                    std::to_string(page.port()) + "\r\n" + headers + "\r\n");
-        client.end_sending();
-        return client.read_all();
+        return ask_for_socket(page.port(), "Host: localhost\r\n" + headers);
     };
     CHECK(answer("").find("Sec-WebSocket-Protocol") == std::string::npos);
     for (const std::string none : {"other", "twscope.live.10", "xtwscope.live.1", ","}) {
