@@ -177,10 +177,16 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         const TemporaryFolder cache;
         const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
+        CHECK(maps.find_stored(announcement).status == MapStatus::not_found);
         const FoundMap kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
-        CHECK(maps.find(announcement).physics == kept.physics);
+        CHECK(maps.num_stored() == 1);
+        for (const FoundMap& found :
+             {kept, maps.find_stored(announcement), maps.find(announcement)}) {
+            CHECK(found.physics == kept.physics);
+            CHECK(found.from_wire);
+        }
         const std::string id =
             with_sha256 ? map::to_hex(identity.sha256) : map::to_hex(identity.crc);
         CHECK(read_text(cache.file("dm1_" + id + ".map")) ==
@@ -216,6 +222,7 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         MapFolders maps{{}, {.cache = cache}};
         CHECK(maps.store_map(row.announcement, row.bytes).status == row.status);
         CHECK(maps.find(row.announcement).status != MapStatus::found);
+        CHECK(maps.num_stored() == 0);
         CHECK(files_in(outside.path()) == 0);
     }
 }
