@@ -67,8 +67,7 @@ DemoSession::DemoSession(std::uint32_t number, std::string client, std::string s
                          snapshot::Dialect dialect)
     : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
       messages_{options.messages, options.shown_commands, Observers::none()},
-      described_{options.described}, maps_{maps, server_},
-      types_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects},
+      described_{options.described}, maps_{maps, server_}, types_{*options.objects},
       sizes_{types_.objects().sizes(dialect)} {
     types_.start_connection(dialect);
 }
@@ -89,7 +88,7 @@ void DemoSession::open(record::Timestamp time) {
 }
 
 void DemoSession::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
-    tile_map_ = maps_.find_demo_map(announced, std::move(file), reporter_);
+    maps_.set_demo_map(announced, std::move(file), reporter_);
 }
 
 record::SnapshotRecord DemoSession::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
@@ -122,7 +121,7 @@ void DemoSession::accept_snapshot(record::SnapshotRecord& record,
     }
     record.ordinal = ordinal_++;
     record.types = &types_;
-    record.tile_map = tile_map_.get();
+    record.tile_map = maps_.tile_map();
     record.of_demo = true;
     checks_.check_snapshot(record, reporter_);
     reporter_.emit(record);

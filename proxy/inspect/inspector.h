@@ -79,7 +79,6 @@ class DemoSession {
     MessageReporter messages_;
     const wire::MessageSet* described_; ///< messages that a mod's description adds
     MapTracker maps_;
-    std::shared_ptr<const record::TileMap> tile_map_;
     record::TypeNames types_;
     record::Roster roster_; ///< the players; used for 0.7 only
     SnapshotChecks checks_;

@@ -115,8 +115,8 @@ void MapTracker::on_map_details(const wire::MapDetailsBody& details) {
     std::memcpy(details_->sha256->data(), details.sha256.data(), details_->sha256->size());
 }
 
-std::shared_ptr<const record::TileMap>
-MapTracker::on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter) {
+void MapTracker::on_map_change(const wire::MapChangeBody& change, bool translated,
+                               Reporter& reporter) {
     MapAnnouncement announced{.name = clean_map_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
                               .size = change.size,
@@ -129,28 +129,24 @@ MapTracker::on_map_change(const wire::MapChangeBody& change, bool translated, Re
         announced.sha256 = details_->sha256;
     }
     details_.reset();
-    return restore(announced, reporter);
+    restore(announced, reporter);
 }
 
-std::shared_ptr<const record::TileMap> MapTracker::restore(const MapAnnouncement& announced,
-                                                           Reporter& reporter) {
+void MapTracker::restore(const MapAnnouncement& announced, Reporter& reporter) {
     announced_ = announced;
     // The number is read before the search, so that a map that is stored during the search is not
     // missed.
     const std::uint32_t num_stored = maps_->num_stored();
-    auto tile_map = set_current_map(
-        announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced), reporter);
-    missing_.reset();
-    if (tile_map == nullptr) {
+    set_current_map(announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced),
+                    reporter);
+    if (tile_map_ == nullptr) {
         missing_ = MissingMap{announced, num_stored};
     }
     download_.begin(announced,
-                    tile_map == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
-    return tile_map;
+                    tile_map_ == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
 }
 
-std::optional<std::shared_ptr<const record::TileMap>>
-MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
+void MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
     const bool under_way = download_.announced_size() != 0;
     if (!download_.add_chunk(data)) {
         // If the chunk exceeded the announced size, add_chunk() has discarded the download.
@@ -158,19 +154,14 @@ MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) {
             report_once(record::FindingId::map_crc_mismatch, *announced_,
                         "the map on the wire is larger than announced", reporter);
         }
-        return std::nullopt;
+        return;
     }
     const MapAnnouncement announced = download_.announcement();
-    if (!download_.keeps_bytes()) {
-        check_download(announced, reporter);
-        return std::nullopt;
-    }
-    auto tile_map =
+    if (download_.keeps_bytes()) {
         set_current_map(announced, maps_->store_map(announced, download_.take_bytes()), reporter);
-    if (tile_map != nullptr) {
-        missing_.reset();
+    } else {
+        check_download(announced, reporter);
     }
-    return tile_map;
 }
 
 /// Compares the checksum of a download with that of the known map file.
@@ -183,25 +174,20 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     }
 }
 
-std::shared_ptr<const record::TileMap> MapTracker::find_demo_map(const MapAnnouncement& announced,
-                                                                 std::vector<std::byte> bytes,
-                                                                 Reporter& reporter) {
-    return set_current_map(announced,
-                           bytes.empty() ? maps_->find(announced)
-                                         : maps_->store_map(announced, std::move(bytes)),
-                           reporter, "demo");
+void MapTracker::set_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
+                              Reporter& reporter) {
+    set_current_map(announced,
+                    bytes.empty() ? maps_->find(announced)
+                                  : maps_->store_map(announced, std::move(bytes)),
+                    reporter, "demo");
 }
 
-std::optional<std::shared_ptr<const record::TileMap>>
-MapTracker::search_missing_map(Reporter& reporter) {
+void MapTracker::search_missing_map(Reporter& reporter) {
     missing_->num_stored = maps_->num_stored();
     const FoundMap found = maps_->find_stored(missing_->announced);
-    if (found.status != MapStatus::found) {
-        return std::nullopt;
+    if (found.status == MapStatus::found) {
+        set_current_map(MapAnnouncement{missing_->announced}, found, reporter);
     }
-    auto tile_map = set_current_map(missing_->announced, found, reporter);
-    missing_.reset();
-    return tile_map;
 }
 
 std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
@@ -219,6 +205,7 @@ void MapTracker::reset() {
     details_.reset();
     announced_.reset();
     missing_.reset();
+    tile_map_.reset();
     download_.clear();
 }
 
@@ -233,11 +220,9 @@ void MapTracker::report_once(record::FindingId id, const MapAnnouncement& announ
     }
 }
 
-std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnnouncement& announced,
-                                                                   const FoundMap& found,
-                                                                   Reporter& reporter,
-                                                                   std::string_view kept) {
-    std::shared_ptr<const record::TileMap> tile_map;
+void MapTracker::set_current_map(const MapAnnouncement& announced, const FoundMap& found,
+                                 Reporter& reporter, std::string_view kept) {
+    tile_map_.reset();
     record::MapRecord record{.head = reporter.head(),
                              .name = announced.name,
                              .crc = announced.crc,
@@ -249,7 +234,8 @@ std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnno
         record.file = found.file;
         record.width = found.physics->width();
         record.height = found.physics->height();
-        tile_map = std::make_shared<const record::TileMap>(found.physics);
+        tile_map_ = std::make_unique<const record::TileMap>(found.physics);
+        missing_.reset();
     }
     reporter.emit(record);
     if (found.status == MapStatus::found && !found.detail.empty()) {
@@ -268,7 +254,6 @@ std::shared_ptr<const record::TileMap> MapTracker::set_current_map(const MapAnno
                         : std::string_view{found.detail},
                     reporter);
     }
-    return tile_map;
 }
 
 } // namespace tw::inspect

@@ -175,37 +175,32 @@ class MapTracker {
     /// Called when the server sent the details of a map. The details are used for the next map
     /// change if both have the same name, crc and size.
     void on_map_details(const wire::MapDetailsBody& details);
-    /// Called when the server announced a map. Returns the map's tiles; null if the map is missing.
-    /// `translated`: whether a DDNet server announced the map to a 0.7 client.
-    [[nodiscard]] std::shared_ptr<const record::TileMap>
-    on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
-    /// Called when the server sent a chunk of the map. Returns the tiles of the downloaded map when
-    /// the download is complete, else nullopt.
-    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
-    on_map_data(const wire::MapDataBody& data, Reporter& reporter);
+    /// Called when the server announced a map. `translated`: whether a DDNet server announced the
+    /// map to a 0.7 client.
+    void on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
+    /// Called when the server sent a chunk of the map.
+    void on_map_data(const wire::MapDataBody& data, Reporter& reporter);
+    /// Sets the map of a demo. `bytes`: the map file inside the demo; if empty, the map source is
+    /// searched.
+    void set_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
+                      Reporter& reporter);
 
-    /// Returns the tiles of a demo's map. `bytes`: the map file inside the demo; if empty, the map
-    /// source is searched.
-    [[nodiscard]] std::shared_ptr<const record::TileMap>
-    find_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
-                  Reporter& reporter);
-
-    /// If the map was missing at the last search and another session's client has downloaded it in
-    /// the meantime, returns the map's tiles; else nullopt. Fast enough for every snapshot.
-    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
-    find_missing_map(Reporter& reporter) {
-        return missing_ && missing_->num_stored != maps_->num_stored()
-                   ? search_missing_map(reporter)
-                   : std::nullopt;
+    /// Searches again for a missing map if another session's client has downloaded a map since the
+    /// last search. Fast enough for every snapshot.
+    void find_missing_map(Reporter& reporter) {
+        if (missing_ && missing_->num_stored != maps_->num_stored()) {
+            search_missing_map(reporter);
+        }
     }
+
+    /// Returns the tiles of the current map; null if the map is missing.
+    [[nodiscard]] const record::TileMap* tile_map() const { return tile_map_.get(); }
 
     /// Returns the map of the server's newest announcement; nullopt before the first announcement.
     [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
 
-    /// Continues with the map in another observer process's checkpoint. Returns the map's tiles;
-    /// null if the map is missing.
-    [[nodiscard]] std::shared_ptr<const record::TileMap> restore(const MapAnnouncement& announced,
-                                                                 Reporter& reporter);
+    /// Continues with the map in another observer process's checkpoint.
+    void restore(const MapAnnouncement& announced, Reporter& reporter);
 
     /// Returns the chunk's offset in the map file; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
@@ -227,22 +222,21 @@ class MapTracker {
         std::uint32_t num_stored; ///< value of MapSource::num_stored() at the last search
     };
 
-    [[nodiscard]] std::optional<std::shared_ptr<const record::TileMap>>
-    search_missing_map(Reporter& reporter);
+    void search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
     /// Reports a finding about a map once per server: the server's first session with the finding
     /// emits it, other sessions only count it.
     void report_once(record::FindingId id, const MapAnnouncement& announced,
                      std::string_view detail, Reporter& reporter);
-    [[nodiscard]] std::shared_ptr<const record::TileMap>
-    set_current_map(const MapAnnouncement& announced, const FoundMap& found, Reporter& reporter,
-                    std::string_view kept = "wire");
+    void set_current_map(const MapAnnouncement& announced, const FoundMap& found,
+                         Reporter& reporter, std::string_view kept = "wire");
 
     MapSource* maps_;
     std::string server_;
     std::optional<MapAnnouncement> details_;
     std::optional<MapAnnouncement> announced_;
     std::optional<MissingMap> missing_;
+    std::unique_ptr<const record::TileMap> tile_map_;
     MapDownload download_;
 };
 

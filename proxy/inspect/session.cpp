@@ -7,6 +7,12 @@
 
 namespace tw::inspect {
 
+using record::FindingId;
+using wire::MessageId;
+
+namespace {
+
+/// Updates the roster from a 0.7 message. Other messages change nothing.
 void update_roster(const wire::MessageHeader& head, record::Roster& roster) {
     switch (head.spec->id) {
     case wire::MessageId::sv_client_info:
@@ -31,11 +37,6 @@ void update_roster(const wire::MessageHeader& head, record::Roster& roster) {
         break;
     }
 }
-
-using record::FindingId;
-using wire::MessageId;
-
-namespace {
 
 bool is_connless(std::span<const std::byte> datagram) {
     constexpr std::byte kConnlessBit{0x20}; // 0.6 and 0.7 use the same bit
@@ -72,12 +73,13 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
                                           : options.servers->find_or_add(server_)},
       acceptance_{options.sees_all, silence_.server()},
       messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
-      snapshots_{options.objects == nullptr ? snapshot::ObjectSet::standard() : *options.objects,
+      snapshots_{*options.objects,
                  *options.observers,
                  options.learn_sizes,
                  options.learned == nullptr ? nullptr
                                             : options.learned->find_or_add_server(server_),
                  options.arena,
+                 maps_,
                  silence_.server()},
       sees_all_{options.sees_all} {}
 
@@ -331,14 +333,14 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
     }
     const bool to_client = reporter_.direction() == wire::Direction::s2c;
     if (!to_client) {
-        snapshots_.on_chunk_ack(packet.ack, reporter_.head().time);
+        snapshots_.client().on_chunk_ack(packet.ack, reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         auto head = wire::decode_message_header(chunk.payload, packet.dialect, *described_);
         const bool likely = head && discard_mistaken_spec(*head);
         const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
-            snapshots_.on_chunk(chunk.sequence, reporter_.head().time);
+            snapshots_.client().on_chunk(chunk.sequence, reporter_.head().time);
         }
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
@@ -388,9 +390,7 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
     // The message's own record comes before the records that result from the message.
     messages_.report(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
-        if (auto tile_map = maps_.find_missing_map(reporter_)) {
-            snapshots_.set_tile_map(*std::move(tile_map));
-        }
+        maps_.find_missing_map(reporter_);
         if (message.snapshot) {
             snapshots_.on_message(*message.snapshot, head.spec->id, compressed, reporter_,
                                   workspace.snapshots);
@@ -403,15 +403,8 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
             }
         }
     } else if (message.expected && !message.prelude && message.is_taken) {
-        act_on_message(head);
-    }
-}
-
-void Session::act_on_message(const wire::MessageHeader& head) {
-    if (reporter_.direction() == wire::Direction::s2c) {
-        act_on_server_message(head);
-    } else {
-        act_on_client_message(head);
+        reporter_.direction() == wire::Direction::s2c ? act_on_server_message(head)
+                                                      : act_on_client_message(head);
     }
 }
 
@@ -425,9 +418,7 @@ void Session::act_on_server_message(const wire::MessageHeader& head) {
             acceptance_.server().on_map_change();
             ++reporter_.stats.map_changes;
             snapshots_.on_map_change(reporter_);
-            inputs_.restart();
-            snapshots_.set_tile_map(
-                maps_.on_map_change(*change, acceptance_.is_translated(), reporter_));
+            maps_.on_map_change(*change, acceptance_.is_translated(), reporter_);
         }
         break;
     case MessageId::map_details:
@@ -437,14 +428,11 @@ void Session::act_on_server_message(const wire::MessageHeader& head) {
         break;
     case MessageId::map_data:
         if (const auto data = wire::decode_map_data(head.body, head.dialect)) {
-            if (auto tile_map = maps_.on_map_data(*data, reporter_)) {
-                snapshots_.set_tile_map(*std::move(tile_map));
-            }
+            maps_.on_map_data(*data, reporter_);
         }
         break;
     case MessageId::input_timing:
         if (const auto timing = wire::decode_input_timing(head.body)) {
-            InputTracker::on_timing(*timing, reporter_);
             snapshots_.on_input_timing(*timing, reporter_);
         }
         break;
@@ -468,9 +456,7 @@ void Session::act_on_client_message(const wire::MessageHeader& head) {
     switch (head.spec->id) {
     case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
-            snapshots_.on_input({.acked = input->ack_tick, .intended = input->intended_tick},
-                                reporter_);
-            inputs_.on_input(*input, reporter_);
+            snapshots_.on_input(*input, reporter_);
         }
         break;
     case MessageId::enter_game:
@@ -479,7 +465,7 @@ void Session::act_on_client_message(const wire::MessageHeader& head) {
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
             acceptance_.on_client_version(version->ddnet_version);
-            snapshots_.on_client_version(version->ddnet_version);
+            snapshots_.client().on_version(version->ddnet_version);
         }
         break;
     default:
@@ -512,7 +498,7 @@ void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
         snapshots_.on_map_change(reporter_);
     }
     if (other_map) {
-        snapshots_.set_tile_map(maps_.restore(*checkpoint.map, reporter_));
+        maps_.restore(*checkpoint.map, reporter_);
     }
     snapshots_.restore(checkpoint);
     acceptance_.restore(checkpoint);
@@ -528,8 +514,6 @@ void Session::begin_connection(ConnectionChange change) {
     }
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
-    snapshots_.set_tile_map(nullptr);
-    inputs_.restart();
     maps_.reset();
     messages_.restart();
     acceptance_.restart();

@@ -47,8 +47,6 @@ class HeldDatagrams {
 
     [[nodiscard]] bool empty() const { return held_.empty(); }
 
-    [[nodiscard]] std::size_t size() const { return held_.size(); }
-
     /// Whether a limit is reached. Then the datagrams must be read without waiting any longer.
     [[nodiscard]] bool is_full() const {
         return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes;
@@ -115,12 +113,9 @@ template <typename T>
             }};
 }
 
-/// Updates the roster from a 0.7 message. Other messages change nothing.
-void update_roster(const wire::MessageHeader& head, record::Roster& roster);
-
 struct Options {
-    /// The known object types; null: the standard ones.
-    const snapshot::ObjectSet* objects = nullptr;
+    /// The known object types; must outlive the sessions.
+    const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     /// Messages that a mod's description adds; must outlive the sessions.
     const wire::MessageSet* described = &wire::MessageSet::standard();
     bool messages = true; ///< whether to emit a record for each message
@@ -249,7 +244,6 @@ class Session {
                               Workspace& workspace);
     [[nodiscard]] bool discard_mistaken_spec(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
-    void act_on_message(const wire::MessageHeader& head);
     void act_on_server_message(const wire::MessageHeader& head);
     void act_on_client_message(const wire::MessageHeader& head);
     void begin_connection(ConnectionChange change);
@@ -267,7 +261,6 @@ class Session {
     PacketAcceptance acceptance_;
     MessageReporter messages_;
     MapTracker maps_;
-    InputTracker inputs_;
     SnapshotTracker snapshots_;
     HeldDatagrams held_;
     bool sees_all_;

@@ -3,6 +3,7 @@
 #include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
 #include "tests/support/damage.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <utility>
@@ -103,7 +104,7 @@ Bytes ordered_delta(const Items& from, const Items& to, const std::vector<ItemKe
 }
 
 /// Reads a capture and collects its datagrams and snapshots.
-class ResizedTraffic::Reading final : public record::RecordSink, public inspect::Observer {
+class ResizedTraffic::Reading final : public SinkOf<Reading>, public inspect::Observer {
   public:
     explicit Reading(ResizedTraffic& traffic) : traffic_{&traffic} {}
 
@@ -114,20 +115,13 @@ class ResizedTraffic::Reading final : public record::RecordSink, public inspect:
         num_snapshots_ = 0;
     }
 
-    void on_record(const record::Record& record) override {
-        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
-            each != nullptr && (*each)->rebuilt &&
-            (*each)->types->dialect() == snapshot::Dialect::six) {
-            CapturedSnapshot told{.session = (*each)->head.session,
-                                  .tick = (*each)->tick,
-                                  .base = (*each)->delta_tick,
-                                  .items = {},
-                                  .order = {}};
-            for (std::size_t i = 0; i < (*each)->items.size(); ++i) {
-                const snapshot::ItemView item = (*each)->items[i];
-                told.items.append(item.key, item.data);
-            }
-            traffic_->snapshots_.push_back(std::move(told));
+    void on(const record::SnapshotRecord& each) {
+        if (each.rebuilt && each.types->dialect() == snapshot::Dialect::six) {
+            CapturedSnapshot& told = traffic_->snapshots_.emplace_back();
+            told.session = each.head.session;
+            told.tick = each.tick;
+            told.base = each.delta_tick;
+            told.items = to_snapshot(to_items(each.items));
         }
     }
 
@@ -247,14 +241,9 @@ std::vector<TrafficDatagram> ResizedTraffic::traffic_of(const ModSizes& mod,
             const Bytes body = ordered_delta(base == snapshot::kNoBase ? Items{} : from->second,
                                              items, each.order, mod.sizes);
             const std::int32_t crc = checksum_of(items);
-            std::vector<Bytes> messages;
-            if (body == body_of({0, 0, 0})) {
-                messages = {snap_empty(each.tick, base)};
-            } else if (body.size() <= snapshot::kMaxPartSize) {
-                messages = {snap_single(each.tick, base, crc, body)};
-            } else {
-                messages = snap_parts(each.tick, base, crc, body);
-            }
+            const std::vector<Bytes> messages =
+                body == body_of({0, 0, 0}) ? std::vector<Bytes>{snap_empty(each.tick, base)}
+                                           : snap_messages(each.tick, base, crc, body);
             for (const Bytes& message : messages) {
                 Bytes chunk;
                 wire::append_chunk(chunk, false, 0, false, message, wire::Dialect::six);

@@ -1,5 +1,6 @@
 #include "tests/support/session_script.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tw::test {
@@ -15,27 +16,33 @@ Bytes header_token_connect(const wire::Token& token) {
     Bytes datagram = wire::encode_control({.kind = wire::ControlKind::connect});
     const std::size_t padding = datagram.size();
     datagram.resize(padding + kPadding);
-    for (std::size_t i = 0; i < token.size(); ++i) {
-        datagram[padding + kTokenAt + i] = std::byte{token[i]};
-    }
+    std::ranges::copy(bytes_of(token),
+                      datagram.begin() + static_cast<std::ptrdiff_t>(padding + kTokenAt));
     return datagram;
 }
 
 /// Returns the CONNECTACCEPT of vanilla 0.6.5: the client's token in the header, the server's as
 /// payload.
 Bytes header_token_accept(const wire::Token& client, const wire::Token& server) {
-    Bytes datagram{std::byte{0x18}, std::byte{0}, std::byte{0}};
-    for (const std::uint8_t byte : client) {
-        datagram.push_back(std::byte{byte});
-    }
-    datagram.push_back(std::byte{2});
-    for (const std::uint8_t byte : server) {
-        datagram.push_back(std::byte{byte});
-    }
-    return datagram;
+    MessageBuilder accept;
+    return accept.byte(0x18)
+        .byte(0)
+        .byte(0)
+        .raw(bytes_of(client))
+        .byte(2)
+        .raw(bytes_of(server))
+        .bytes();
 }
 
 } // namespace
+
+MessageBuilder map_change(std::string_view name) {
+    return message("map_change").string(name).number(1).number(100);
+}
+
+MessageBuilder input(snapshot::Tick acked, snapshot::Tick intended) {
+    return message("input").number(acked).number(intended).number(0);
+}
 
 Piece vital(const MessageBuilder& message) {
     return vital(message.bytes());
@@ -237,43 +244,33 @@ void SessionScript::snap(snapshot::Tick tick, snapshot::Tick base, const Items& 
     send_datagram(wire::Direction::s2c, snap_datagram(tick, base, items));
 }
 
-namespace {
-
-/// Returns a control packet of 0.7 for the peer with this token.
-Bytes seven_control(const wire::Token& token, std::uint8_t kind,
-                    std::optional<wire::Token> own = std::nullopt) {
-    constexpr std::size_t kPadded = 520;
-    Bytes datagram{std::byte{4}, std::byte{0}, std::byte{0}};
-    for (const std::uint8_t byte : token) {
-        datagram.push_back(std::byte{byte});
+void SessionScript::snap_body(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
+                              const Bytes& body) {
+    for (const Bytes& message : snap_messages(tick, base, crc, body, dialect_)) {
+        send(wire::Direction::s2c, {non_vital(message)});
     }
-    datagram.push_back(std::byte{kind});
-    if (own) {
-        for (const std::uint8_t byte : *own) {
-            datagram.push_back(std::byte{byte});
-        }
-        datagram.resize(kPadded);
-    }
-    return datagram;
 }
 
-} // namespace
+SessionScript playing() {
+    SessionScript script;
+    script.join_ddnet();
+    script.enter_game();
+    script.log().clear();
+    return script;
+}
 
 void SessionScript::join_seven(bool ddnet) {
-    constexpr std::uint8_t kConnect = 1;
-    constexpr std::uint8_t kAccept = 2;
-    constexpr std::uint8_t kTokenKind = 5;
-    send_datagram(wire::Direction::c2s,
-                  seven_control(wire::kTokenUnknown, kTokenKind, kSevenClient));
-    send_datagram(wire::Direction::s2c, seven_control(kSevenClient, kTokenKind, kSevenServer));
-    send_datagram(wire::Direction::c2s, seven_control(kSevenServer, kConnect, kSevenClient));
-    Bytes accept = seven_control(kSevenClient, kAccept);
-    for (const std::uint8_t byte : kSevenServer) {
-        if (ddnet) {
-            accept.push_back(std::byte{byte});
-        }
-    }
-    send_datagram(wire::Direction::s2c, accept);
+    using wire::ControlKind;
+    control(
+        wire::Direction::c2s,
+        {.kind = ControlKind::token, .token = kSevenClient, .seven_token = wire::kTokenUnknown});
+    control(wire::Direction::s2c,
+            {.kind = ControlKind::token, .token = kSevenServer, .seven_token = kSevenClient});
+    control(wire::Direction::c2s,
+            {.kind = ControlKind::connect, .token = kSevenClient, .seven_token = kSevenServer});
+    control(wire::Direction::s2c, {.kind = ControlKind::accept,
+                                   .token = ddnet ? std::optional{kSevenServer} : std::nullopt,
+                                   .seven_token = kSevenClient});
     restart(std::nullopt, std::nullopt);
     dialect_ = wire::Dialect::seven;
 }

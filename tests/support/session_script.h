@@ -15,8 +15,6 @@
 
 namespace tw::test {
 
-using Lines = std::vector<std::string>;
-
 inline constexpr auto kC2s = wire::Direction::c2s;
 inline constexpr auto kS2c = wire::Direction::s2c;
 
@@ -50,6 +48,11 @@ class FakeMaps final : public inspect::MapSource {
   private:
     inspect::FoundMap kept_elsewhere_;
 };
+
+/// Begins a map change of 0.6 to a map of 100 bytes.
+[[nodiscard]] MessageBuilder map_change(std::string_view name);
+/// Begins an input of 0.6 for tick `intended`.
+[[nodiscard]] MessageBuilder input(snapshot::Tick acked, snapshot::Tick intended);
 
 /// One chunk of a packet.
 struct Piece {
@@ -136,6 +139,8 @@ class SessionScript {
     /// Sends the messages from the map change to entering the game.
     void enter_game(std::string_view map = "dm1");
 
+    /// Sends a server's messages with this checksum and body of a delta.
+    void snap_body(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc, const Bytes& body);
     /// Sends the server's snapshot of a tick as a delta from the earlier snapshot `base`.
     void snap(snapshot::Tick tick, snapshot::Tick base, const Items& items);
     /// Like snap(), but returns the datagram instead of sending it.
@@ -189,5 +194,8 @@ class SessionScript {
     wire::Dialect dialect_ = wire::Dialect::six;
     std::map<snapshot::Tick, Items> sent_snapshots_;
 };
+
+/// Returns a session that plays on a DDNet server, with an empty log.
+[[nodiscard]] SessionScript playing();
 
 } // namespace tw::test

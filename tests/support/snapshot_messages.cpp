@@ -105,6 +105,13 @@ std::vector<Bytes> snap_parts(snapshot::Tick tick, snapshot::Tick base, std::int
     return parts;
 }
 
+std::vector<Bytes> snap_messages(snapshot::Tick tick, snapshot::Tick base, std::int32_t crc,
+                                 const Bytes& body, snapshot::Dialect dialect) {
+    return body.size() <= snapshot::kMaxPartSize
+               ? std::vector<Bytes>{snap_single(tick, base, crc, body, dialect)}
+               : snap_parts(tick, base, crc, body);
+}
+
 Bytes snap_between(snapshot::Tick tick, snapshot::Tick base, const Items& from, const Items& to,
                    snapshot::Dialect dialect) {
     return snap_single(tick, base, checksum_of(to), delta_body(from, to, dialect), dialect);

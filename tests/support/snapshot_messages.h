@@ -4,18 +4,36 @@
 #include "snapshot/snapshot.h"
 #include "tests/support/message_builder.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace tw::test {
 
 using Bytes = std::vector<std::byte>;
+using Ints = std::vector<std::int32_t>;
+using Lines = std::vector<std::string>;
+
+/// Returns these bytes.
+template <typename... Byte>
+[[nodiscard]] Bytes bytes(Byte... values) {
+    return {static_cast<std::byte>(values)...};
+}
+
+/// Returns the bytes of a token or a UUID.
+template <std::size_t kSize>
+[[nodiscard]] Bytes bytes_of(const std::array<std::uint8_t, kSize>& values) {
+    const auto bytes = std::as_bytes(std::span{values});
+    return {bytes.begin(), bytes.end()};
+}
+
 /// A snapshot in the form that tests use.
-using Items = std::map<snapshot::ItemKey, std::vector<std::int32_t>>;
+using Items = std::map<snapshot::ItemKey, Ints>;
 
 /// Begins the message with this name.
 [[nodiscard]] MessageBuilder message(std::string_view name,
@@ -37,9 +55,13 @@ using Items = std::map<snapshot::ItemKey, std::vector<std::int32_t>>;
                                 snapshot::Dialect dialect = snapshot::Dialect::six);
 [[nodiscard]] Bytes snap_part(snapshot::Tick tick, snapshot::Tick base, std::int32_t num_parts,
                               std::int32_t part, std::int32_t crc, std::span<const std::byte> data);
-/// Returns all parts of a body, in order, split as servers do.
+/// Returns the parts of a body, in order, split as servers do.
 [[nodiscard]] std::vector<Bytes> snap_parts(snapshot::Tick tick, snapshot::Tick base,
                                             std::int32_t crc, std::span<const std::byte> body);
+/// Returns a server's messages with a body: one, or several if the body needs several parts.
+[[nodiscard]] std::vector<Bytes> snap_messages(snapshot::Tick tick, snapshot::Tick base,
+                                               std::int32_t crc, const Bytes& body,
+                                               snapshot::Dialect dialect = snapshot::Dialect::six);
 /// Returns a server's message with the delta between two snapshots.
 [[nodiscard]] Bytes snap_between(snapshot::Tick tick, snapshot::Tick base, const Items& from,
                                  const Items& to,

@@ -3,6 +3,7 @@
 #include "proxy/wire/huffman.h"
 #include "snapshot/delta.h"
 #include "tests/bench/plain_decoder.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -21,29 +22,18 @@ using snapshot::kNoBase;
 using snapshot::Tick;
 
 bool same(const Items& wanted, const snapshot::SnapshotView& got) {
-    const snapshot::Snapshot made = to_snapshot(wanted);
-    const snapshot::SnapshotView view = made.view();
-    const auto equal = [](auto a, auto b) {
-        return std::equal(a.begin(), a.end(), b.begin(), b.end());
-    };
-    return equal(view.keys(), got.keys()) && equal(view.ends(), got.ends()) &&
-           equal(view.data(), got.data());
+    return to_snapshot(wanted).view() == got;
 }
 
 /// Compares the decoded snapshots with the expected ones.
-class Comparing final : public record::RecordSink {
+class Comparing final : public SinkOf<Comparing> {
   public:
     explicit Comparing(const std::map<Tick, Items>& sent) : sent_{&sent} {}
 
-    void on_record(const record::Record& record) override {
-        const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
-        if (snapshot == nullptr || !(*snapshot)->rebuilt) {
-            return;
-        }
-        const auto& seen = **snapshot;
+    void on(const record::SnapshotRecord& seen) {
         const auto wanted = sent_->find(seen.tick);
-        if (!rebuilt.insert(seen.tick).second || wanted == sent_->end() ||
-            !same(wanted->second, seen.items)) {
+        if (seen.rebuilt && (!rebuilt.insert(seen.tick).second || wanted == sent_->end() ||
+                             !same(wanted->second, seen.items))) {
             difference = "snapshot " + std::to_string(seen.tick) + " is not what was sent";
         }
     }
@@ -131,11 +121,7 @@ class WorldPlay {
             return; // a server sends nothing then
         }
         sent_[tick_] = world_.items();
-        if (body.size() <= snapshot::kMaxPartSize) {
-            transmit({.tick = tick_, .base = base}, snap_single(tick_, base, crc, body));
-            return;
-        }
-        const auto parts = snap_parts(tick_, base, crc, body);
+        const auto parts = snap_messages(tick_, base, crc, body);
         for (std::size_t i = 0; i < parts.size(); ++i) {
             transmit({.tick = tick_, .base = base, .part = i, .num_parts = parts.size()}, parts[i]);
         }

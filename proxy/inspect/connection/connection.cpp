@@ -1,6 +1,8 @@
 #include "proxy/inspect/connection/connection.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tw::inspect {
 
@@ -112,6 +114,130 @@ void VitalOrder::reset(bool synced) {
     gap_ = false;
 }
 
+PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room) {
+    const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
+    const auto payload =
+        cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
+    wire::ChunkReader reader{payload, packet.num_chunks, packet.dialect};
+    std::size_t count = 0;
+    while (count < room.size()) {
+        const auto chunk = reader.next();
+        if (!chunk) {
+            break;
+        }
+        room[count++] = *chunk;
+    }
+    chunks = std::span{room}.first(count);
+    if (reader.error()) {
+        error = reader.error();
+    }
+    // After a truncated chunk, the token is taken from the end of the payload.
+    const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
+    rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
+}
+
+namespace {
+
+/// The number of packets with the same token that prove a connection whose handshake was not seen.
+constexpr int kEnoughPackets = 2;
+
+/// Whether `behind`, the bytes after an ACCEPT, repeat the server's token. DDNet servers repeat it,
+/// since 18.3 in reverse byte order.
+bool is_token_repeated(const std::optional<wire::Token>& behind,
+                       const std::optional<wire::Token>& token) {
+    if (!behind || !token) {
+        return false;
+    }
+    wire::Token reversed = *token;
+    std::reverse(reversed.begin(), reversed.end());
+    return *behind == *token || *behind == reversed;
+}
+
+} // namespace
+
+ConnectionChange SevenHandshake::on_control(wire::Direction direction, const wire::Packet& packet,
+                                            const wire::Control& control) {
+    const bool c2s = direction == wire::Direction::c2s;
+    const wire::Token token = packet.header_token.value_or(wire::kTokenUnknown);
+    if (c2s && control.kind == wire::ControlKind::token && control.token &&
+        token == wire::kTokenUnknown) {
+        // The client may repeat its TOKEN before the answer arrives. Only a different token begins
+        // a new attempt.
+        if (client_ != control.token) {
+            server_.reset();
+            server_before_.reset();
+            connect_.reset();
+        }
+        client_ = control.token;
+    } else if (!c2s && control.kind == wire::ControlKind::token && control.token &&
+               client_ == token) {
+        if (server_ != control.token) {
+            server_before_ = server_;
+        }
+        server_ = control.token;
+    } else if (c2s && control.kind == wire::ControlKind::connect && server_ &&
+               (server_ == token || server_before_ == token)) {
+        connect_ = token;
+        // The client's TOKEN packet may not have been seen; this packet contains the same token.
+        client_ = control.token ? control.token : client_;
+    } else if (!c2s && control.kind == wire::ControlKind::accept && connect_ && client_ == token) {
+        // Both sides repeat CONNECT and ACCEPT for a while.
+        const bool is_repeated =
+            fresh_ && tokens_[0].token == connect_ && tokens_[1].token == token;
+        if (!is_repeated) {
+            tokens_ = {TokenCount{.token = connect_}, TokenCount{.token = token}};
+            foreign_ = {};
+            fresh_ = true;
+            ddnet_ = is_token_repeated(control.token, connect_);
+        }
+        connect_.reset();
+        return is_repeated ? ConnectionChange::none : ConnectionChange::established;
+    }
+    return ConnectionChange::none;
+}
+
+// A client's packets alone do not prove a connection; only the server's packets do.
+ConnectionChange SevenHandshake::on_seven_packet(wire::Direction direction, wire::Token token) {
+    const int count = tokens_[wire::index_of(direction)].count(token);
+    return direction == wire::Direction::s2c && count >= kEnoughPackets ? ConnectionChange::midway
+                                                                        : ConnectionChange::none;
+}
+
+ConnectionChange SevenHandshake::infer_from_client() const {
+    return tokens_[wire::index_of(wire::Direction::c2s)].datagrams >= kEnoughPackets
+               ? ConnectionChange::midway
+               : ConnectionChange::none;
+}
+
+ConnectionChange SevenHandshake::on_foreign_token(wire::Direction direction, wire::Token token) {
+    foreign_[wire::index_of(direction)].count(token);
+    for (const TokenCount& each : foreign_) {
+        if (each.datagrams < kEnoughPackets) {
+            return ConnectionChange::none;
+        }
+    }
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+        tokens_[i].token = std::exchange(foreign_[i], {}).token;
+    }
+    return ConnectionChange::midway;
+}
+
+bool SevenHandshake::token_fits(wire::Direction direction, const wire::Packet& packet) {
+    auto& known = tokens_[wire::index_of(direction)].token;
+    if (!known) { // neither the handshake nor a packet of this direction was seen so far
+        known = packet.header_token;
+    }
+    return known == packet.header_token;
+}
+
+bool SevenHandshake::ends_handshake_attempt(wire::Direction direction,
+                                            const wire::Packet& packet) const {
+    const auto& token = packet.header_token;
+    return direction == wire::Direction::s2c
+               ? client_ && token == client_
+               : token == wire::kTokenUnknown || (server_ && token == server_);
+}
+
 namespace {
 
 std::optional<wire::Token> token_in(std::span<const std::byte> bytes) {
@@ -146,59 +272,41 @@ std::string_view Connection::protocol_name() const {
     return "";
 }
 
-void Connection::resynchronise() {
+void Connection::reset_order(bool from_start) {
     for (VitalOrder& order : order_) {
-        order.reset(false);
+        order.reset(from_start);
     }
     for (AckWindow& window : windows_) {
-        window.reset(false);
+        window.reset(from_start);
     }
 }
 
 void Connection::begin_seven_connection(bool from_start) {
     *this = {};
-    protocol_ = wire::Protocol::seven;
     form_ = TokenForm::seven;
     guessed_seven_ = !from_start;
-    established_ = true;
-    for (VitalOrder& order : order_) {
-        order.reset(from_start);
-    }
-    for (AckWindow& window : windows_) {
-        window.reset(from_start);
-    }
-}
-
-ConnectionChange Connection::continue_connection(TokenForm form, std::optional<wire::Token> token) {
-    form_ = form;
-    token_ = token;
-    return establish(false);
+    reset_order(from_start);
 }
 
 void Connection::forget_closed_connection() {
-    const Handshake handshake = handshake_;
-    const auto granted = granted_;
-    *this = {};
-    handshake_ = handshake;
-    granted_ = granted;
+    Connection next;
+    next.handshake_ = handshake_;
+    next.granted_ = granted_;
+    *this = next;
 }
 
-ConnectionChange Connection::establish(bool from_start) {
-    established_ = true;
+ConnectionChange Connection::establish(TokenForm form, std::optional<wire::Token> token,
+                                       bool from_start) {
+    form_ = form;
+    token_ = token;
     closed_ = false;
     fresh_ = from_start;
     guessed_seven_ = false;
-    protocol_ = wire::Protocol::six;
     foreign_token_.reset();
     unanswered_ = {};
     header_tokens_ = {};
     handshake_ = {};
-    for (VitalOrder& order : order_) {
-        order.reset(from_start);
-    }
-    for (AckWindow& window : windows_) {
-        window.reset(from_start);
-    }
+    reset_order(from_start);
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
@@ -216,8 +324,7 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
                                         const wire::Control& control) {
     const bool c2s = direction == wire::Direction::c2s;
     if (control.kind == wire::ControlKind::connect && c2s) {
-        handshake_ = {.connect = true,
-                      .token = control.vanilla_token ? control.token : std::nullopt};
+        handshake_ = {.token = control.vanilla_token ? control.token : std::nullopt};
         return ConnectionChange::none;
     }
     if (control.kind == wire::ControlKind::connectaccept && !c2s) {
@@ -248,9 +355,7 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     if (!answers && !granted && (!repeats || fresh_)) {
         return ConnectionChange::none;
     }
-    form_ = TokenForm::ddnet;
-    token_ = control.token;
-    return establish(true);
+    return establish(TokenForm::ddnet, control.token, true);
 }
 
 bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byte> rest) const {
@@ -268,65 +373,55 @@ bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byt
 }
 
 bool Connection::begins_connection(wire::Direction direction, const wire::Packet& packet,
-                                   std::span<const std::byte> rest,
-                                   const wire::Chunk* first) const {
+                                   const PacketChunks& chunks, bool is_one_sided) const {
     if (!handshake_.answered || packet.header_token) {
         return false;
     }
     // Without a token, only the first vital chunk shows that a new connection began. The same is
     // true if the ACCEPT was not seen, because DDNet's token is the same for all connections of an
     // address.
-    const bool starts = first != nullptr && first->vital && first->sequence == 1;
+    const bool starts = !chunks.chunks.empty() && chunks.chunks.front().vital &&
+                        chunks.chunks.front().sequence == 1;
     if (handshake_.form == TokenForm::ddnet) {
         // A server may already acknowledge the client's first chunk; a client acknowledges nothing.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
-        return established_ && starts && (one_side_recorded_ || packet.ack <= most) &&
-               handshake_.token && token_in(rest) == handshake_.token;
+        return established() && starts && (is_one_sided || packet.ack <= most) &&
+               handshake_.token && token_in(chunks.rest) == handshake_.token;
     }
     // A DDNet server answers a CONNECT without a token only while there is no connection with a
     // token.
     return handshake_.form == TokenForm::none && !is_open_with_ddnet_token() &&
-           (!established_ || (starts && (one_side_recorded_ || packet.ack == 0)));
+           (!established() || (starts && (is_one_sided || packet.ack == 0)));
 }
 
 ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
-                                       std::span<const std::byte> rest, const wire::Chunk* first,
-                                       bool whole) {
+                                       const PacketChunks& chunks, bool is_one_sided) {
     fresh_ = false;
-    if (begins_connection(direction, packet, rest, first)) {
-        form_ = handshake_.form;
-        token_ = handshake_.form == TokenForm::ddnet ? handshake_.token : std::nullopt;
-        return establish(true);
+    if (begins_connection(direction, packet, chunks, is_one_sided)) {
+        const bool has_token = handshake_.form == TokenForm::ddnet;
+        return establish(handshake_.form, has_token ? handshake_.token : std::nullopt, true);
     }
     if (handshake_.answered && handshake_.form == TokenForm::vanilla &&
         direction == wire::Direction::c2s && packet.header_token &&
         packet.header_token == handshake_.token) {
-        form_ = TokenForm::vanilla;
-        token_ = handshake_.token;
-        return establish(true);
+        return establish(TokenForm::vanilla, handshake_.token, true);
     }
-    if (!closed_ && (!established_ || !token_fits(packet, rest))) {
-        // A packet with a truncated chunk is no valid 0.6 packet: it is damaged or a 0.7 packet.
-        return whole ? adopt_connection(direction, packet, rest, first != nullptr)
-                     : ConnectionChange::none;
-    }
-    return ConnectionChange::none;
-}
-
-bool Connection::has_token_in_headers(wire::Token token, bool has_chunks) {
-    // In 0.7, the header bit is a resend request, which rarely occurs in several packets in a row
-    // and mostly in packets without chunks.
-    constexpr int kEnough = 3;
-    return has_chunks && header_tokens_.count(token) >= kEnough;
+    // A packet with a truncated chunk is no valid 0.6 packet: it is damaged or a 0.7 packet.
+    const bool is_foreign = !closed_ && (!established() || !token_fits(packet, chunks.rest));
+    return is_foreign && !chunks.error ? adopt_connection(direction, packet, chunks)
+                                       : ConnectionChange::none;
 }
 
 ConnectionChange Connection::adopt_connection(wire::Direction direction, const wire::Packet& packet,
-                                              std::span<const std::byte> rest, bool has_chunks) {
-    const auto token = packet.header_token ? packet.header_token : token_in(rest);
-    if (!token && !rest.empty()) {
+                                              const PacketChunks& chunks) {
+    // In 0.7, the bit of a header token is a resend request, which rarely occurs in several packets
+    // in a row and mostly in packets without chunks.
+    constexpr int kEnoughHeaderTokens = 3;
+    const auto token = packet.header_token ? packet.header_token : token_in(chunks.rest);
+    if (!token && !chunks.rest.empty()) {
         return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
     }
-    if (established_) {
+    if (established()) {
         // One packet with another token is old or forged. Packets of both directions with the same
         // other token belong to a new connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
@@ -340,27 +435,22 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
         }
     } else if (direction == wire::Direction::c2s) {
         // A client's packets alone do not prove a connection; only the server's packets do.
-        unanswered_.form = form_of(packet, token);
+        unanswered_form_ = form_of(packet, token);
         unanswered_.count(token);
         return ConnectionChange::none;
-    } else if (packet.header_token && !has_token_in_headers(*packet.header_token, has_chunks)) {
+    } else if (packet.header_token &&
+               (chunks.chunks.empty() || header_tokens_.count(token) < kEnoughHeaderTokens)) {
         return ConnectionChange::none;
     }
-    const bool from_start = handshake_.answered;
-    form_ = form_of(packet, token);
-    token_ = token;
-    return establish(from_start);
+    return establish(form_of(packet, token), token, handshake_.answered);
 }
 
 ConnectionChange Connection::infer_from_client() {
-    constexpr int kEnough = 2;
-    if (established_ || closed_ || handshake_.answered || unanswered_.datagrams < kEnough) {
+    if (established() || closed_ || handshake_.answered || unanswered_.datagrams < kEnoughPackets) {
         return ConnectionChange::none;
     }
     const bool from_start = handshake_.accepted && handshake_.accepted_token == unanswered_.token;
-    form_ = unanswered_.form;
-    token_ = unanswered_.token;
-    return establish(from_start);
+    return establish(unanswered_form_, unanswered_.token, from_start);
 }
 
 } // namespace tw::inspect

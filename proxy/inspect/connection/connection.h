@@ -4,8 +4,10 @@
 #include "proxy/wire/packet.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace tw::inspect {
@@ -90,11 +92,90 @@ enum class TokenForm : std::uint8_t {
     seven,   ///< in every header; each direction has its own token: 0.7 (see SevenHandshake)
 };
 
+/// The largest number of chunks that a packet header can announce.
+inline constexpr std::size_t kMaxChunks = 255;
+using ChunkBuffer = std::array<wire::Chunk, kMaxChunks>;
+
+/// The chunks of one packet. `chunks` points into the constructor's `room`, all other spans point
+/// into the packet.
+struct PacketChunks {
+    /// `with_token`: whether the payload ends with DDNet's token, which receivers remove before
+    /// they read chunks.
+    PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room);
+
+    std::span<const wire::Chunk> chunks{};
+    std::span<const std::byte> rest{};      ///< the bytes after the chunks: a token, or empty
+    std::optional<wire::WireError> error{}; ///< set if the last chunk is truncated
+};
+
 /// How a packet changed the state of its connection.
 enum class ConnectionChange : std::uint8_t {
     none,
     established, ///< the packet completed a handshake and so began a connection
     midway,      ///< the packet shows a running connection whose handshake was not seen
+};
+
+/// Counts datagrams in a row with the same token. Enough of them show a connection whose handshake
+/// was not seen.
+struct TokenCount {
+    std::optional<wire::Token> token{};
+    int datagrams = 0; ///< number of datagrams in a row with this token
+
+    int count(std::optional<wire::Token> other) {
+        datagrams = token == other ? datagrams + 1 : 1;
+        token = other;
+        return datagrams;
+    }
+};
+
+/// Tracks the 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN,
+/// CONNECT, ACCEPT. Each side chooses a token, and each packet contains the token that its receiver
+/// chose. A TOKEN alone does not change the current connection.
+class SevenHandshake {
+  public:
+    /// Handles a 0.7 control packet, which may belong to a handshake.
+    [[nodiscard]] ConnectionChange on_control(wire::Direction direction, const wire::Packet& packet,
+                                              const wire::Control& control);
+    /// Handles a packet in 0.7's layout. Called while no connection is known.
+    [[nodiscard]] ConnectionChange on_seven_packet(wire::Direction direction, wire::Token token);
+    /// Returns `midway`, for a running connection, if several packets of the client in a row have
+    /// the same token. Used for recordings that contain only the client's packets.
+    [[nodiscard]] ConnectionChange infer_from_client() const;
+    /// Handles a packet of chunks whose token is not the current connection's. If both sides send
+    /// such packets, they belong to a new connection, whose handshake was not seen.
+    [[nodiscard]] ConnectionChange on_foreign_token(wire::Direction direction, wire::Token token);
+
+    /// Whether the packet contains the token that its receiver chose for the current connection.
+    [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
+    /// Whether this CLOSE ends an attempt to connect: the server rejects the client, for example
+    /// because it is full, or the client stops trying, perhaps before it knows the server's token.
+    [[nodiscard]] bool ends_handshake_attempt(wire::Direction direction,
+                                              const wire::Packet& packet) const;
+
+    /// Lets another handshake with the same tokens begin a new connection. Called when the server
+    /// accepted chunks of the current connection, or the connection ended.
+    void end_handshake() { fresh_ = false; }
+
+    /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
+    [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }
+
+    /// Continues a connection from a checkpoint. `ddnet`: whether the server is a DDNet server.
+    void continue_connection(bool ddnet) { ddnet_ = ddnet; }
+
+    /// Forgets all handshakes and tokens. Called when a 0.6 connection began.
+    void reset() { *this = {}; }
+
+  private:
+    std::optional<wire::Token> client_; ///< the client's token, which the server's packets contain
+    std::optional<wire::Token> server_; ///< the server's newest token; it changes every 16 seconds
+    std::optional<wire::Token> server_before_; ///< the server's token before `server_`
+    std::optional<wire::Token> connect_;       ///< the token in the client's CONNECT
+    bool ddnet_ = false;
+    bool fresh_ = false; ///< the server has accepted no chunks of this connection yet
+    /// The tokens of the current connection, by the direction of the packets that contain them.
+    std::array<TokenCount, 2> tokens_;
+    std::array<TokenCount, 2>
+        foreign_; ///< by direction: the newest token that is not the connection's
 };
 
 /// Tracks the handshake and token of the connection between one client address and one server
@@ -105,15 +186,10 @@ class Connection {
                                               const wire::Control& control);
     /// Whether the server accepts this ACCEPT, the client's last control packet of the handshake.
     [[nodiscard]] bool is_accept_valid(const wire::Control& control) const;
-    /// Handles a packet of chunks. `rest`: the bytes after the chunks. `first`: the packet's first
-    /// chunk; null if the packet has no chunk. `whole`: whether no chunk is truncated.
+    /// Handles a packet of chunks. `is_one_sided`: whether the datagrams of only one side are
+    /// recorded. The other side's state is then unknown.
     [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
-                                             std::span<const std::byte> rest,
-                                             const wire::Chunk* first, bool whole);
-
-    /// Sets whether the datagrams of only one side are recorded. The other side's state is then
-    /// unknown.
-    void set_one_side_recorded(bool half) { one_side_recorded_ = half; }
+                                             const PacketChunks& chunks, bool is_one_sided);
 
     /// Whether the receiver accepts the token of this packet of chunks.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
@@ -123,20 +199,24 @@ class Connection {
         return order_[wire::index_of(direction)];
     }
 
-    [[nodiscard]] bool established() const { return established_; }
+    [[nodiscard]] bool established() const { return form_ != TokenForm::unknown; }
 
     [[nodiscard]] TokenForm form() const { return form_; }
 
     [[nodiscard]] std::optional<wire::Token> token() const { return token_; }
 
-    [[nodiscard]] wire::Protocol protocol() const { return protocol_; }
+    [[nodiscard]] wire::Protocol protocol() const {
+        return !established()              ? wire::Protocol::unknown
+               : form_ == TokenForm::seven ? wire::Protocol::seven
+                                           : wire::Protocol::six;
+    }
 
     /// Returns the protocol that the next datagram most likely uses. It is unknown if the server
     /// answered a 0.6 handshake after the connection was closed, or during a 0.7 connection whose
     /// handshake was not seen: the client may then have switched to 0.6 without tokens.
     [[nodiscard]] wire::Protocol expected_protocol() const {
         return (closed_ || guessed_seven_) && handshake_.answered ? wire::Protocol::unknown
-                                                                  : protocol_;
+                                                                  : protocol();
     }
 
     /// Whether this is a 0.7 connection whose handshake was not seen.
@@ -147,7 +227,9 @@ class Connection {
 
     /// Continues a running 0.6 connection from another observer process's checkpoint.
     [[nodiscard]] ConnectionChange continue_connection(TokenForm form,
-                                                       std::optional<wire::Token> token);
+                                                       std::optional<wire::Token> token) {
+        return establish(form, token, false);
+    }
 
     /// Adopts a running connection if several packets of the client in a row have the same token.
     /// Used for recordings that contain only the client's packets.
@@ -177,12 +259,11 @@ class Connection {
 
     /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
     /// are then accepted, whatever they are.
-    void resynchronise();
+    void resynchronise() { reset_order(false); }
 
   private:
     /// A handshake in progress. It does not change the connection until it is complete.
     struct Handshake {
-        bool connect = false;
         bool answered = false;
         TokenForm form = TokenForm::unknown;
         std::optional<wire::Token> token{};
@@ -191,51 +272,34 @@ class Connection {
         std::optional<wire::Token> accepted_token{}; ///< the token of the client's ACCEPT
     };
 
-    /// The token of several datagrams in a row. Enough of them show a connection whose handshake
-    /// was not seen.
-    struct TokenAgreement {
-        std::optional<wire::Token> token{};
-        int datagrams = 0;                   ///< number of datagrams in a row with this token
-        TokenForm form = TokenForm::unknown; ///< the token form of the newest datagram
-
-        int count(std::optional<wire::Token> other) {
-            datagrams = token == other ? datagrams + 1 : 1;
-            token = other;
-            return datagrams;
-        }
-    };
-
     [[nodiscard]] bool is_open_with_ddnet_token() const {
-        return established_ && !closed_ && form_ == TokenForm::ddnet;
+        return !closed_ && form_ == TokenForm::ddnet;
     }
 
-    ConnectionChange establish(bool from_start);
+    ConnectionChange establish(TokenForm form, std::optional<wire::Token> token, bool from_start);
+    /// Begins a new order of vital chunks and acknowledgements in both directions.
+    void reset_order(bool from_start);
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,
-                                         std::span<const std::byte> rest,
-                                         const wire::Chunk* first) const;
-    /// Counts a packet whose header contains a token. Returns whether enough such packets arrived.
-    /// One packet is not enough, because in 0.7 the same header bit requests a resend.
-    [[nodiscard]] bool has_token_in_headers(wire::Token token, bool has_chunks);
+                                         const PacketChunks& chunks, bool is_one_sided) const;
     ConnectionChange adopt_connection(wire::Direction direction, const wire::Packet& packet,
-                                      std::span<const std::byte> rest, bool has_chunks);
+                                      const PacketChunks& chunks);
 
-    bool established_ = false;
     bool closed_ = false;
-    bool one_side_recorded_ = false;
-    bool fresh_ = false;         ///< no chunk was seen since the handshake
-    bool guessed_seven_ = false; ///< this is a 0.7 connection whose handshake was not seen
-    wire::Protocol protocol_ = wire::Protocol::unknown;
-    TokenForm form_ = TokenForm::unknown;
+    bool fresh_ = false;                  ///< no chunk was seen since the handshake
+    bool guessed_seven_ = false;          ///< this is a 0.7 connection whose handshake was not seen
+    TokenForm form_ = TokenForm::unknown; ///< unknown: no connection is established
     std::optional<wire::Token> token_;
     Handshake handshake_;
     /// The newest DDNet token that the server sent in a handshake. An ACCEPT with this token begins
     /// a connection, even after other answers of the server.
     std::optional<wire::Token> granted_;
-    /// The token of the client's packets before the connection is known (see infer_from_client()).
-    TokenAgreement unanswered_;
+    /// The token of the client's packets before the connection is known (see infer_from_client()),
+    /// and the token form of the newest of these packets.
+    TokenCount unanswered_;
+    TokenForm unanswered_form_ = TokenForm::unknown;
     /// The token in the headers of the server's packets, before the connection is known.
-    TokenAgreement header_tokens_;
+    TokenCount header_tokens_;
     /// The newest token that is not the connection's, and the direction of its packet. If packets
     /// of both directions have this token, it belongs to a connection whose handshake was not seen.
     std::optional<wire::Token> foreign_token_;

@@ -6,76 +6,35 @@
 
 namespace tw::inspect {
 
-namespace {
-
 // Source of the rules: DDNet's history of
 //         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
 //         tests/e2e/evasion.mjs checks the rules with a real DDNet 16.4.
-
-/// In 0.6.5, UnpackPacket reads a token after the header and decompresses control packets.
-/// CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
-constexpr ReceiverRules kVanillaWithToken{.program = "vanilla 0.6.5", .token_bit = TokenBit::token};
-/// In 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads four flags
-/// and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the acknowledgement is greater
-/// than all sent chunks.
-constexpr ReceiverRules kVanilla{.program = "vanilla 0.6"};
-
-struct DdnetRules {
-    std::int32_t since;
-    ReceiverRules client;
-    ReceiverRules server;
-};
-
-constexpr DdnetRules kDdnet[] = {
-    // These versions read four flags, like vanilla. DDNet drops compressed control packets since
-    // 10.3, but this row begins with 11, because earlier versions are numbered differently.
-    {11000,
-     {.program = "DDNet 11 to 13", .refuses_compressed_control = true},
-     {.program = "DDNet 11 to 13", .refuses_compressed_control = true}},
-    // These versions read six flags: UnpackPacket takes 0x04 for 0.7's flag and ignores 0x08.
-    // Clients before 18.6 do not use 0.7's header and were not tested.
-    {14000,
-     {.program = "DDNet 14.0 to 19.3",
-      .refuses_compressed_control = true,
-      .token_bit = TokenBit::ignored},
-     {.program = "DDNet 14.0 to 19.3",
-      .refuses_compressed_control = true,
-      .token_bit = TokenBit::ignored,
-      .reads_seven_header = true}},
-    // These versions check each packet with CNetBase::IsValidConnectionOrientedPacket.
-    {19040,
-     {.program = "DDNet since 19.4",
-      .refuses_compressed_control = true,
-      .refuses_control_with_chunks = true},
-     {.program = "DDNet since 19.4",
-      .refuses_compressed_control = true,
-      .refuses_control_with_chunks = true,
-      .reads_seven_header = true}},
-};
-
-constexpr const DdnetRules& kToday = kDdnet[std::size(kDdnet) - 1];
-
-const DdnetRules& ddnet_rules(std::optional<std::int32_t> version) {
-    const DdnetRules* rules = nullptr;
-    for (const DdnetRules& each : kDdnet) {
-        if (version && *version >= each.since) {
-            rules = &each;
-        }
-    }
-    return rules == nullptr ? kToday : *rules;
-}
-
-} // namespace
-
-const ReceiverRules& receiver_rules(const ReceiverProgram& receiver) {
+ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
+    // In vanilla 0.6.5, UnpackPacket reads a token after the header and decompresses control
+    // packets. CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
     if (receiver.header_token) {
-        return kVanillaWithToken;
+        return {.token_bit = TokenBit::token};
     }
+    // In vanilla 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads
+    // four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the
+    // acknowledgement is greater than all sent chunks.
     if (receiver.vanilla) {
-        return kVanilla;
+        return {};
     }
-    const DdnetRules& rules = ddnet_rules(receiver.version);
-    return receiver.server ? rules.server : rules.client;
+    // Before version 11, DDNet's versions are numbered differently, so they count as unknown.
+    constexpr std::int32_t kFirst = 11000;
+    constexpr std::int32_t kSixFlags = 14000;
+    constexpr std::int32_t kChecksHeader = 19040;
+    const std::int32_t version = receiver.version.value_or(0);
+    const bool is_newest = version < kFirst || version >= kChecksHeader;
+    // DDNet drops compressed control packets since 10.3. Since 14.0, it reads six flags:
+    // UnpackPacket takes 0x04 for 0.7's flag and ignores 0x08. Since 19.4, it checks each packet
+    // with CNetBase::IsValidConnectionOrientedPacket. Clients before 18.6 do not use 0.7's header
+    // and were not tested.
+    return {.refuses_compressed_control = true,
+            .refuses_control_with_chunks = is_newest,
+            .token_bit = !is_newest && version >= kSixFlags ? TokenBit::ignored : TokenBit::refused,
+            .reads_seven_header = receiver.server && (is_newest || version >= kSixFlags)};
 }
 
 namespace {
@@ -125,28 +84,6 @@ bool is_handshake(wire::ControlKind kind) {
 
 wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes, std::size_t harmless) {
     return bytes.size() > harmless ? wire::Secrecy::secret : wire::Secrecy::open;
-}
-
-PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room) {
-    const bool cut = with_token && packet.payload.size() >= wire::kTokenSize;
-    const auto payload =
-        cut ? packet.payload.first(packet.payload.size() - wire::kTokenSize) : packet.payload;
-    wire::ChunkReader reader{payload, packet.num_chunks, packet.dialect};
-    std::size_t count = 0;
-    while (count < room.size()) {
-        const auto chunk = reader.next();
-        if (!chunk) {
-            break;
-        }
-        room[count++] = *chunk;
-    }
-    chunks = std::span{room}.first(count);
-    if (reader.error()) {
-        error = reader.error();
-    }
-    // After a truncated chunk, the token is taken from the end of the payload.
-    const bool token_at_end = cut || (error && packet.payload.size() >= wire::kTokenSize);
-    rest = token_at_end ? packet.payload.last(wire::kTokenSize) : reader.rest();
 }
 
 void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction direction) {
@@ -223,7 +160,7 @@ void PacketAcceptance::report_refusal_once(record::FindingId id, PacketRefusal r
     reporter.report_finding({.id = id, .name = refusal_name(refusal)});
 }
 
-const ReceiverRules& PacketAcceptance::receiver_rules_of(wire::Direction direction) const {
+ReceiverRules PacketAcceptance::receiver_rules_of(wire::Direction direction) const {
     const bool server = direction == wire::Direction::c2s;
     return receiver_rules(
         {.header_token = connection_.form() == TokenForm::vanilla,
@@ -257,7 +194,7 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wir
     if (packet.dialect == wire::Dialect::seven) {
         return refusal_of_seven(packet, control, direction);
     }
-    const ReceiverRules& receiver = receiver_rules_of(direction);
+    const ReceiverRules receiver = receiver_rules_of(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
         return PacketRefusal::compressed_control;
     }
@@ -305,12 +242,6 @@ PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
                                                 : PacketRefusal::wrong_token;
 }
 
-bool PacketAcceptance::token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
-                                  wire::Direction direction) {
-    return packet.dialect == wire::Dialect::seven ? seven_.token_fits(direction, packet)
-                                                  : connection_.token_fits(packet, rest);
-}
-
 PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
                                                       wire::Direction direction) {
     const auto behind =
@@ -328,7 +259,7 @@ bool PacketAcceptance::are_control_chunks_read(const wire::Packet& packet,
 std::optional<wire::Packet>
 PacketAcceptance::read_as_six_control(std::span<const std::byte> datagram,
                                       const Reporter& reporter) {
-    const ReceiverRules& receiver = receiver_rules_of(reporter.direction());
+    const ReceiverRules receiver = receiver_rules_of(reporter.direction());
     if (!connection_.established() || connection_.closed() ||
         connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
         return std::nullopt;
@@ -371,16 +302,15 @@ ConnectionChange PacketAcceptance::on_control(const wire::Packet& packet,
     return connection_.on_control(reporter.direction(), packet, control);
 }
 
-ConnectionChange PacketAcceptance::begin_seven_connection(SevenConnectionChange change) {
-    if (change == SevenConnectionChange::none) {
-        return ConnectionChange::none;
+ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange change) {
+    if (change != ConnectionChange::none) {
+        const bool from_start = change == ConnectionChange::established;
+        if (from_start) {
+            shared_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
+        }
+        connection_.begin_seven_connection(from_start);
     }
-    const bool from_start = change == SevenConnectionChange::established;
-    if (from_start) {
-        shared_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
-    }
-    connection_.begin_seven_connection(from_start);
-    return from_start ? ConnectionChange::established : ConnectionChange::midway;
+    return change;
 }
 
 bool PacketAcceptance::is_closing(const wire::Packet& packet, const Reporter& reporter) const {
@@ -438,10 +368,8 @@ ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const P
                              seven_.on_foreign_token(reporter.direction(), *packet.header_token))
                        : ConnectionChange::none;
     }
-    connection_.set_one_side_recorded(!was_ever_seen(wire::opposite(reporter.direction())));
-    return connection_.on_chunks(reporter.direction(), packet, chunks.rest,
-                                 chunks.chunks.empty() ? nullptr : &chunks.chunks.front(),
-                                 !chunks.error);
+    return connection_.on_chunks(reporter.direction(), packet, chunks,
+                                 !was_ever_seen(wire::opposite(reporter.direction())));
 }
 
 PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
@@ -461,7 +389,8 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const Pac
     if (seven != (connection_.form() == TokenForm::seven)) {
         return PacketRefusal::not_established;
     }
-    if (!token_fits(packet, chunks.rest, direction)) {
+    if (seven ? !seven_.token_fits(direction, packet)
+              : !connection_.token_fits(packet, chunks.rest)) {
         return PacketRefusal::wrong_token;
     }
     // All chunks of the packet count as sent, even if the receiver does not accept the packet.

@@ -27,7 +27,6 @@ enum class TokenBit : std::uint8_t {
 
 /// Which packets a client or server program rejects, as far as programs differ in this.
 struct ReceiverRules {
-    std::string_view program;
     bool refuses_compressed_control = false;
     /// The game program that receives the packet drops a control packet whose header has a number
     /// of chunks above 0. If false, it reads chunks, too, from the byte of the control kind on.
@@ -36,6 +35,8 @@ struct ReceiverRules {
     /// On a 0.6 connection, the program accepts a control packet with a 0.7 header, and reads the
     /// token at the position of 0.6.
     bool reads_seven_header = false;
+
+    friend bool operator==(const ReceiverRules&, const ReceiverRules&) = default;
 };
 
 /// The known properties of the program that receives a packet.
@@ -51,23 +52,7 @@ struct ReceiverProgram {
 /// Returns the rules of a receiver. An unknown program, such as a server before its first client
 /// has joined, is treated as the newest DDNet, which rejects the most kinds of packets, but none
 /// that honest peers send.
-[[nodiscard]] const ReceiverRules& receiver_rules(const ReceiverProgram& receiver);
-
-/// The largest number of chunks that a packet header can announce.
-inline constexpr std::size_t kMaxChunks = 255;
-using ChunkBuffer = std::array<wire::Chunk, kMaxChunks>;
-
-/// The chunks of one packet. `chunks` points into the constructor's `room`, all other spans point
-/// into the packet.
-struct PacketChunks {
-    /// `with_token`: whether the payload ends with DDNet's token, which receivers remove before
-    /// they read chunks.
-    PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room);
-
-    std::span<const wire::Chunk> chunks{};
-    std::span<const std::byte> rest{};      ///< the bytes after the chunks: a token, or empty
-    std::optional<wire::WireError> error{}; ///< set if the last chunk is truncated
-};
+[[nodiscard]] ReceiverRules receiver_rules(const ReceiverProgram& receiver);
 
 /// Why a receiver drops a packet. `none`: the receiver accepts it.
 enum class PacketRefusal : std::uint8_t {
@@ -226,7 +211,7 @@ class PacketAcceptance {
             return connection_.continue_connection(checkpoint.form, checkpoint.token);
         }
         seven_.continue_connection(checkpoint.translated);
-        return begin_seven_connection(SevenConnectionChange::midway);
+        return begin_seven_connection(ConnectionChange::midway);
     }
 
     /// Adopts the client's version, if another observer process's checkpoint contains it.
@@ -251,11 +236,8 @@ class PacketAcceptance {
     [[nodiscard]] PacketRefusal refusal_of_seven(const wire::Packet& packet,
                                                  const wire::Control& control,
                                                  wire::Direction direction);
-    /// Whether the packet contains the connection's token.
-    [[nodiscard]] bool token_fits(const wire::Packet& packet, std::span<const std::byte> rest,
-                                  wire::Direction direction);
-    [[nodiscard]] ConnectionChange begin_seven_connection(SevenConnectionChange change);
-    [[nodiscard]] const ReceiverRules& receiver_rules_of(wire::Direction direction) const;
+    [[nodiscard]] ConnectionChange begin_seven_connection(ConnectionChange change);
+    [[nodiscard]] ReceiverRules receiver_rules_of(wire::Direction direction) const;
     [[nodiscard]] wire::HeaderTokenBit ambiguous_token_bit(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.
     /// Checks the token first, then the acknowledgement.

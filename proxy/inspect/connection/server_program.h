@@ -2,7 +2,6 @@
 
 #include "proxy/record/records.h"
 #include "proxy/wire/message.h"
-#include "proxy/wire/packet.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -12,68 +11,6 @@
 #include <string_view>
 
 namespace tw::inspect {
-
-/// How a 0.7 packet changed the state of its connection.
-enum class SevenConnectionChange : std::uint8_t {
-    none,
-    established, ///< both sides completed a handshake
-    midway,      ///< the packets so far show a 0.7 connection whose handshake was not seen
-};
-
-/// Tracks the 0.7 handshake and tokens of one client and server. The handshake is TOKEN, TOKEN,
-/// CONNECT, ACCEPT. Each side chooses a token, and each packet contains the token that its receiver
-/// chose. A TOKEN alone does not change the current connection.
-class SevenHandshake {
-  public:
-    /// Handles a 0.7 control packet, which may belong to a handshake.
-    [[nodiscard]] SevenConnectionChange
-    on_control(wire::Direction direction, const wire::Packet& packet, const wire::Control& control);
-    /// Handles a packet in 0.7's layout. Called while no connection is known.
-    [[nodiscard]] SevenConnectionChange on_seven_packet(wire::Direction direction,
-                                                        wire::Token token);
-    /// Returns `midway`, for a running connection, if several packets of the client in a row have
-    /// the same token. Used for recordings that contain only the client's packets.
-    [[nodiscard]] SevenConnectionChange infer_from_client() const;
-    /// Handles a packet of chunks whose token is not the current connection's. If both sides send
-    /// such packets, they belong to a new connection, whose handshake was not seen.
-    [[nodiscard]] SevenConnectionChange on_foreign_token(wire::Direction direction,
-                                                         wire::Token token);
-
-    /// Whether the packet contains the token that its receiver chose for the current connection.
-    [[nodiscard]] bool token_fits(wire::Direction direction, const wire::Packet& packet);
-    /// Whether this CLOSE ends an attempt to connect: the server rejects the client, for example
-    /// because it is full, or the client stops trying, perhaps before it knows the server's token.
-    [[nodiscard]] bool ends_handshake_attempt(wire::Direction direction,
-                                              const wire::Packet& packet) const;
-
-    /// Lets another handshake with the same tokens begin a new connection. Called when the server
-    /// accepted chunks of the current connection, or the connection ended.
-    void end_handshake() { fresh_ = false; }
-
-    /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
-    [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }
-
-    /// Continues a connection from a checkpoint. `ddnet`: whether the server is a DDNet server.
-    void continue_connection(bool ddnet) { ddnet_ = ddnet; }
-
-    /// Forgets all handshakes and tokens. Called when a 0.6 connection began.
-    void reset() { *this = {}; }
-
-  private:
-    using Tokens = std::array<std::optional<wire::Token>, 2>;
-
-    std::optional<wire::Token> client_; ///< the client's token, which the server's packets contain
-    std::optional<wire::Token> server_; ///< the server's newest token; it changes every 16 seconds
-    std::optional<wire::Token> server_before_; ///< the server's token before `server_`
-    std::optional<wire::Token> connect_;       ///< the token in the client's CONNECT
-    bool ddnet_ = false;
-    /// The tokens of the current connection, by the direction of the packets that contain them.
-    Tokens tokens_;
-    std::array<int, 2> num_fitting_{}; ///< by direction: packets in a row with the same token
-    bool fresh_ = false;               ///< the server has accepted no chunks of this connection yet
-    Tokens foreign_tokens_; ///< by direction: the newest token that is not the connection's
-    std::array<int, 2> num_foreign_{}; ///< by direction: packets in a row with the foreign token
-};
 
 /// A DDNet version as clients announce it: major * 1000 + minor * 10 + patch.
 using DdnetVersion = std::int32_t;

@@ -28,31 +28,6 @@ bool SessionCheckpoint::is_sound() const {
                snapshots.end();
 }
 
-std::vector<SessionCheckpoint::Part> copy_incomplete_parts(const snapshot::PartAssembler& parts) {
-    std::vector<SessionCheckpoint::Part> open;
-    parts.for_each_open([&](const snapshot::Part& part) {
-        SessionCheckpoint::Part& kept = open.emplace_back();
-        kept.head = part;
-        kept.head.data = {};
-        kept.data.assign(part.data.begin(), part.data.end());
-    });
-    return open;
-}
-
-std::vector<SessionCheckpoint::Snapshot> copy_snapshots_since(const snapshot::History& history,
-                                                              snapshot::Tick oldest) {
-    std::vector<SessionCheckpoint::Snapshot> snapshots;
-    history.for_each_from(oldest, [&](snapshot::Tick tick, const snapshot::SnapshotView& view) {
-        auto& kept = snapshots.emplace_back();
-        kept.tick = tick;
-        kept.num_items = static_cast<std::uint32_t>(view.size());
-        kept.block.resize(view.block_ints());
-        view.write_block(kept.block.data());
-    });
-    std::ranges::sort(snapshots, {}, &SessionCheckpoint::Snapshot::tick);
-    return snapshots;
-}
-
 namespace {
 
 using snapshot::Cursor;

@@ -4,7 +4,6 @@
 #include "proxy/inspect/diagnosis/size_learner.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/record/roster.h"
-#include "snapshot/history.h"
 #include "snapshot/item.h"
 #include "snapshot/parts.h"
 #include "snapshot/snapshot.h"
@@ -36,6 +35,8 @@ struct SessionCheckpoint {
             return snapshot::SnapshotView::of_block(block, num_items,
                                                     block.size() - 2 * std::size_t{num_items});
         }
+
+        friend bool operator==(const Snapshot&, const Snapshot&) = default;
     };
 
     /// A received part of an incomplete snapshot.
@@ -68,14 +69,6 @@ struct SessionCheckpoint {
     /// Whether all snapshots are sound, and their ticks are different and in ascending order.
     [[nodiscard]] bool is_sound() const;
 };
-
-/// Returns copies of the received parts of snapshots that are still incomplete.
-[[nodiscard]] std::vector<SessionCheckpoint::Part>
-copy_incomplete_parts(const snapshot::PartAssembler& parts);
-
-/// Returns copies of a history's snapshots whose tick is at least `oldest`.
-[[nodiscard]] std::vector<SessionCheckpoint::Snapshot>
-copy_snapshots_since(const snapshot::History& history, snapshot::Tick oldest);
 
 /// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are
 /// left out. Typical checkpoints have some ten thousand bytes.

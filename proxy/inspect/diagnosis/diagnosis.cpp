@@ -16,10 +16,10 @@ using snapshot::ItemKey;
 std::uint32_t sum_after_update(const Mismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
-        sum += static_cast<std::uint32_t>(mismatch.delta->ints[update.begin + i]);
+        sum += static_cast<std::uint32_t>(mismatch.rebuilt.delta.ints[update.begin + i]);
     }
-    if (const auto index = mismatch.base.find(update.key)) {
-        for (const std::int32_t value : mismatch.base[*index].data) {
+    if (const auto index = mismatch.rebuilt.base.find(update.key)) {
+        for (const std::int32_t value : mismatch.rebuilt.base[*index].data) {
             sum += static_cast<std::uint32_t>(value);
         }
     }
@@ -29,9 +29,9 @@ std::uint32_t sum_after_update(const Mismatch& mismatch, const DeltaUpdate& upda
 /// Returns the item's update that a later update replaced, if this explains the checksum's error;
 /// else null.
 const DeltaUpdate* find_lost_update(const Mismatch& mismatch, ItemKey key) {
-    const auto missing =
-        static_cast<std::uint32_t>(mismatch.wanted) - static_cast<std::uint32_t>(mismatch.got);
-    const auto& updates = mismatch.delta->updates;
+    const auto missing = static_cast<std::uint32_t>(mismatch.delta.crc) -
+                         static_cast<std::uint32_t>(mismatch.rebuilt.crc);
+    const auto& updates = mismatch.rebuilt.delta.updates;
     const auto found = std::find_if(updates.begin(), updates.end(), [&](const DeltaUpdate& each) {
         return each.key == key && sum_after_update(mismatch, each) == missing;
     });
@@ -44,17 +44,28 @@ void add_once(ItemKey key, std::vector<ItemKey>& keys) {
     }
 }
 
+/// Adds the items as candidates to a cause.
+MismatchCause with_candidates(MismatchCause cause, std::span<const ItemKey> items,
+                              const record::TypeNames& types) {
+    cause.candidates.count = items.size();
+    for (const ItemKey key : items.first(std::min(items.size(), NamedCandidates::kMaxListed))) {
+        cause.candidates.list.push_back({.item = make_finding_item(types, key)});
+    }
+    return cause;
+}
+
 MismatchCause explain_by_odd_items(const Mismatch& mismatch) {
+    const snapshot::DeltaWarnings& warnings = mismatch.rebuilt.warnings;
     std::vector<ItemKey> lost;
     std::vector<ItemKey> odd;
-    for (const DeltaWarningAt& warning : mismatch.warnings->list()) {
+    for (const DeltaWarningAt& warning : warnings.list()) {
         add_once(warning.key, odd);
         if (warning.kind == snapshot::DeltaWarning::duplicate_update &&
             find_lost_update(mismatch, warning.key) != nullptr) {
             add_once(warning.key, lost);
         }
     }
-    const bool all_are_listed = mismatch.warnings->count == mismatch.warnings->list().size();
+    const bool all_are_listed = warnings.count == warnings.list().size();
     if (lost.size() == 1 && all_are_listed) {
         return {.name = "duplicate_update",
                 .sentence = "the server's snapshot contained this item twice; the sum of the lost "
@@ -63,20 +74,20 @@ MismatchCause explain_by_odd_items(const Mismatch& mismatch) {
                 .int_index = find_lost_update(mismatch, lost.front())->begin};
     }
     if (!lost.empty()) {
-        return {.name = "duplicate_update",
-                .sentence = "the server's snapshot contained items twice; the sum of any of these, "
-                            "lost, is exactly the difference",
-                .odd_items = lost};
+        return with_candidates({.name = "duplicate_update",
+                                .sentence = "the server's snapshot contained items twice; the sum "
+                                            "of any of these, lost, is exactly the difference"},
+                               lost, mismatch.types);
     }
-    return {.name = "odd_delta",
-            .sentence = "the delta treats these items oddly, which may be the cause; see the "
-                        "earlier findings",
-            .odd_items = odd};
+    return with_candidates({.name = "odd_delta",
+                            .sentence = "the delta treats these items oddly, which may be the "
+                                        "cause; see the earlier findings"},
+                           odd, mismatch.types);
 }
 
 /// Explains a mismatch for which no value of the delta was examined.
 MismatchCause explain_without_suspects(const Mismatch& mismatch) {
-    const auto& updates = mismatch.delta->updates;
+    const auto& updates = mismatch.rebuilt.delta.updates;
     const std::size_t values =
         std::accumulate(updates.begin(), updates.end(), std::size_t{0},
                         [](std::size_t sum, const DeltaUpdate& each) { return sum + each.size; });
@@ -90,7 +101,7 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
                 .sentence = "the values were not examined, because too many snapshots were wrong "
                             "at once"};
     }
-    if (are_one_bit_apart(mismatch.wanted, mismatch.got)) {
+    if (are_one_bit_apart(mismatch.delta.crc, mismatch.rebuilt.crc)) {
         return {.name = "damaged_checksum",
                 .sentence =
                     "the delta changes no value, so no item's value can be wrong; the announced "
@@ -105,7 +116,7 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
 
 /// Returns the causes other than a flipped bit that fit a mismatch, to be appended to a sentence.
 std::string describe_other_causes(const Mismatch& mismatch) {
-    const std::size_t items = mismatch.delta->updates.size();
+    const std::size_t items = mismatch.rebuilt.delta.updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
            (items == 1 ? "updated item" : std::to_string(items) + " updated items") + " fits";
 }
@@ -114,14 +125,14 @@ std::string describe_other_causes(const Mismatch& mismatch) {
 
 MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
     using Suspect = Suspects::Suspect;
-    if (mismatch.warnings->count != 0) {
+    if (mismatch.rebuilt.warnings.count != 0) {
         return explain_by_odd_items(mismatch);
     }
     if (suspects.empty()) {
         return explain_without_suspects(mismatch);
     }
     std::erase_if(suspects, [](const Suspect& each) { return !each.fits_a_bit; });
-    const bool may_be_checksum = are_one_bit_apart(mismatch.wanted, mismatch.got);
+    const bool may_be_checksum = are_one_bit_apart(mismatch.delta.crc, mismatch.rebuilt.crc);
     if (suspects.empty()) {
         return {.name = "unknown",
                 .sentence =
@@ -140,7 +151,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                                   "no other value",
                 .key = likeliest.key,
                 .int_index = likeliest.int_index,
-                .field = field_name(mismatch.types->object(likeliest.key.type), likeliest.index)};
+                .field = field_name(mismatch.types.object(likeliest.key.type), likeliest.index)};
     }
     return {.name = "ambiguous",
             .sentence =
@@ -150,7 +161,8 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                                   "difference"} +
                 (may_be_checksum ? ", or one in the announced checksum" : "") +
                 describe_other_causes(mismatch),
-            .damaged = std::move(suspects)};
+            .int_index = likeliest.int_index,
+            .candidates = name_candidates(suspects, mismatch.types)};
 }
 
 namespace {
@@ -210,47 +222,35 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
     finding.bytes = at.bytes;
 }
 
-NamedCandidates::NamedCandidates(std::span<const Suspects::Suspect> values,
-                                 const record::TypeNames& types)
-    : count_{values.size()} {
-    for (std::size_t i = 0; i < std::min(values.size(), kMaxListed); ++i) {
-        fields_[i] = field_name(types.object(values[i].key.type), values[i].index);
-        listed_.push_back({.item = make_finding_item(types, values[i].key),
-                           .field = fields_[i],
-                           .value = values[i].got,
-                           .expected = values[i].expected});
+NamedCandidates name_candidates(std::span<const Suspects::Suspect> values,
+                                const record::TypeNames& types) {
+    NamedCandidates candidates{.count = values.size()};
+    candidates.fields.reserve(NamedCandidates::kMaxListed); // the list refers to the names
+    for (const auto& value : values.first(std::min(values.size(), NamedCandidates::kMaxListed))) {
+        candidates.list.push_back({.item = make_finding_item(types, value.key),
+                                   .field = candidates.fields.emplace_back(
+                                       field_name(types.object(value.key.type), value.index)),
+                                   .value = value.got,
+                                   .expected = value.expected});
     }
-}
-
-NamedCandidates::NamedCandidates(const MismatchCause& cause, const record::TypeNames& types)
-    : NamedCandidates{std::span{cause.damaged}, types} {
-    count_ += cause.odd_items.size();
-    for (std::size_t i = 0; i < std::min(cause.odd_items.size(), kMaxListed); ++i) {
-        listed_.push_back({.item = make_finding_item(types, cause.odd_items[i])});
-    }
-}
-
-std::optional<record::CandidateList> NamedCandidates::list() const {
-    return count_ == 0
-               ? std::nullopt
-               : std::optional{record::CandidateList{.count = count_, .likeliest = listed_}};
+    return candidates;
 }
 
 record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchCause& cause) {
     record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
-                                  .value = std::int64_t{mismatch.got} - mismatch.wanted,
+                                  .value = std::int64_t{mismatch.rebuilt.crc} - mismatch.delta.crc,
                                   .name = cause.name,
                                   .detail = cause.sentence};
-    const auto wrong = cause.damaged.empty()
-                           ? cause.int_index
-                           : std::optional<std::size_t>{cause.damaged.front().int_index};
-    add_int_position(finding, mismatch.body, wrong.value_or(0));
-    if (!wrong) {
+    add_int_position(finding, mismatch.delta.body, cause.int_index.value_or(0));
+    if (!cause.int_index) {
         finding.offset.reset();
     }
     if (cause.key) {
-        finding.item = make_finding_item(*mismatch.types, *cause.key);
+        finding.item = make_finding_item(mismatch.types, *cause.key);
         finding.field = cause.field;
+    }
+    if (cause.candidates.count != 0) {
+        finding.candidates = record::CandidateList{cause.candidates.count, cause.candidates.list};
     }
     return finding;
 }
@@ -282,42 +282,26 @@ void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& rep
     }
 }
 
-namespace {
-
-/// Finds the delta's base in the history. Returns false if the base is missing.
-bool find_base(const snapshot::AssembledDelta& delta, const snapshot::History& history,
-               snapshot::SnapshotView& base) {
-    if (delta.delta_tick == snapshot::kNoBase) {
-        base = {};
-        return true;
-    }
-    const auto found = history.find(delta.delta_tick);
-    if (found) {
-        base = *found;
-    }
-    return found.has_value();
-}
-
-} // namespace
-
 void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-                      snapshot::History& history, snapshot::Delta& decoded,
-                      RebuiltSnapshot& rebuilt) {
+                      snapshot::History& history, RebuiltSnapshot& rebuilt) {
     rebuilt.warnings.count = 0;
-    if (!find_base(delta, history, rebuilt.base)) {
+    const auto base = delta.delta_tick == snapshot::kNoBase ? snapshot::SnapshotView{}
+                                                            : history.find(delta.delta_tick);
+    if (!base) {
         rebuilt.fate = DeltaFate::unknown_base;
         return;
     }
-    if (const auto read = snapshot::decode_delta(delta.body, decoded, sizes); !read) {
-        rebuilt.fate = DeltaFate::undecodable;
+    rebuilt.base = *base;
+    rebuilt.fate = DeltaFate::undecodable;
+    if (const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, sizes); !read) {
         rebuilt.error = read.error();
         return;
     }
     // The result is in reserved memory of the history. The caller stores it if its checksum is
     // right.
-    const auto built = snapshot::apply_delta(rebuilt.base, decoded, history, rebuilt.warnings);
+    const auto built =
+        snapshot::apply_delta(rebuilt.base, rebuilt.delta, history, rebuilt.warnings);
     if (!built) {
-        rebuilt.fate = DeltaFate::undecodable;
         rebuilt.error = built.error();
         return;
     }
@@ -326,10 +310,10 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
     rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
 }
 
-bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& delta) {
-    for (const snapshot::DeltaUpdate& update : delta.updates) {
-        const auto ints = std::span{delta.ints}.subspan(update.begin, update.size);
-        if (std::any_of(ints.begin(), ints.end(), [](std::int32_t value) { return value != 0; })) {
+bool has_items_of_base(const RebuiltSnapshot& rebuilt) {
+    for (const DeltaUpdate& update : rebuilt.delta.updates) {
+        const auto ints = std::span{rebuilt.delta.ints}.subspan(update.begin, update.size);
+        if (std::ranges::any_of(ints, [](std::int32_t value) { return value != 0; })) {
             return false;
         }
     }
@@ -347,62 +331,61 @@ bool is_length_error(const snapshot::DecodeError& error) {
 } // namespace
 
 bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
-                                 const snapshot::History& history, snapshot::Delta& decoded,
-                                 const RebuiltSnapshot& rebuilt, const SearchContext& context) {
+                                 const snapshot::History& history,
+                                 std::optional<snapshot::Tick> verified,
+                                 SnapshotWorkspace& workspace, Reporter& reporter) {
+    RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (rebuilt.fate == DeltaFate::unknown_base) {
         if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
             return false;
         }
-        const auto read = snapshot::decode_delta(delta.body, decoded, *agreed_);
+        const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, *agreed_);
         return (read || !is_length_error(read.error())) &&
-               learner_->on_undecided(decoded.ints, delta.delta_tick, delta.tick, delta.crc);
+               learner_->on_undecided(rebuilt.delta.ints, delta.delta_tick, delta.tick, delta.crc);
     }
     if (rebuilt.fate == DeltaFate::undecodable && is_length_error(rebuilt.error)) {
         return false;
     }
     if (!learner_) {
-        learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
+        learner_ = std::make_unique<SizeLearner>(*types_, shared_);
     }
-    const SizeLearner::MisfitDelta misfit{
-        .delta = {.ints = decoded.ints, .base = rebuilt.base, .crc = delta.crc},
-        .tick = delta.tick,
-        .right = context.verified
-                     ? history.find(*context.verified).value_or(snapshot::SnapshotView{})
-                     : snapshot::SnapshotView{},
-        .types = context.types};
-    return learner_->on_misfit(misfit, *context.reporter, *context.searches);
+    const auto right = verified ? history.find(*verified) : std::nullopt;
+    return learner_->on_misfit(
+        {.delta = {.ints = rebuilt.delta.ints, .base = rebuilt.base, .crc = delta.crc},
+         .tick = delta.tick,
+         .right = right.value_or(snapshot::SnapshotView{})},
+        reporter, workspace.searches);
 }
 
 // If `learner_` is null, the caller has already tried the agreed sizes.
 void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                             snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
-                             const SearchContext& context) {
+                             std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
+                             Reporter& reporter) {
+    RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (learner_) {
-        inspect::rebuild_snapshot(delta, learn_ ? learner_->sizes() : *agreed_, history, decoded,
-                                  rebuilt);
-        if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) {
+        inspect::rebuild_snapshot(delta, learn_ ? learner_->sizes() : *agreed_, history, rebuilt);
+        if (rebuilt.fate == DeltaFate::accepted && rebuilt.delta.surplus_ints == 0) {
             if (learn_) {
-                learner_->on_verified_delta(decoded, rebuilt.result, delta.tick, *context.types,
-                                            *context.reporter);
+                learner_->on_verified_delta(rebuilt.delta, rebuilt.result, delta.tick, reporter);
             }
             return;
         }
     }
-    if (explain_by_sizes(delta, history, decoded, rebuilt, context) && learn_) {
+    if (explain_by_sizes(delta, history, verified, workspace, reporter) && learn_) {
         learner_->add_undecided_to(history);
-        inspect::rebuild_snapshot(delta, learner_->sizes(), history, decoded, rebuilt);
+        inspect::rebuild_snapshot(delta, learner_->sizes(), history, rebuilt);
     }
 }
 
 MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
                                      Reporter& reporter) {
-    finish_suspects(*mismatch.types, reporter);
+    finish_suspects(reporter);
     searches.begin_search(reporter.head().time);
     auto suspects = std::make_unique<Suspects>(mismatch, searches);
     searches.end_search();
-    MismatchCause cause = explain_mismatch(mismatch, suspects->rank(*mismatch.types));
+    MismatchCause cause = explain_mismatch(mismatch, suspects->rank());
     // The suspects are single wrong values, and a delta with warnings has more errors than one.
-    if (mismatch.warnings->count == 0 && !suspects->empty()) {
+    if (mismatch.rebuilt.warnings.count == 0 && !suspects->empty()) {
         suspects_ = std::move(suspects);
     }
     return cause;

@@ -22,6 +22,17 @@
 
 namespace tw::inspect {
 
+/// The most likely causes of a wrong checksum, with their names, for a finding. Can be moved, but
+/// not copied: a copy of `list` refers to the original's names.
+struct NamedCandidates {
+    /// The most candidates in `list`. Further candidates are only counted.
+    static constexpr std::size_t kMaxListed = 5;
+
+    std::size_t count = 0;                 ///< the number of candidates
+    std::vector<std::string> fields{};     ///< the field names in `list`
+    std::vector<record::Candidate> list{}; ///< the likeliest candidates, likeliest first
+};
+
 /// The cause of a snapshot's wrong checksum, as far as it is known.
 struct MismatchCause {
     /// The cause's name in records: "duplicate_update", "odd_delta", "damaged_value",
@@ -30,13 +41,12 @@ struct MismatchCause {
     std::string sentence{}; ///< the cause as a sentence for users
     /// The item that caused the wrong checksum; nullopt if several causes are possible.
     std::optional<snapshot::ItemKey> key{};
-    /// The index of the wrong value, or of the item's update, in the delta's ints.
+    /// The index of the value that is most likely wrong, or of the item's update, in the delta's
+    /// ints.
     std::optional<std::size_t> int_index{};
     std::string field{}; ///< the field of the wrong value, if a single value is the cause
-    /// The items that may have caused the mismatch, likeliest first; empty if the cause is known.
-    std::vector<snapshot::ItemKey> odd_items{};
-    /// The values that may have caused the mismatch, likeliest first; empty if the cause is known.
-    std::vector<Suspects::Suspect> damaged{};
+    /// The items or values that may have caused the mismatch; empty if the cause is known.
+    NamedCandidates candidates{};
 };
 
 /// Searches for a cause that explains the wrong checksum exactly: a second update of an item, or
@@ -61,32 +71,12 @@ struct MismatchCause {
 void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
                       std::size_t int_index);
 
-/// The most likely causes of a wrong checksum, with their names, for a finding.
-class NamedCandidates {
-  public:
-    /// The most candidates that list() returns. Further candidates are only counted.
-    static constexpr std::size_t kMaxListed = 5;
+/// Returns the values with their names. `values`: the values that may be wrong, most likely first.
+[[nodiscard]] NamedCandidates name_candidates(std::span<const Suspects::Suspect> values,
+                                              const record::TypeNames& types);
 
-    /// `values`: the values that may be wrong, most likely first.
-    NamedCandidates(std::span<const Suspects::Suspect> values, const record::TypeNames& types);
-    /// The candidates are the items or values in `cause` that may be wrong.
-    NamedCandidates(const MismatchCause& cause, const record::TypeNames& types);
-
-    NamedCandidates(const NamedCandidates&) = delete;
-    NamedCandidates& operator=(const NamedCandidates&) = delete;
-    ~NamedCandidates() = default;
-
-    /// Returns a view of the candidates, valid as long as this object; nullopt if there are none.
-    [[nodiscard]] std::optional<record::CandidateList> list() const;
-
-  private:
-    std::size_t count_;
-    std::array<std::string, kMaxListed> fields_;
-    std::vector<record::Candidate> listed_;
-};
-
-/// Returns the finding for a wrong checksum, without candidates. The finding's bytes point to the
-/// wrong value in the delta's body, or to the value that is most likely wrong.
+/// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
+/// the wrong value in the delta's body, or to the value that is most likely wrong.
 [[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
                                                      const MismatchCause& cause);
 
@@ -97,69 +87,57 @@ void report_delta_warnings(const snapshot::AssembledDelta& delta,
 /// Counts and reports deltas of which at least one part was lost.
 void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
-/// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
-struct RebuiltSnapshot {
-    DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
-    snapshot::SnapshotView base{};
-    /// The rebuilt snapshot in the history's memory; empty unless `fate` is accepted or mismatched.
-    snapshot::SnapshotView result{};
-    std::int32_t crc = 0;          ///< checksum of `result`
-    snapshot::DecodeError error{}; ///< set if `fate` is undecodable
-    snapshot::DeltaWarnings warnings{};
-};
-
-/// Rebuilds the snapshot of a delta in memory of the history, without adding it to the history. If
-/// the base is known, `decoded` gets the decoded delta.
+/// Rebuilds the snapshot of a delta in memory of the history, without adding it to the history.
 void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
-                      snapshot::History& history, snapshot::Delta& decoded,
-                      RebuiltSnapshot& rebuilt);
+                      snapshot::History& history, RebuiltSnapshot& rebuilt);
 
 /// Whether the rebuilt snapshot equals its base. Examines all items; equals_base() is faster.
-[[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt, const snapshot::Delta& delta);
+[[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt);
 
 /// Whether the rebuilt snapshot equals its base. In most deltas, the first int already shows that
 /// it does not.
-[[nodiscard]] inline bool equals_base(const RebuiltSnapshot& rebuilt,
-                                      const snapshot::Delta& delta) {
+[[nodiscard]] inline bool equals_base(const RebuiltSnapshot& rebuilt) {
+    const snapshot::Delta& delta = rebuilt.delta;
     if (!delta.updates.empty()) {
         const snapshot::DeltaUpdate& first = delta.updates.front();
         if (first.size != 0 && delta.ints[first.begin] != 0) [[likely]] {
             return false;
         }
     }
-    return has_items_of_base(rebuilt, delta);
+    return has_items_of_base(rebuilt);
 }
+
+/// Buffers for decoding a snapshot, shared by all sessions of a worker.
+struct SnapshotWorkspace {
+    RebuiltSnapshot rebuilt;
+    SearchBudget searches;
+};
 
 /// Explains why snapshots of a connection cannot be decoded or verified. As long as all snapshots
 /// are verified, this takes hardly any memory or time.
 class Diagnosis {
   public:
-    /// `agreed`: the item sizes that servers and clients of the dialect take for granted. `learn`:
-    /// whether to decode with other sizes that the server's deltas show. `shared`: sizes that
-    /// sessions of the server learned; null: nothing is shared. `agreed` and `shared` must outlive
-    /// this object.
-    Diagnosis(const snapshot::AgreedSizes& agreed, bool learn, LearnedSizes::Server* shared)
-        : agreed_{&agreed}, learn_{learn}, shared_{shared} {}
-
-    /// Arguments that rebuild_snapshot() needs to search for item sizes.
-    struct SearchContext {
-        std::optional<snapshot::Tick> verified{}; ///< tick of the newest verified snapshot
-        const record::TypeNames* types = nullptr;
-        SearchBudget* searches = nullptr;
-        Reporter* reporter = nullptr;
-    };
+    /// `types`: the item types of the connection, with the item sizes that servers and clients of
+    /// its dialect take for granted. `learn`: whether to decode with other sizes that the server's
+    /// deltas show. `shared`: sizes that sessions of the server learned; null: nothing is shared.
+    /// `types`, their objects and `shared` must outlive this object.
+    Diagnosis(const record::TypeNames& types, bool learn, LearnedSizes::Server* shared)
+        : types_{&types}, agreed_{&types.objects().sizes(types.dialect())}, learn_{learn},
+          shared_{shared} {}
 
     /// Rebuilds a snapshot. If the known item sizes do not fit the delta, searches for other sizes.
+    /// `verified`: the tick of the newest verified snapshot.
     void rebuild_snapshot(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                          snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
-                          const SearchContext& context) {
+                          std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
+                          Reporter& reporter) {
         if (learner_ == nullptr) [[likely]] {
-            inspect::rebuild_snapshot(delta, *agreed_, history, decoded, rebuilt);
-            if (rebuilt.fate == DeltaFate::accepted && decoded.surplus_ints == 0) [[likely]] {
+            RebuiltSnapshot& rebuilt = workspace.rebuilt;
+            inspect::rebuild_snapshot(delta, *agreed_, history, rebuilt);
+            if (rebuilt.fate == DeltaFate::accepted && rebuilt.delta.surplus_ints == 0) [[likely]] {
                 return;
             }
         }
-        search_sizes(delta, history, decoded, rebuilt, context);
+        search_sizes(delta, history, verified, workspace, reporter);
     }
 
     /// Called when an empty snapshot of `tick` arrived whose base is not in the history.
@@ -177,8 +155,7 @@ class Diagnosis {
     void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
         if (suspects_) [[unlikely]] {
             suspects_->on_verified(record.tick, record.items,
-                                   record.previous.value_or(snapshot::SnapshotView{}),
-                                   *record.types, reporter);
+                                   record.previous.value_or(snapshot::SnapshotView{}), reporter);
             if (suspects_->empty()) {
                 suspects_.reset();
             }
@@ -188,30 +165,30 @@ class Diagnosis {
     /// Reports what is known about the newest mismatch. Forgets snapshots that can be decoded with
     /// several sets of item sizes, but not the learned sizes. Must be called if the next snapshots
     /// are not based on the earlier ones.
-    void finish(const record::TypeNames& types, Reporter& reporter) {
-        finish_suspects(types, reporter);
+    void finish(Reporter& reporter) {
+        finish_suspects(reporter);
         if (learner_) {
             learner_->forget_undecided();
         }
     }
 
-    /// Forgets learned sizes. Must be called when a new connection begins, after finish(). `agreed`
-    /// must outlive this object.
-    void reset(const snapshot::AgreedSizes& agreed) {
-        agreed_ = &agreed;
+    /// Forgets learned sizes. Must be called when a new connection begins, after finish() and after
+    /// the types know its dialect.
+    void reset() {
+        agreed_ = &types_->objects().sizes(types_->dialect());
         learner_.reset();
     }
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
-    [[nodiscard]] std::vector<LearnedSize> learned_sizes(snapshot::Dialect dialect) const {
-        return learner_ ? learner_->save(dialect) : SizeLearner{*agreed_, shared_}.save(dialect);
+    [[nodiscard]] std::vector<LearnedSize> learned_sizes() const {
+        return learner_ ? learner_->save() : SizeLearner{*types_, shared_}.save();
     }
 
     /// Continues with the sizes that a previous observer learned.
-    void restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect) {
+    void restore(std::span<const LearnedSize> learned) {
         if (!learned.empty()) {
-            learner_ = std::make_unique<SizeLearner>(*agreed_, shared_);
-            learner_->restore(learned, dialect);
+            learner_ = std::make_unique<SizeLearner>(*types_, shared_);
+            learner_->restore(learned);
         }
     }
 
@@ -220,23 +197,24 @@ class Diagnosis {
     }
 
   private:
-    void finish_suspects(const record::TypeNames& types, Reporter& reporter) {
+    void finish_suspects(Reporter& reporter) {
         if (suspects_) {
-            suspects_->finish(types, reporter);
+            suspects_->finish(reporter);
             suspects_.reset();
         }
     }
 
     void search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                      snapshot::Delta& decoded, RebuiltSnapshot& rebuilt,
-                      const SearchContext& context);
+                      std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
+                      Reporter& reporter);
     /// Searches for item sizes that fit the delta. Returns whether exactly one set of sizes fits.
-    /// If so, `decoded` contains the delta, decoded with these sizes.
+    /// If so, the delta can be decoded with these sizes.
     [[nodiscard]] bool explain_by_sizes(const snapshot::AssembledDelta& delta,
-                                        const snapshot::History& history, snapshot::Delta& decoded,
-                                        const RebuiltSnapshot& rebuilt,
-                                        const SearchContext& context);
+                                        const snapshot::History& history,
+                                        std::optional<snapshot::Tick> verified,
+                                        SnapshotWorkspace& workspace, Reporter& reporter);
 
+    const record::TypeNames* types_;
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     LearnedSizes::Server* shared_;

@@ -92,10 +92,10 @@ bool SizeLearner::drop_contradicted_explanations(const DeltaOf& delta_of) {
     return true;
 }
 
-AgreedSizes SizeLearner::sizes_learned_by_others(snapshot::Dialect dialect) const {
+AgreedSizes SizeLearner::sizes_learned_by_others() const {
     AgreedSizes hinted = sizes();
     for (std::uint16_t type = 0; shared_ != nullptr && type < kTypes; ++type) {
-        hinted[type] = shared_->find_size(dialect, type).value_or(hinted[type]);
+        hinted[type] = shared_->find_size(types_->dialect(), type).value_or(hinted[type]);
     }
     return hinted;
 }
@@ -118,7 +118,7 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
             return true;
         }
     }
-    AgreedSizes hinted = sizes_learned_by_others(misfit.types->dialect());
+    AgreedSizes hinted = sizes_learned_by_others();
     for (const bool of_items : {false, true}) {
         if (of_items) {
             set_sizes_from(misfit.right, hinted);
@@ -135,9 +135,7 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
 bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                       SearchBudget& budget) {
     const AgreedSizes before = sizes();
-    KnownSizes known{.sizes = sizes_learned_by_others(misfit.types->dialect()),
-                     .settled = reported_,
-                     .types = misfit.types};
+    KnownSizes known{.sizes = sizes_learned_by_others(), .settled = reported_, .types = types_};
     known.settled |= types_confirmed_by(misfit.right, known.sizes);
     budget.begin_search(time, left_);
     auto found = find_sizes(misfit.delta, known, budget);
@@ -189,13 +187,13 @@ bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, Searc
     num_unexplained_ = 0;
     count_as_evidence(delta_of);
     if (const auto seen = decode_delta_strictly(misfit.delta, explanations_.front().sizes)) {
-        report_confirmed(*seen, {}, misfit.tick, *misfit.types, reporter);
+        report_confirmed(*seen, {}, misfit.tick, reporter);
     }
     return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
 }
 
 void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const SnapshotView& made,
-                                    Tick tick, const record::TypeNames& types, Reporter& reporter) {
+                                    Tick tick, Reporter& reporter) {
     num_unexplained_ = 0;
     if (explanations_.size() != 1 || unreported_types().none()) {
         return;
@@ -209,7 +207,7 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
             ++known.evidence[type].snapshots;
         }
     }
-    report_confirmed(seen, made, tick, types, reporter);
+    report_confirmed(seen, made, tick, reporter);
 }
 
 bool SizeLearner::is_undecided(Tick tick) const {
@@ -271,12 +269,12 @@ void SizeLearner::add_undecided_to(snapshot::History& history) {
     forget_undecided();
 }
 
-std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
+std::vector<LearnedSize> SizeLearner::save() const {
     const AgreedSizes& known = sizes();
     std::vector<LearnedSize> learned;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         const auto elsewhere =
-            shared_ == nullptr ? std::nullopt : shared_->find_size(dialect, type);
+            shared_ == nullptr ? std::nullopt : shared_->find_size(types_->dialect(), type);
         if (known[type] != agreed_[type]) {
             const Evidence& evidence = explanations_.front().evidence[type];
             learned.push_back({.type = type,
@@ -291,13 +289,13 @@ std::vector<LearnedSize> SizeLearner::save(snapshot::Dialect dialect) const {
     return learned;
 }
 
-void SizeLearner::restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect) {
+void SizeLearner::restore(std::span<const LearnedSize> learned) {
     Explanation restored{.sizes = agreed_};
     for (const LearnedSize& each : learned) {
         restored.sizes[each.type] = each.size;
         restored.evidence[each.type] = {.items = each.items, .snapshots = each.snapshots};
         if (each.confirmed && shared_ != nullptr) {
-            shared_->set_size(dialect, each.type, each.size);
+            shared_->set_size(types_->dialect(), each.type, each.size);
         }
     }
     reported_.reset();
@@ -339,7 +337,7 @@ void SizeLearner::count_as_evidence(const DeltaOf& delta_of) {
 }
 
 void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& made, Tick tick,
-                                   const record::TypeNames& types, Reporter& reporter) {
+                                   Reporter& reporter) {
     const AgreedSizes& sizes = explanations_.front().sizes;
     const EvidenceTable& known = explanations_.front().evidence;
     const NumberedTypeSet open = unreported_types();
@@ -361,17 +359,17 @@ void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& m
         }
         reported_.set(type);
         if (shared_ != nullptr) {
-            shared_->set_size(types.dialect(), type, sizes[type]);
+            shared_->set_size(types_->dialect(), type, sizes[type]);
         }
         reporter.report_finding(
             {.id = record::FindingId::snapshot_size_differs,
              .tick = tick,
-             .item = make_finding_item(types, {type, *id}),
+             .item = make_finding_item(*types_, {type, *id}),
              .value = sizes[type],
              .limit = agreed_[type],
              .confirmed = evidence.snapshots,
              .name = sizes[type] == 0 ? "written" : std::string_view{},
-             .detail = agreed_[type] == snapshot::agreed_sizes(types.dialect())[type]
+             .detail = agreed_[type] == snapshot::agreed_sizes(types_->dialect())[type]
                            ? std::string_view{}
                            : "the expected size is that of the objects file"});
     }

@@ -92,10 +92,10 @@ class LearnedSizes {
 /// explanation.
 class SizeLearner {
   public:
-    /// `shared`: sizes that sessions of the server learned; null: nothing is shared.
-    explicit SizeLearner(const snapshot::AgreedSizes& agreed,
-                         LearnedSizes::Server* shared = nullptr)
-        : agreed_{agreed}, shared_{shared} {}
+    /// `types`: the item types of the connection. `shared`: sizes that sessions of the server
+    /// learned; null: nothing is shared. Both must outlive this object.
+    explicit SizeLearner(const record::TypeNames& types, LearnedSizes::Server* shared = nullptr)
+        : types_{&types}, agreed_{types.objects().sizes(types.dialect())}, shared_{shared} {}
 
     /// A size counts as learned if this many items of the type were read, and this many verified
     /// snapshots contain the type. No more are needed, because almost every wrong size is noticed:
@@ -120,7 +120,6 @@ class SizeLearner {
         DeltaInts delta;
         snapshot::Tick tick = 0;
         snapshot::SnapshotView right; ///< the newest verified snapshot; empty if there is none
-        const record::TypeNames* types = nullptr;
     };
 
     /// Searches for explanations of a delta that does not fit the known sizes. Returns whether
@@ -128,7 +127,7 @@ class SizeLearner {
     bool on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget);
     /// Called when a delta was decoded with sizes() and verified. `made`: the rebuilt snapshot.
     void on_verified_delta(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
-                           snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
+                           snapshot::Tick tick, Reporter& reporter);
 
     /// Whether several explanations fit the snapshot of this tick.
     [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
@@ -144,10 +143,10 @@ class SizeLearner {
     void add_undecided_to(snapshot::History& history);
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
-    [[nodiscard]] std::vector<LearnedSize> save(snapshot::Dialect dialect) const;
+    [[nodiscard]] std::vector<LearnedSize> save() const;
     /// Continues with the sizes that a previous observer learned. When later snapshots confirm a
     /// size, it is reported again.
-    void restore(std::span<const LearnedSize> learned, snapshot::Dialect dialect);
+    void restore(std::span<const LearnedSize> learned);
 
     /// Forgets the undecided snapshots. Called if later deltas are not based on them (map change).
     void forget_undecided();
@@ -196,7 +195,7 @@ class SizeLearner {
     [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
     /// the size in sizes().
-    [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others(snapshot::Dialect dialect) const;
+    [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
     /// A function that returns the examined delta, with its base as the explanation decodes it.
     using DeltaOf = std::function<DeltaInts(const Explanation&)>;
 
@@ -221,8 +220,9 @@ class SizeLearner {
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
     void report_confirmed(const TypeCounts& seen, const snapshot::SnapshotView& made,
-                          snapshot::Tick tick, const record::TypeNames& types, Reporter& reporter);
+                          snapshot::Tick tick, Reporter& reporter);
 
+    const record::TypeNames* types_;
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;
     std::vector<Explanation> explanations_; ///< possible explanations

@@ -306,9 +306,9 @@ bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
 }
 
 Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
-    : tick_{mismatch.tick}, wanted_{mismatch.wanted}, got_{mismatch.got},
-      body_{mismatch.body.begin(), mismatch.body.end()}, excess_{wrapping_minus(mismatch.got,
-                                                                                mismatch.wanted)} {
+    : types_{&mismatch.types}, tick_{mismatch.delta.tick}, wanted_{mismatch.delta.crc},
+      got_{mismatch.rebuilt.crc}, body_{mismatch.delta.body.begin(), mismatch.delta.body.end()},
+      excess_{wrapping_minus(got_, wanted_)} {
     if (!collect_values(mismatch) || !add_earlier_snapshots(mismatch, budget)) {
         values_.clear();
     }
@@ -316,31 +316,32 @@ Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
 
 bool Suspects::collect_values(const Mismatch& mismatch) {
     std::size_t count = 0;
-    for (const DeltaUpdate& update : mismatch.delta->updates) {
+    for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
         count += update.size;
     }
     if (count > kMaxValues) {
         return false;
     }
     values_.reserve(count);
-    for (const DeltaUpdate& update : mismatch.delta->updates) {
+    for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
         add_item(mismatch, update);
     }
     mark_overlong_value(mismatch);
-    is_misread_ = mismatch.delta->surplus_ints != 0;
+    is_misread_ = mismatch.rebuilt.delta.surplus_ints != 0;
     return true;
 }
 
 void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
-    const auto item = mismatch.result.find(update.key);
-    if (!item || mismatch.result[*item].data.size() < update.size) {
+    const SnapshotView& result = mismatch.rebuilt.result;
+    const auto item = result.find(update.key);
+    if (!item || result[*item].data.size() < update.size) {
         return;
     }
-    const auto data = mismatch.result[*item].data;
-    const auto ints = std::span{mismatch.delta->ints}.subspan(update.begin, update.size);
+    const auto data = result[*item].data;
+    const auto ints = std::span{mismatch.rebuilt.delta.ints}.subspan(update.begin, update.size);
     const auto changes =
         std::count_if(ints.begin(), ints.end(), [](std::int32_t each) { return each != 0; });
-    const bool is_new = !mismatch.base.find(update.key);
+    const bool is_new = !mismatch.rebuilt.base.find(update.key);
     for (std::uint32_t i = 0; i < update.size; ++i) {
         const std::int32_t sent = wrapping_minus(ints[i], excess_);
         values_.push_back(
@@ -359,14 +360,14 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 /// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
 /// last byte to zero. Several such values show a server that always writes this encoding.
 void Suspects::mark_overlong_value(const Mismatch& mismatch) {
-    snapshot::IntOffsets offsets{mismatch.body};
+    snapshot::IntOffsets offsets{mismatch.delta.body};
     Suspect* overlong = nullptr;
     std::size_t count = 0;
     for (DeltaValue& each : values_) {
         Suspect& value = each.suspect;
         const std::size_t begin = offsets.byte_offset(value.int_index);
         const std::size_t size = offsets.byte_offset(value.int_index + 1) - begin;
-        if (size > snapshot::varint_size(mismatch.delta->ints[value.int_index])) {
+        if (size > snapshot::varint_size(mismatch.rebuilt.delta.ints[value.int_index])) {
             overlong = &value;
             ++count;
         }
@@ -378,7 +379,7 @@ void Suspects::mark_overlong_value(const Mismatch& mismatch) {
 
 bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget) {
     std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
-    mismatch.right->for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
+    mismatch.right.for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
         if (tick < tick_) {
             before.emplace_back(tick, right);
         }
@@ -406,7 +407,7 @@ bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& bud
         }
     }
     if (!before.empty()) {
-        store_positions(before.front().second, mismatch.types->dialect());
+        store_positions(before.front().second, types_->dialect());
     }
     return true;
 }
@@ -455,8 +456,7 @@ void Suspects::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& ri
     after_ticks_[num_after_++] = tick;
 }
 
-Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
-                                             const record::TypeNames& types) const {
+Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value) const {
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> before{};
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -464,7 +464,7 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
     }
     const Suspect& suspect = value.suspect;
-    const snapshot::ObjectSpec* object = types.object(suspect.key.type);
+    const snapshot::ObjectSpec* object = types_->object(suspect.key.type);
     const TypeStatistics& habits = statistics_.at(suspect.key.type);
     const IntStatistics& habit = habits.ints[suspect.index];
     ValueHistory course{.tick = tick_,
@@ -489,14 +489,14 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value,
                     (suspect.is_overlong ? kOverlong : 1)};
 }
 
-std::vector<Suspects::Suspect> Suspects::rank(const record::TypeNames& types) const {
+std::vector<Suspects::Suspect> Suspects::rank() const {
     std::vector<Suspect> all;
     all.reserve(values_.size());
     double sum =
         kSomethingElse * static_cast<double>(values_.size()) * probability_of_excess(excess_);
     std::size_t absurd = 0;
     for (const DeltaValue& value : values_) {
-        const Likelihood weight = likelihood_of(value, types);
+        const Likelihood weight = likelihood_of(value);
         absurd += weight.received < kAbsurdProbability ? 1U : 0U;
         all.push_back(value.suspect);
         all.back().probability = weight.gain;
@@ -542,28 +542,26 @@ bool is_first_certain(const std::vector<Suspects::Suspect>& ranked) {
 } // namespace
 
 void Suspects::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                           const snapshot::SnapshotView& previous, const record::TypeNames& types,
-                           Reporter& reporter) {
+                           const snapshot::SnapshotView& previous, Reporter& reporter) {
     if (tick <= tick_ || values_.empty()) {
         return;
     }
     add_verified_snapshot(tick, verified, previous);
-    const auto ranked = rank(types);
+    const auto ranked = rank();
     if (is_first_certain(ranked) || num_after_ == ValueHistory::kMaxPoints) {
-        report_value(ranked, types, reporter);
+        report_value(ranked, reporter);
         values_.clear();
     }
 }
 
-void Suspects::finish(const record::TypeNames& types, Reporter& reporter) {
+void Suspects::finish(Reporter& reporter) {
     if (!values_.empty() && num_after_ != 0) {
-        report_value(rank(types), types, reporter);
+        report_value(rank(), reporter);
     }
     values_.clear();
 }
 
-void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
-                            const record::TypeNames& types, Reporter& reporter) const {
+void Suspects::report_value(const std::vector<Suspect>& ranked, Reporter& reporter) const {
     record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
                                   .tick = tick_,
                                   .crc_wanted = wanted_,
@@ -572,18 +570,18 @@ void Suspects::report_value(const std::vector<Suspects::Suspect>& ranked,
     const Suspect& wrong = ranked.front();
     const bool is_known = is_first_certain(ranked);
     const bool is_exact = is_known && doubt_of_first(ranked) < kMaxExactDoubt;
-    const std::string field = field_name(types.object(wrong.key.type), wrong.index);
+    const std::string field = field_name(types_->object(wrong.key.type), wrong.index);
     if (is_known) {
-        finding.item = make_finding_item(types, wrong.key);
+        finding.item = make_finding_item(*types_, wrong.key);
         finding.field = field;
         finding.value = wrong.got;
         finding.expected = wrong.expected;
         finding.name = is_exact ? "exact" : "likely";
     }
     const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
-    const NamedCandidates candidates{std::span{ranked}.first(count), types};
+    const auto candidates = name_candidates(std::span{ranked}.first(count), *types_);
     if (!is_exact) {
-        finding.candidates = candidates.list();
+        finding.candidates = record::CandidateList{count, candidates.list};
         finding.detail = is_known ? "the snapshots before and after make it unlikely that another "
                                     "candidate, or several values, are wrong"
                                   : "any of the candidates explains the difference, or several "

@@ -4,9 +4,11 @@
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "snapshot/delta.h"
+#include "snapshot/error.h"
 #include "snapshot/history.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
+#include "snapshot/parts.h"
 #include "snapshot/snapshot.h"
 
 #include <array>
@@ -100,18 +102,24 @@ class ValueProbability {
     std::array<Jump, 2> jumps_{};
 };
 
-/// A snapshot with a wrong checksum, its delta and its base.
-struct Mismatch {
-    snapshot::Tick tick = 0;
-    std::span<const std::byte> body{};
-    const snapshot::Delta* delta = nullptr;
+/// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
+struct RebuiltSnapshot {
+    DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
+    snapshot::Delta delta;                ///< the decoded delta; not set if the base is unknown
     snapshot::SnapshotView base{};
-    snapshot::SnapshotView result{}; ///< the snapshot with the wrong checksum
-    const snapshot::DeltaWarnings* warnings = nullptr;
-    const snapshot::History* right = nullptr; ///< the earlier verified snapshots
-    const record::TypeNames* types = nullptr;
-    std::int32_t wanted = 0; ///< the server's checksum
-    std::int32_t got = 0;    ///< the computed checksum of `result`
+    /// The rebuilt snapshot in the history's memory; empty unless `fate` is accepted or mismatched.
+    snapshot::SnapshotView result{};
+    std::int32_t crc = 0;          ///< checksum of `result`
+    snapshot::DecodeError error{}; ///< set if `fate` is undecodable
+    snapshot::DeltaWarnings warnings{};
+};
+
+/// A snapshot with a wrong checksum.
+struct Mismatch {
+    const snapshot::AssembledDelta& delta; ///< with the server's checksum
+    const RebuiltSnapshot& rebuilt;
+    const snapshot::History& right; ///< the earlier verified snapshots
+    const record::TypeNames& types;
 };
 
 /// Computes for each value of a delta how likely it made the snapshot's checksum wrong. If exactly
@@ -134,18 +142,18 @@ class Suspects {
     /// the lowest computed probability of another cause was then 4e-6.
     static constexpr double kMaxExactDoubt = 1e-7;
 
-    /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty.
+    /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty. The
+    /// types must outlive this object.
     Suspects(const Mismatch& mismatch, SearchBudget& budget);
 
     /// Called when a verified snapshot arrived. Once the wrong value is clear, or kMaxPoints
     /// verified snapshots arrived, reports the result and removes all suspects. `previous`: the
     /// verified snapshot before `verified`, or empty.
     void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                     const snapshot::SnapshotView& previous, const record::TypeNames& types,
-                     Reporter& reporter);
+                     const snapshot::SnapshotView& previous, Reporter& reporter);
     /// Reports what was found out about the wrong value. Called when no more verified snapshots
     /// will arrive.
-    void finish(const record::TypeNames& types, Reporter& reporter);
+    void finish(Reporter& reporter);
 
     [[nodiscard]] bool empty() const { return values_.empty(); }
 
@@ -161,7 +169,7 @@ class Suspects {
     };
 
     /// Returns all suspects, most likely first.
-    [[nodiscard]] std::vector<Suspect> rank(const record::TypeNames& types) const;
+    [[nodiscard]] std::vector<Suspect> rank() const;
 
   private:
     /// A suspect, with its values in the verified snapshots before and after.
@@ -201,12 +209,11 @@ class Suspects {
         double gain = 1;     ///< probability of the expected value, as a multiple of `received`
     };
 
-    [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value,
-                                           const record::TypeNames& types) const;
+    [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value) const;
 
-    void report_value(const std::vector<Suspect>& ranked, const record::TypeNames& types,
-                      Reporter& reporter) const;
+    void report_value(const std::vector<Suspect>& ranked, Reporter& reporter) const;
 
+    const record::TypeNames* types_;
     snapshot::Tick tick_;
     std::int32_t wanted_;
     std::int32_t got_;

@@ -1,7 +1,6 @@
 #include "proxy/inspect/snapshots/client_view.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace tw::inspect {
@@ -64,26 +63,6 @@ SnapshotArrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t ti
     return arrival;
 }
 
-namespace {
-
-/// The largest plausible time between an input's arrival at the server and its tick, in
-/// milliseconds. The tick may be forged or belong to the previous map.
-constexpr std::int64_t kMaxMarginMs = 10'000;
-
-} // namespace
-
-void InputTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
-    if (const auto deviation = jitter_.on_arrival(input.intended_tick, reporter.head().time)) {
-        reporter.direction_stats().jitter_us.add(*deviation);
-    }
-}
-
-void InputTracker::on_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
-    if (std::abs(std::int64_t{timing.time_left}) <= kMaxMarginMs) {
-        reporter.stats.input_margin_ms.add(timing.time_left);
-    }
-}
-
 using record::FindingId;
 using record::Timestamp;
 using snapshot::Tick;
@@ -126,8 +105,7 @@ void ClientView::on_refused(const UsableSnapshot& snapshot, FindingId why,
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
-void ClientView::handle_snapshot(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
-                                 Reporter& reporter) {
+void ClientView::handle_snapshot(const UsableSnapshot& snapshot, Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
         return; // clients do not show a snapshot that is older than the shown one
     }
@@ -136,13 +114,12 @@ void ClientView::handle_snapshot(const UsableSnapshot& snapshot, const SnapshotC
         on_refused(snapshot, FindingId::count, reporter);
         return;
     }
-    show_new_snapshot(snapshot, reporter.head().time, cadence, reporter);
+    show_new_snapshot(snapshot, reporter.head().time, reporter);
 }
 
-void ClientView::handle_input(const Input& input, const SnapshotCadence& cadence,
-                              Reporter& reporter) {
+void ClientView::handle_input(const wire::InputBody& input, Reporter& reporter) {
     const Timestamp time = reporter.head().time;
-    if (input.acked == snapshot::kNoBase) {
+    if (input.ack_tick == snapshot::kNoBase) {
         if (run_.tick == snapshot::kNoBase) {
             return; // the client has not acknowledged any snapshot yet
         }
@@ -154,30 +131,30 @@ void ClientView::handle_input(const Input& input, const SnapshotCadence& cadence
         requests_full_ = true;
         run_.asked = true;
         run_.last = time; // the client still shows the same snapshot
-        run_.last_intended = input.intended;
+        run_.last_intended = input.intended_tick;
         return;
     }
     requests_full_ = false;
     requested_after_errors_ = false;
     // The client acknowledged a snapshot that was counted as rejected: inspection began after the
     // connection, or the client is modified.
-    if (shown_ && refused_ != 0 && input.acked <= refused_tick_ && input.acked > shown_->tick) {
-        on_refused_acknowledged(input.acked, cadence, reporter);
+    if (shown_ && refused_ != 0 && input.ack_tick <= refused_tick_ &&
+        input.ack_tick > shown_->tick) {
+        on_refused_acknowledged(input.ack_tick, reporter);
     }
-    if (!shown_ || input.acked > shown_->tick || input.acked < run_.tick) {
+    if (!shown_ || input.ack_tick > shown_->tick || input.ack_tick < run_.tick) {
         return; // the input is forged, from another map, or out of order
     }
-    if (input.acked == run_.tick) {
+    if (input.ack_tick == run_.tick) {
         run_.last = time;
-        run_.last_intended = input.intended;
+        run_.last_intended = input.intended_tick;
         return;
     }
-    end_acknowledgement_run(input.acked, time, reporter);
+    end_acknowledgement_run(input.ack_tick, time, reporter);
     run_ = RepeatedAcknowledgement::begin(input, time);
 }
 
-void ClientView::on_refused_acknowledged(Tick tick, const SnapshotCadence& cadence,
-                                         Reporter& reporter) {
+void ClientView::on_refused_acknowledged(Tick tick, Reporter& reporter) {
     const auto* const found =
         std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
@@ -193,17 +170,17 @@ void ClientView::on_refused_acknowledged(Tick tick, const SnapshotCadence& caden
         return;
     }
     show_new_snapshot({.tick = tick, .delta_tick = shown_->tick},
-                      known ? found->time : reporter.head().time, cadence, reporter);
+                      known ? found->time : reporter.head().time, reporter);
 }
 
 void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp time,
-                                   const SnapshotCadence& cadence, Reporter& reporter) {
-    if (const std::uint64_t step = cadence.usual_interval(); step != 0) {
+                                   Reporter& reporter) {
+    if (const std::uint64_t step = cadence_->usual_interval(); step != 0) {
         step_ = static_cast<Tick>(step);
     }
     report_known_causes(reporter);
     if (shown_ && time - shown_->time > overdue_delay() &&
-        !cadence.is_join_interval(shown_->tick, snapshot.tick)) {
+        !cadence_->is_join_interval(shown_->tick, snapshot.tick)) {
         count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
     }
     // Until the first acknowledgement, servers send snapshots rarely, and the player does not play
@@ -231,7 +208,7 @@ void ClientView::finish(Reporter& reporter) {
 void ClientView::restart(Reporter& reporter) {
     report_waiting_stalls(reporter);
     const auto version = version_;
-    *this = ClientView{*server_};
+    *this = ClientView{*cadence_, *server_};
     version_ = version;
 }
 
@@ -261,15 +238,18 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
         return;
     }
     const bool is_acked = shown_->is_full && !requests_full_ && run_.tick >= shown_->tick;
-    pending_ =
-        PendingStall{.freeze = freeze,
-                     .from = shown_->time,
-                     .to = to,
+    const bool has_lost_part = usable && newest_ > shown_->tick && newest_ < usable->tick;
+    pending_ = PendingStall{
+        .freeze = freeze,
+        .from = shown_->time,
+        .to = to,
+        .acked = is_acked ? run_.first : 0,
+        .evidence = {.time = to - shown_->time,
+                     .has_ended = usable.has_value(),
                      .is_late = usable && usable->tick - shown_->tick <= step_,
-                     .has_hole = count_losses(reporter) != shown_->losses ||
-                                 (usable && newest_ > shown_->tick && newest_ < usable->tick),
-                     .acked = is_acked ? run_.first : 0,
-                     .quiet_sessions = count_quiet_sessions(to, usable.has_value())};
+                     .has_hole = has_lost_part || count_losses(reporter) != shown_->losses,
+                     .is_full_acked = is_acked,
+                     .quiet_sessions = count_quiet_sessions(to, usable.has_value())}};
     judge_pending_stall(!usable, reporter);
 }
 
@@ -323,20 +303,13 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
 
 StallEvidence ClientView::evidence_of(const PendingStall& stall,
                                       const ServerActivity::Pause* pause) const {
-    const Timestamp step = step_ * kTick;
     const Timestamp round_trip = inputs_.round_trip();
-    StallEvidence evidence{
-        .time = stall.to - stall.from,
-        .has_ended = stall.freeze.end.has_value(),
-        .is_late = stall.is_late,
-        .has_hole = stall.has_hole,
-        .has_client = last_input_ > stall.from,
-        .is_full_acked = stall.acked != 0,
-        .is_answering = inputs_.has_answers(),
-        .receipts = inputs_.outcome_between(
-            stall.acked != 0 ? stall.acked : stall.from - round_trip, stall.to - round_trip - step),
-        .longest_wait = inputs_.outcome_between(stall.from - round_trip, stall.to).longest_wait,
-        .quiet_sessions = stall.quiet_sessions};
+    const Timestamp first = stall.acked != 0 ? stall.acked : stall.from - round_trip;
+    StallEvidence evidence = stall.evidence;
+    evidence.has_client = last_input_ > stall.from;
+    evidence.is_answering = inputs_.has_answers();
+    evidence.receipts = inputs_.outcome_between(first, stall.to - round_trip - step_ * kTick);
+    evidence.longest_wait = inputs_.outcome_between(stall.from - round_trip, stall.to).longest_wait;
     if (pause != nullptr) {
         evidence.was_stopped = pause->was_stopped;
         evidence.was_cut_off = pause->was_cut_off;

@@ -79,19 +79,6 @@ class SnapshotCadence {
     ArrivalJitter jitter_;
 };
 
-/// Measures how evenly a client's inputs arrive, and how early they reach the server.
-class InputTracker {
-  public:
-    void on_input(const wire::InputBody& input, Reporter& reporter);
-    static void on_timing(const wire::InputTimingBody& timing, Reporter& reporter);
-
-    /// Forgets the previous input. Called when ticks start again from zero.
-    void restart() { jitter_ = {}; }
-
-  private:
-    ArrivalJitter jitter_;
-};
-
 /// Estimates how long a client had no new snapshot to show (a stall or freeze), and why. A client
 /// shows the newest usable snapshot. Its inputs acknowledge that snapshot, so losses between
 /// twscope and the client are detected, too. A cause is reported only with evidence, which may
@@ -111,20 +98,15 @@ class ClientView {
     /// Like kEvidenceTimeout, but while the server sends no newer snapshot (ns).
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
-    /// `server`: the server's activity; must outlive this object.
-    explicit ClientView(ServerActivity& server) : server_{&server} {}
+    /// `cadence`: of the connection's snapshots. `server`: the server's activity. Both must outlive
+    /// this object.
+    ClientView(const SnapshotCadence& cadence, ServerActivity& server)
+        : cadence_{&cadence}, server_{&server} {}
 
     /// The ticks of a snapshot that the client can use, and of the snapshot's base.
     struct UsableSnapshot {
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
-    };
-
-    /// The two ticks at the start of an input message.
-    struct Input {
-        /// The acknowledged tick; -1: the client requests a full snapshot.
-        snapshot::Tick acked = snapshot::kNoBase;
-        snapshot::Tick intended = 0; ///< the tick for which the input is meant
     };
 
     /// Called when a part of the snapshot of `tick` arrived.
@@ -134,16 +116,15 @@ class ClientView {
         }
     }
 
-    /// Called when a snapshot arrived that the client can use. `cadence`: the connection's cadence.
-    void on_usable(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
-                   Reporter& reporter) {
+    /// Called when a snapshot arrived that the client can use.
+    void on_usable(const UsableSnapshot& snapshot, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
             refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_delay()) [[likely]] {
             set_shown_snapshot(snapshot, time, reporter);
             return;
         }
-        handle_snapshot(snapshot, cadence, reporter);
+        handle_snapshot(snapshot, reporter);
     }
 
     /// Called when a snapshot arrived that the client cannot use.
@@ -151,28 +132,27 @@ class ClientView {
                     const Reporter& reporter);
 
     /// Called when the client sent an input, which acknowledges the snapshot that the client shows.
-    void on_input(const Input& input, const SnapshotCadence& cadence, Reporter& reporter) {
+    void on_input(const wire::InputBody& input, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         last_input_ = time;
-        inputs_.on_input(input.intended, time);
+        inputs_.on_input(input.intended_tick, time);
         report_known_causes(reporter);
-        if (input.acked == run_.tick && !requests_full_ && input.acked != snapshot::kNoBase) {
+        if (input.ack_tick == run_.tick && !requests_full_ && input.ack_tick != snapshot::kNoBase) {
             run_.last = time;
-            run_.last_intended = input.intended;
+            run_.last_intended = input.intended_tick;
             return;
         }
-        if (shown_ && input.acked > run_.tick && input.acked <= shown_->tick && refused_ == 0 &&
-            !requests_full_ && run_.last - run_.first < kMinStall) [[likely]] {
+        if (shown_ && input.ack_tick > run_.tick && input.ack_tick <= shown_->tick &&
+            refused_ == 0 && !requests_full_ && run_.last - run_.first < kMinStall) [[likely]] {
             run_ = RepeatedAcknowledgement::begin(input, time);
             return;
         }
-        handle_input(input, cadence, reporter);
+        handle_input(input, reporter);
     }
 
-    /// Called when the server sent an INPUTTIMING: it read the input for tick `intended`
-    /// `time_left` milliseconds before that tick.
-    void on_input_timing(snapshot::Tick intended, std::int32_t time_left, Reporter& reporter) {
-        inputs_.on_answer(intended, time_left, reporter.head().time);
+    /// Called when the server sent an INPUTTIMING, which tells when it read an input.
+    void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
+        inputs_.on_answer(timing.input_pred_tick, timing.time_left, reporter.head().time);
         report_known_causes(reporter);
     }
 
@@ -224,13 +204,13 @@ class ClientView {
         snapshot::Tick last_intended = 0;
         bool asked = false; ///< the client requested a full snapshot after the first input
 
-        [[nodiscard]] static RepeatedAcknowledgement begin(const Input& input,
+        [[nodiscard]] static RepeatedAcknowledgement begin(const wire::InputBody& input,
                                                            record::Timestamp time) {
-            return {.tick = input.acked,
+            return {.tick = input.ack_tick,
                     .first = time,
                     .last = time,
-                    .first_intended = input.intended,
-                    .last_intended = input.intended};
+                    .first_intended = input.intended_tick,
+                    .last_intended = input.intended_tick};
         }
     };
 
@@ -249,11 +229,9 @@ class ClientView {
         Freeze freeze;
         record::Timestamp from = 0; ///< arrival of the snapshot before the stall
         record::Timestamp to = 0;   ///< arrival of the snapshot after the stall
-        bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
-        bool has_hole = false;      ///< during the stall, a snapshot part or vital chunk got lost
         /// When the client acknowledged the shown full snapshot (ns); 0: not acknowledged.
         record::Timestamp acked = 0;
-        std::optional<std::size_t> quiet_sessions{}; ///< see StallEvidence::quiet_sessions
+        StallEvidence evidence{}; ///< the evidence that does not depend on later datagrams
     };
 
     /// Consecutive freezes that the client caused in the same way. They are reported as one stall.
@@ -302,12 +280,11 @@ class ClientView {
         }
     }
 
-    void handle_snapshot(const UsableSnapshot& snapshot, const SnapshotCadence& cadence,
-                         Reporter& reporter);
-    void handle_input(const Input& input, const SnapshotCadence& cadence, Reporter& reporter);
+    void handle_snapshot(const UsableSnapshot& snapshot, Reporter& reporter);
+    void handle_input(const wire::InputBody& input, Reporter& reporter);
     /// Handles a new snapshot that the client can show. Counts the freeze that it ended.
     void show_new_snapshot(const UsableSnapshot& snapshot, record::Timestamp time,
-                           const SnapshotCadence& cadence, Reporter& reporter);
+                           Reporter& reporter);
     /// Counts a freeze. `usable`: the snapshot that ended it; nullopt if the connection ended.
     void count_freeze(record::Timestamp frozen, const std::optional<UsableSnapshot>& usable,
                       Reporter& reporter);
@@ -335,8 +312,7 @@ class ClientView {
     static void count_in_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
     /// Called when the client acknowledged a snapshot that was counted as rejected.
-    void on_refused_acknowledged(snapshot::Tick tick, const SnapshotCadence& cadence,
-                                 Reporter& reporter);
+    void on_refused_acknowledged(snapshot::Tick tick, Reporter& reporter);
 
     std::optional<ShownSnapshot> shown_;        ///< the newest snapshot that the client can use
     snapshot::Tick step_ = 2;                   ///< the usual distance between snapshots, in ticks
@@ -359,6 +335,7 @@ class ClientView {
     std::size_t num_counted_ = 0;
     record::Timestamp last_input_ = 0; ///< time of the client's newest input
     std::optional<std::int32_t> version_;
+    const SnapshotCadence* cadence_;
     ServerActivity* server_;
     InputReceipts inputs_;
     ChunkReceipts chunks_;

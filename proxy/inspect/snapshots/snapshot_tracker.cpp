@@ -1,5 +1,6 @@
 #include "proxy/inspect/snapshots/snapshot_tracker.h"
 
+#include <cstdlib>
 #include <tuple>
 
 namespace tw::inspect {
@@ -94,7 +95,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                            ObservedDelta{.delta = delta,
                                          .last_part = part.part,
                                          .fate = became,
-                                         .decoded = decoded ? &workspace.delta : nullptr,
+                                         .decoded = decoded ? &workspace.rebuilt.delta : nullptr,
                                          .types = &types_});
     }
 }
@@ -208,12 +209,8 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .parts = delta.num_parts};
     count_arrival(record, reporter);
     count_full_or_delta(record, reporter);
+    diagnosis_.rebuild_snapshot(delta, history_, previous_, workspace, reporter);
     const RebuiltSnapshot& rebuilt = workspace.rebuilt;
-    diagnosis_.rebuild_snapshot(delta, history_, workspace.delta, workspace.rebuilt,
-                                {.verified = previous_,
-                                 .types = &types_,
-                                 .searches = &workspace.searches,
-                                 .reporter = &reporter});
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
         report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
@@ -224,18 +221,18 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
         return fate;
     }
     report_delta_warnings(delta, rebuilt.warnings, types_, reporter);
-    if (workspace.delta.surplus_ints != 0) {
-        reporter.report_finding({.id = FindingId::snapshot_surplus_ints,
-                                 .tick = delta.tick,
-                                 .value = static_cast<std::int64_t>(workspace.delta.surplus_ints)});
+    if (const auto surplus = static_cast<std::int64_t>(rebuilt.delta.surplus_ints); surplus != 0) {
+        reporter.report_finding(
+            {.id = FindingId::snapshot_surplus_ints, .tick = delta.tick, .value = surplus});
     }
     record.crc_got = rebuilt.crc;
     if (fate == DeltaFate::mismatched) {
-        reject_snapshot(record, delta, reporter, workspace);
+        const Mismatch mismatch{delta, rebuilt, history_, types_};
+        const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
+        report_failure(record, checksum_finding(mismatch, cause), reporter);
         return fate;
     }
-    const bool same =
-        delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt, workspace.delta);
+    const bool same = delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt);
     const bool kept = same ? history_.store_again(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
@@ -244,27 +241,6 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
     }
     accept_snapshot(record, reporter);
     return fate;
-}
-
-void SnapshotTracker::reject_snapshot(record::SnapshotRecord& record,
-                                      const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                      SnapshotWorkspace& workspace) {
-    const RebuiltSnapshot& rebuilt = workspace.rebuilt;
-    const Mismatch mismatch{.tick = delta.tick,
-                            .body = delta.body,
-                            .delta = &workspace.delta,
-                            .base = rebuilt.base,
-                            .result = rebuilt.result,
-                            .warnings = &rebuilt.warnings,
-                            .right = &history_,
-                            .types = &types_,
-                            .wanted = delta.crc,
-                            .got = *record.crc_got};
-    const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
-    const NamedCandidates candidates{cause, types_};
-    record::FindingRecord finding = checksum_finding(mismatch, cause);
-    finding.candidates = candidates.list();
-    report_failure(record, finding, reporter);
 }
 
 void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -307,12 +283,12 @@ void SnapshotTracker::accept_snapshot(record::SnapshotRecord& record, Reporter& 
     types_.learn_types(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
-    record.tile_map = tile_map_.get();
+    record.tile_map = maps_->tile_map();
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
     record.client_version = client_.version();
     previous_ = record.tick;
     checks_.check_snapshot(record, reporter);
-    client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, cadence_, reporter);
+    client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, reporter);
     diagnosis_.on_verified(record, reporter);
     reporter.emit(record);
 }
@@ -350,13 +326,27 @@ void SnapshotTracker::report_failure(record::SnapshotRecord& record, record::Fin
     reporter.emit(record);
 }
 
-void SnapshotTracker::on_input(const ClientView::Input& input, Reporter& reporter) {
-    client_.on_input(input, cadence_, reporter);
-    const auto newest = history_.newest();
-    if (input.acked >= 0 && newest && *newest >= input.acked) {
-        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - input.acked);
-        acked_ = input.acked;
+void SnapshotTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
+    client_.on_input(input, reporter);
+    if (const auto deviation =
+            input_jitter_.on_arrival(input.intended_tick, reporter.head().time)) {
+        reporter.direction_stats().jitter_us.add(*deviation);
     }
+    const auto newest = history_.newest();
+    if (input.ack_tick >= 0 && newest && *newest >= input.ack_tick) {
+        reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - input.ack_tick);
+        acked_ = input.ack_tick;
+    }
+}
+
+void SnapshotTracker::on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
+    // The largest plausible time between an input's arrival at the server and its tick, in
+    // milliseconds. The tick may be forged or belong to the previous map.
+    constexpr std::int64_t kMaxMarginMs = 10'000;
+    if (std::abs(std::int64_t{timing.time_left}) <= kMaxMarginMs) {
+        reporter.stats.input_margin_ms.add(timing.time_left);
+    }
+    client_.on_input_timing(timing, reporter);
 }
 
 void SnapshotTracker::on_map_change(Reporter& reporter) {
@@ -371,10 +361,11 @@ void SnapshotTracker::restart(Reporter& reporter) {
     client_.finish(reporter);
     forget_snapshots(reporter);
     ticks_.reset();
+    input_jitter_ = {};
 }
 
 void SnapshotTracker::forget_snapshots(Reporter& reporter) {
-    diagnosis_.finish(types_, reporter);
+    diagnosis_.finish(reporter);
     report_lost_deltas(parts_.reset(), reporter);
     history_.clear();
     previous_.reset();
@@ -396,11 +387,24 @@ void SnapshotTracker::drop_snapshots(Reporter& reporter) {
 
 void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
     checkpoint.dialect = types_.dialect();
-    checkpoint.snapshots = copy_snapshots_since(history_, acked_ ? *acked_ - kTrimSlack : 0);
+    history_.for_each_from(
+        acked_ ? *acked_ - kTrimSlack : 0, [&](Tick tick, const SnapshotView& view) {
+            SessionCheckpoint::Snapshot& kept = checkpoint.snapshots.emplace_back();
+            kept.tick = tick;
+            kept.num_items = static_cast<std::uint32_t>(view.size());
+            kept.block.resize(view.block_ints());
+            view.write_block(kept.block.data());
+        });
+    std::ranges::sort(checkpoint.snapshots, {}, &SessionCheckpoint::Snapshot::tick);
+    parts_.for_each_open([&](const snapshot::Part& part) {
+        SessionCheckpoint::Part& kept = checkpoint.parts.emplace_back();
+        kept.head = part;
+        kept.head.data = {};
+        kept.data.assign(part.data.begin(), part.data.end());
+    });
     checkpoint.roster = roster_;
     checkpoint.client_version = client_.version();
-    checkpoint.parts = copy_incomplete_parts(parts_);
-    checkpoint.sizes = diagnosis_.learned_sizes(types_.dialect());
+    checkpoint.sizes = diagnosis_.learned_sizes();
 }
 
 void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
@@ -410,7 +414,7 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
     for (const SessionCheckpoint::Part& part : checkpoint.parts) {
         std::ignore = parts_.add(part.view());
     }
-    diagnosis_.restore(checkpoint.sizes, types_.dialect());
+    diagnosis_.restore(checkpoint.sizes);
     roster_ = checkpoint.roster;
     if (checkpoint.client_version) {
         client_.on_version(*checkpoint.client_version);
@@ -428,7 +432,7 @@ void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     roster_.clear();
     checks_ = {};
     client_.reset(reporter);
-    diagnosis_.reset(types_.objects().sizes(dialect));
+    diagnosis_.reset();
 }
 
 } // namespace tw::inspect

@@ -2,11 +2,13 @@
 
 #include "proxy/inspect/connection/session_checkpoint.h"
 #include "proxy/inspect/diagnosis/diagnosis.h"
+#include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/snapshots/client_view.h"
 #include "proxy/inspect/snapshots/snapshot_checks.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
+#include "proxy/wire/bodies.h"
 #include "proxy/wire/message.h"
 #include "snapshot/delta.h"
 #include "snapshot/history.h"
@@ -18,7 +20,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 
 namespace tw::inspect {
@@ -134,49 +135,31 @@ class PreviousMapFilter {
     std::optional<PreviousMap> previous_;
 };
 
-/// Buffers for decoding a snapshot, shared by all sessions of a worker.
-struct SnapshotWorkspace {
-    snapshot::Delta delta;
-    RebuiltSnapshot rebuilt;
-    SearchBudget searches;
-};
-
 /// Reads the snapshots of a connection: reassembles parts, applies deltas, compares checksums, and
 /// checks the items. Drops and reports the snapshots that the client drops.
 class SnapshotTracker {
   public:
     /// `learn_sizes`: whether to decode with learned item sizes. `shared`: sizes that sessions of
     /// the server learned; null: nothing is shared. `arena`: memory for the snapshots; null: the
-    /// tracker makes an arena. `server`: the server's activity. All arguments must outlive this
-    /// object.
+    /// tracker makes an arena. `maps`: the connection's map. `server`: the server's activity. All
+    /// arguments must outlive this object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
-                    ServerActivity& server)
-        : observers_{&observers}, history_{arena == nullptr ? snapshot::History{}
-                                                            : snapshot::History{*arena}},
-          types_{objects}, client_{server}, diagnosis_{objects.sizes(snapshot::Dialect::six),
-                                                       learn_sizes, shared} {}
+                    const MapTracker& maps, ServerActivity& server)
+        : observers_{&observers}, maps_{&maps}, history_{arena == nullptr
+                                                             ? snapshot::History{}
+                                                             : snapshot::History{*arena}},
+          types_{objects}, client_{cadence_, server}, diagnosis_{types_, learn_sizes, shared} {}
 
     /// Reads a snap, snap_single or snap_empty message. `compressed`: whether the message came in a
     /// compressed packet.
     void on_message(const wire::SnapshotBody& body, wire::MessageId id, bool compressed,
                     Reporter& reporter, SnapshotWorkspace& workspace);
-    void on_input(const ClientView::Input& input, Reporter& reporter);
-
+    void on_input(const wire::InputBody& input, Reporter& reporter);
     /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
-    void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
-        client_.on_input_timing(timing.input_pred_tick, timing.time_left, reporter);
-    }
+    void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    void on_chunk(std::uint16_t sequence, record::Timestamp time) {
-        client_.on_chunk(sequence, time);
-    }
-
-    void on_chunk_ack(std::uint16_t ack, record::Timestamp time) {
-        client_.on_chunk_ack(ack, time);
-    }
-
-    void on_client_version(std::int32_t version) { client_.on_version(version); }
+    [[nodiscard]] ClientView& client() { return client_; }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
@@ -209,12 +192,6 @@ class SnapshotTracker {
 
     /// Returns the players of a 0.7 server. The session updates them from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
-
-    [[nodiscard]] const record::Roster& roster() const { return roster_; }
-
-    void set_tile_map(std::shared_ptr<const record::TileMap> tile_map) {
-        tile_map_ = std::move(tile_map);
-    }
 
     [[nodiscard]] const record::TypeNames& types() const { return types_; }
 
@@ -276,8 +253,6 @@ class SnapshotTracker {
     void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
                                      SnapshotWorkspace& workspace);
-    void reject_snapshot(record::SnapshotRecord& record, const snapshot::AssembledDelta& delta,
-                         Reporter& reporter, SnapshotWorkspace& workspace);
 
     /// Returns the newest verified snapshot; nullopt if the history has already removed it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
@@ -292,12 +267,12 @@ class SnapshotTracker {
                         Reporter& reporter);
 
     const Observers* observers_;
+    const MapTracker* maps_;
     snapshot::PartAssembler parts_;
     snapshot::History history_;
     TickPlausibility ticks_;
     record::TypeNames types_;
-    record::Roster roster_; ///< the players; used for 0.7 only
-    std::shared_ptr<const record::TileMap> tile_map_;
+    record::Roster roster_;                  ///< the players; used for 0.7 only
     std::optional<snapshot::Tick> previous_; ///< tick of the newest verified snapshot
     /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
     std::optional<snapshot::Tick> acked_;
@@ -311,6 +286,7 @@ class SnapshotTracker {
     std::size_t num_lost_ = 0;
     std::optional<record::Timestamp> last_arrival_;
     SnapshotCadence cadence_;
+    ArrivalJitter input_jitter_;
     SnapshotChecks checks_;
     ClientView client_;
     Diagnosis diagnosis_;

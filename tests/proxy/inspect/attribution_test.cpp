@@ -6,6 +6,7 @@
 #include "proxy/wire/packet.h"
 #include "snapshot/delta.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <algorithm>
@@ -25,12 +26,9 @@ using test::Bytes;
 namespace {
 
 /// Adds up the deltas of the snapshots that were verified.
-class VerifiedBytes final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-            total += (*snapshot)->rebuilt ? (*snapshot)->bytes : 0;
-        }
+struct VerifiedBytes final : test::SinkOf<VerifiedBytes> {
+    void on(const record::SnapshotRecord& snapshot) {
+        total += snapshot.rebuilt ? snapshot.bytes : 0;
     }
 
     std::uint64_t total = 0;
@@ -81,10 +79,12 @@ class Run {
 
     [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
 
-    [[nodiscard]] record::ByteCount find(wire::Direction direction, record::ByteGroup group,
-                                         std::string_view name,
-                                         record::BytePart part = record::BytePart::whole) const {
-        for (const record::LedgerRow& row : ledger_.rows(direction)) {
+    void from_server(const Bytes& bytes) { datagram(1, wire::Direction::s2c, bytes); }
+
+    /// Returns the total of a row of the server's bytes.
+    [[nodiscard]] record::ByteCount find(ByteGroup group, std::string_view name,
+                                         BytePart part = BytePart::whole) const {
+        for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
             if (row.group == group && row.name == name && row.part == part) {
                 return row.total;
             }
@@ -98,8 +98,8 @@ class Run {
         }
         record::ByteCount items;
         for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
-            if (row.group == record::ByteGroup::delta || row.group == record::ByteGroup::deletion ||
-                row.group == record::ByteGroup::item) {
+            if (row.group == ByteGroup::delta || row.group == ByteGroup::deletion ||
+                row.group == ByteGroup::item) {
                 items.add(row.total);
             }
         }
@@ -185,10 +185,9 @@ TEST_CASE("every bit of a capture is booked, and nothing twice") {
         const auto totals = run.totals();
         CHECK(totals.verified > 0);
         CHECK(totals.verified == totals.snapshots);
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::item, "character", BytePart::fields).count >
-              0);
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "malformed").bits == 0);
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "damaged").bits == 0);
+        CHECK(run.find(ByteGroup::item, "character", BytePart::fields).count > 0);
+        CHECK(run.find(ByteGroup::unused, "malformed").bits == 0);
+        CHECK(run.find(ByteGroup::delta, "damaged").bits == 0);
         // What was decompressed is what the items, messages and the rest have in bytes.
         const auto& s2c = totals.directions[1];
         CHECK(run.ledger().total(wire::Direction::s2c).bytes ==
@@ -287,13 +286,9 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     REQUIRE(passed >= 60);
     run.check_sums();
     CHECK(run.totals().verified == honest.totals().verified);
-    const auto of = [](const Run& each, ByteGroup group, std::string_view name,
-                       BytePart part = BytePart::whole) {
-        return each.find(wire::Direction::s2c, group, name, part);
-    };
-    CHECK(of(run, ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
-    CHECK(of(run, ByteGroup::unused, "repeated snapshot") ==
-          of(honest, ByteGroup::unused, "repeated snapshot"));
+    CHECK(run.find(ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
+    CHECK(run.find(ByteGroup::unused, "repeated snapshot") ==
+          honest.find(ByteGroup::unused, "repeated snapshot"));
     // Header, chunk header, id, fields: the rest of the forged datagram, and no other row.
     const auto count_other_rows = [&](const Run& each) {
         std::map<std::string, std::uint64_t> rows;
@@ -329,9 +324,9 @@ TEST_CASE("a rejected delta is booked by why it was rejected") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Run run;
-        run.datagram(1, wire::Direction::s2c, packet_of(row.message));
+        run.from_server(packet_of(row.message));
         run.finish();
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, row.line).bytes > 0);
+        CHECK(run.find(ByteGroup::unused, row.line).bytes > 0);
         run.check_sums();
     }
 }
@@ -355,12 +350,12 @@ TEST_CASE("every bit of noise is booked") {
 
 TEST_CASE("a delta's bytes are booked on its items") {
     Run run;
-    run.datagram(1, wire::Direction::s2c, packet_of(snap_single(100, small_delta(), kSmallCrc)));
+    run.from_server(packet_of(snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
     run.check_sums();
     const auto bytes = [&](ByteGroup group, std::string_view name,
                            BytePart part = BytePart::whole) {
-        return run.find(wire::Direction::s2c, group, name, part).bytes;
+        return run.find(group, name, part).bytes;
     };
     CHECK(bytes(ByteGroup::packet, "header") == 3);
     CHECK(bytes(ByteGroup::chunk, "header") == 2);
@@ -383,20 +378,16 @@ TEST_CASE("a delta in parts is booked when it is complete, in any order") {
     for (const bool swapped : {false, true}) {
         CAPTURE(swapped);
         Run run;
-        run.datagram(1, wire::Direction::s2c,
-                     packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 0);
+        run.from_server(packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
+        CHECK(run.find(ByteGroup::delta, "counts").bytes == 0);
         // The second one is compressed: its bytes keep their own prices.
-        run.datagram(1, wire::Direction::s2c,
-                     packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
-                               {.compression = wire::Compression::always}));
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "counts").bytes == 3);
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::delta, "surplus").bytes ==
-              body.size() - small_delta().size());
+        run.from_server(packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
+                                  {.compression = wire::Compression::always}));
+        CHECK(run.find(ByteGroup::delta, "counts").bytes == 3);
+        CHECK(run.find(ByteGroup::delta, "surplus").bytes == body.size() - small_delta().size());
         run.check_sums();
-        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, first)));
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "repeated snapshot").bytes ==
-              first.size());
+        run.from_server(packet_of(snap_part(100, 2, 0, first)));
+        CHECK(run.find(ByteGroup::unused, "repeated snapshot").bytes == first.size());
         run.finish();
         run.check_sums();
     }
@@ -418,13 +409,12 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Run run;
-        run.datagram(1, wire::Direction::s2c, packet_of(snap_part(100, 2, 0, part)));
+        run.from_server(packet_of(snap_part(100, 2, 0, part)));
         for (const Bytes& bytes : row.behind) {
-            run.datagram(1, wire::Direction::s2c, bytes);
+            run.from_server(bytes);
         }
         run.finish();
-        CHECK(run.find(wire::Direction::s2c, ByteGroup::unused, "incomplete snapshot").bytes ==
-              part.size());
+        CHECK(run.find(ByteGroup::unused, "incomplete snapshot").bytes == part.size());
         run.check_sums();
     }
 }
@@ -432,20 +422,19 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
 TEST_CASE("resends and what stands behind a gap have lines of their own") {
     const Bytes ready = test::message("con_ready").bytes();
     Run run;
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5));
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 5, true)); // had it
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7));       // 6 is missing
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 6, true));
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 7, true));
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 9));
-    run.datagram(1, wire::Direction::s2c, packet_of(ready, {}, true, 8)); // late, not sent again
+    run.from_server(packet_of(ready, {}, true, 5));
+    run.from_server(packet_of(ready, {}, true, 5, true)); // had it
+    run.from_server(packet_of(ready, {}, true, 7));       // 6 is missing
+    run.from_server(packet_of(ready, {}, true, 6, true));
+    run.from_server(packet_of(ready, {}, true, 7, true));
+    run.from_server(packet_of(ready, {}, true, 9));
+    run.from_server(packet_of(ready, {}, true, 8)); // late, not sent again
     run.finish();
     run.check_sums();
-    CHECK(run.find(wire::Direction::s2c, ByteGroup::message, "con_ready", BytePart::head).count ==
-          4);
-    CHECK(run.find(wire::Direction::s2c, ByteGroup::duplicate, "con_ready") ==
+    CHECK(run.find(ByteGroup::message, "con_ready", BytePart::head).count == 4);
+    CHECK(run.find(ByteGroup::duplicate, "con_ready") ==
           record::ByteCount{.count = 1, .bytes = 4, .bits = 32});
-    CHECK(run.find(wire::Direction::s2c, ByteGroup::behind_gap, "con_ready").count == 2);
+    CHECK(run.find(ByteGroup::behind_gap, "con_ready").count == 2);
     CHECK(run.totals().directions[1].recovered == 2);
     CHECK(run.totals().directions[1].reordered == 1);
     CHECK(run.totals().directions[1].duplicates == 1);

@@ -1,6 +1,8 @@
 // What the player saw, beside what the client itself acknowledged.
 // Covers: proxy/inspect/snapshots/client_view.cpp
 #include "proxy/inspect/snapshots/client_view.h"
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <cstdint>
@@ -24,16 +26,14 @@ Items world(std::int32_t step) {
 }
 
 /// What stalls were reported with.
-class Details final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
-        if (found != nullptr && (*found)->id == record::FindingId::snapshot_client_stalled) {
-            all.emplace_back((*found)->detail);
+struct Details final : SinkOf<Details> {
+    void on(const record::FindingRecord& found) {
+        if (found.id == record::FindingId::snapshot_client_stalled) {
+            all.emplace_back(found.detail);
         }
     }
 
-    std::vector<std::string> all;
+    Lines all;
 };
 
 /// A server that sends every second tick, and a client that acknowledges.
@@ -83,15 +83,14 @@ class Play {
 
     void refused() {
         next();
-        script.send(kS2c, {non_vital(snap_single(tick_, base_, 1, delta_body({}, world(1))))});
+        script.snap_body(tick_, base_, 1, delta_body({}, world(1)));
     }
 
     void ack(snapshot::Tick tick) { ack(tick, tick_); }
 
     /// `intended`: by the client's clock.
     void ack(snapshot::Tick tick, snapshot::Tick intended) {
-        script.send(kC2s, {non_vital(message("input").number(tick).number(intended).number(40).raw(
-                              Bytes(10, std::byte{0})))});
+        script.send(kC2s, {non_vital(input(tick, intended))});
         script.pause(-10 * kMillisecond);
     }
 
@@ -295,9 +294,8 @@ TEST_CASE("the version that a client told stands with its stall") {
         play.lose(10);
         play.go_on();
         CHECK(sink.all ==
-              std::vector<std::string>{
-                  "no input of that time says whether the server ran; or server_silent, lost" +
-                  std::string{row.detail}});
+              Lines{"no input of that time says whether the server ran; or server_silent, lost" +
+                    std::string{row.detail}});
     }
 }
 
@@ -397,44 +395,31 @@ TEST_CASE("ticks beyond the usual step are missed snapshots") {
     struct Row {
         const char* name;
         std::vector<Sent> snapshots;
-        std::uint64_t skipped;
-        std::uint64_t missed;
-        int reordered;
+        std::uint64_t skipped = 0;
+        std::uint64_t missed = 0;
+        int reordered = 0;
     };
 
     const Row rows[] = {
-        {"every second tick", {{10, true}, {12}, {14}, {16}}, 0, 0, 0},
-        {"every tick", {{10, true}, {11}, {12}, {13}}, 0, 0, 0},
-        {"one missing", {{10, true}, {12}, {14}, {18}, {20}}, 2, 1, 0},
-        {"three missing", {{10, true}, {12}, {14}, {22}, {24}}, 6, 3, 0},
-        {"one missing of every tick", {{1, true}, {2}, {3}, {5}}, 1, 1, 0},
-        {"a full one after a pause is no loss",
-         {{10, true}, {12}, {14}, {50, true}, {52}},
-         0,
-         0,
-         0},
+        {"every second tick", {{10, true}, {12}, {14}, {16}}},
+        {"every tick", {{10, true}, {11}, {12}, {13}}},
+        {"one missing", {{10, true}, {12}, {14}, {18}, {20}}, 2, 1},
+        {"three missing", {{10, true}, {12}, {14}, {22}, {24}}, 6, 3},
+        {"one missing of every tick", {{1, true}, {2}, {3}, {5}}, 1, 1},
+        {"a full one after a pause is no loss", {{10, true}, {12}, {14}, {50, true}, {52}}},
         {"until one is acknowledged, servers send every 50th tick",
-         {{10, true}, {12}, {14}, {50, true}, {100, true}, {124}, {126}},
-         0,
-         0,
-         0},
-        {"right after a join, every 10th",
-         {{10, true}, {12}, {14}, {20}, {30}, {32}, {34}},
-         0,
-         0,
-         0},
+         {{10, true}, {12}, {14}, {50, true}, {100, true}, {124}, {126}}},
+        {"right after a join, every 10th", {{10, true}, {12}, {14}, {20}, {30}, {32}, {34}}},
         {"a second after it, a 10th tick is like any other",
          {{10, true}, {12}, {14}, {60}, {62}, {64}, {70}, {72}},
          48,
-         24,
-         0},
-        {"the first step has nothing to be held against", {{10, true}, {20}}, 0, 0, 0},
+         24},
+        {"the first step has nothing to be held against", {{10, true}, {20}}},
         {"a late one is reported", {{10, true}, {12}, {14}, {18}, {16}, {20}}, 2, 1, 1},
         {"ticks as far apart as they can be",
          {{0, true}, {1}, {2}, {2147483647}},
          2147483644,
-         2147483644,
-         0},
+         2147483644},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -1,6 +1,7 @@
 // Deltas damaged on purpose: the finding names the very item, or none.
 
 #include "snapshot/cursor.h"
+#include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
 #include <string>
@@ -17,7 +18,7 @@ namespace {
 Items world(std::int32_t step) {
     Items items;
     for (std::uint16_t id = 0; id < 4; ++id) {
-        std::vector<std::int32_t> tee(22, 0);
+        Ints tee(22, 0);
         tee[1] = 1000 + 300 * id + step;
         tee[2] = 500 + 40 * id;
         tee[3] = 200 * step;
@@ -48,8 +49,8 @@ std::vector<IntInBody> ints_of(const Bytes& body) {
 }
 
 /// The item each value of a delta without deletions belongs to; nothing for the ints around them.
-std::vector<std::string> owners(const std::vector<IntInBody>& ints) {
-    std::vector<std::string> owner(ints.size());
+Lines owners(const std::vector<IntInBody>& ints) {
+    Lines owner(ints.size());
     for (std::size_t at = 3; at + 2 < ints.size();) {
         const std::int32_t type = ints[at].value;
         const std::string name = type == 9 ? "character " : type == 2 ? "projectile " : "pickup ";
@@ -84,12 +85,10 @@ TEST_CASE("a flipped bit is reported with its item or with none, whichever it is
             }
             Bytes damaged = body;
             damaged[ints[i].begin + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-            SessionScript script;
-            script.join_ddnet();
-            script.enter_game();
+            auto script = playing();
             script.snap(10, kNoBase, base);
             script.log().clear();
-            script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(next), damaged))});
+            script.snap_body(12, 10, checksum_of(next), damaged);
             auto findings = script.log().findings();
             CAPTURE(i);
             CAPTURE(bit);
@@ -126,12 +125,10 @@ TEST_CASE("a bit that moves every int behind it is reported with the item where 
     for (std::size_t at = 3; at < body.size(); ++at) {
         Bytes damaged = body;
         damaged[at] ^= std::byte{0x80};
-        SessionScript script;
-        script.join_ddnet();
-        script.enter_game();
+        auto script = playing();
         script.snap(10, kNoBase, base);
         script.log().clear();
-        script.send(kS2c, {non_vital(snap_single(12, 10, checksum_of(world(3)), damaged))});
+        script.snap_body(12, 10, checksum_of(world(3)), damaged);
         CAPTURE(at);
         const auto findings = script.log().findings();
         REQUIRE_FALSE(findings.empty());
@@ -143,16 +140,12 @@ TEST_CASE("a bit that moves every int behind it is reported with the item where 
     }
 }
 
-TEST_CASE(
-    "a missing part is reported with its tick, and what builds on it names that tick as its base") {
+TEST_CASE("a missing part is reported with its tick, which deltas on it name as their base") {
     Items large;
     for (std::uint16_t id = 0; id < 330; ++id) {
         large[{13, id}] = {1'000'000, 1'000'000 + id};
     }
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    script.log().clear();
+    auto script = playing();
     const auto parts = snap_parts(10, kNoBase, checksum_of(large), delta_body({}, large));
     REQUIRE(parts.size() == 4);
     for (const std::size_t part : {0U, 1U, 3U}) {
@@ -168,7 +161,7 @@ TEST_CASE(
 TEST_CASE("a size that changes names its item, on the wire and where both sides agreed on sizes") {
     struct Row {
         std::string_view name;
-        std::vector<std::int32_t> delta;
+        Ints delta;
         std::string finding;
     };
 
@@ -188,12 +181,10 @@ TEST_CASE("a size that changes names its item, on the wire and where both sides 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        SessionScript script;
-        script.join_ddnet();
-        script.enter_game();
+        auto script = playing();
         script.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
         script.log().clear();
-        script.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of(row.delta)))});
+        script.snap_body(12, 10, 0, body_of(row.delta));
         CHECK(script.log().findings() == Lines{row.finding});
     }
 }

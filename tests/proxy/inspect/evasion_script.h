@@ -39,28 +39,12 @@ inline MessageBuilder forged_line() {
     return message("sv_motd").string("forged");
 }
 
-inline Bytes bytes_of(const wire::Token& token) {
-    const auto bytes = std::as_bytes(std::span{token});
-    return {bytes.begin(), bytes.end()};
-}
-
 /// In the game, with one snapshot to build on.
-inline SessionScript playing() {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+inline SessionScript playing_with_base() {
+    SessionScript script = playing();
     script.snap(10, snapshot::kNoBase, kItems);
     script.log().clear();
     return script;
-}
-
-/// One line, for doctest to show.
-inline std::string text_of(const Lines& lines) {
-    std::string text;
-    for (const std::string& each : lines) {
-        text += each + "; ";
-    }
-    return text;
 }
 
 /// Which of the messages of these scripts were taken.
@@ -101,31 +85,12 @@ inline void send(SessionScript& script, const wire::ControlSpec& spec) {
     script.send(kC2s, real());
 }
 
-inline Bytes seven_control(std::uint8_t kind, const wire::Token& token = wire::kTokenUnknown,
-                           std::size_t padding = 512) {
-    Bytes datagram{std::byte{4}, std::byte{0}, std::byte{0}};
-    const Bytes header_token = bytes_of(token);
-    datagram.insert(datagram.end(), header_token.begin(), header_token.end());
-    datagram.push_back(std::byte{kind});
-    datagram.resize(datagram.size() + padding, std::byte{7});
-    return datagram;
-}
-
-inline constexpr wire::Token kSevenClient{7, 7, 7, 7}; ///< what seven_control says of itself
+inline constexpr wire::Token kSevenClient{7, 7, 7, 7};
 inline constexpr wire::Token kSevenServer{8, 8, 8, 8};
-inline constexpr std::uint8_t kSevenConnect = 1;
-inline constexpr std::uint8_t kSevenAccept = 2;
-inline constexpr std::uint8_t kSevenClose = 4;
-inline constexpr std::uint8_t kSevenToken = 5;
 
-inline void join_seven(SessionScript& script) {
-    script.send_datagram(kC2s, seven_control(kSevenToken));
-    Bytes answer = seven_control(kSevenToken, kSevenClient, 0);
-    const Bytes own = bytes_of(kSevenServer);
-    answer.insert(answer.end(), own.begin(), own.end());
-    script.send_datagram(kS2c, answer);
-    script.send_datagram(kC2s, seven_control(kSevenConnect, kSevenServer));
-    script.send_datagram(kS2c, seven_control(kSevenAccept, kSevenClient, 0));
+/// A control packet of a 0.7 client to the server with this token.
+inline Bytes seven_control(wire::ControlKind kind, const wire::Token& to = wire::kTokenUnknown) {
+    return wire::encode_control({.kind = kind, .token = kSevenClient, .seven_token = to});
 }
 
 /// The same as a control packet under 0.7's header, whose token is nobody's.

@@ -3,6 +3,7 @@
 // Covers: proxy/record/findings.cpp, proxy/record/records.cpp
 #include "map/game_layer.h"
 #include "proxy/record/findings.h"
+#include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -23,26 +24,21 @@ namespace {
 
 const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 
-Bytes raw(std::initializer_list<int> values) {
-    Bytes bytes;
-    for (const int value : values) {
-        bytes.push_back(static_cast<std::byte>(value));
-    }
-    return bytes;
-}
-
 /// The payload of a connless packet, up to its fields.
 MessageBuilder connless(std::string_view magic) {
     return MessageBuilder{}.text("\xff\xff\xff\xff").text(magic);
 }
 
+void send_connless(SessionScript& script, const MessageBuilder& packet) {
+    script.send_datagram(kS2c, tw::wire::encode_connless(packet.bytes()));
+}
+
 /// A compressed packet of this content.
 Bytes compressed(std::uint8_t flags, const Bytes& content) {
-    Bytes datagram = raw({0x80 | flags, 0, 0});
-    const Bytes coded =
-        tw::wire::huffman_compress(content, tw::wire::HuffmanEnding::without_zero_byte);
-    datagram.insert(datagram.end(), coded.begin(), coded.end());
-    return datagram;
+    MessageBuilder datagram;
+    return datagram.raw(bytes(0x80 | flags, 0, 0))
+        .raw(tw::wire::huffman_compress(content, tw::wire::HuffmanEnding::without_zero_byte))
+        .bytes();
 }
 
 /// A map of 20 by 20 tiles, solid in the rightmost column.
@@ -65,7 +61,7 @@ std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
 void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
     script.maps().answer = {.status = MapStatus::found, .physics = small_map()};
     script.enter_game();
-    std::vector<std::int32_t> character(22, 0);
+    Ints character(22, 0);
     character[1] = x;
     character[2] = y;
     script.snap(10, kNoBase, {{{9, 0}, character}});
@@ -77,26 +73,19 @@ void map_answer(SessionScript& script, MapStatus status) {
 }
 
 /// A delta on kBase that clients do not take.
-std::function<void(SessionScript&)> delta(std::vector<std::int32_t> ints, std::int32_t crc = 0) {
+std::function<void(SessionScript&)> delta(Ints ints, std::int32_t crc = 0) {
     return [ints = std::move(ints), crc](SessionScript& script) {
         script.enter_game();
         script.snap(10, kNoBase, kBase);
-        script.send(kS2c, {non_vital(snap_single(12, 10, crc, body_of(ints)))});
+        script.snap_body(12, 10, crc, body_of(ints));
     };
 }
 
-void tell_parts(SessionScript& script, tw::snapshot::Tick tick, tw::snapshot::Tick base,
-                std::int32_t crc, const Bytes& body) {
-    for (const Bytes& part : snap_parts(tick, base, crc, body)) {
-        script.send(kS2c, {non_vital(part)});
-    }
-}
-
 /// Items of 1000 ints each; 16 of them fill a snapshot nearly to its limit of bytes.
-std::vector<std::int32_t> large_items(std::int32_t first_id, std::int32_t count) {
+Ints large_items(std::int32_t first_id, std::int32_t count) {
     constexpr std::int32_t kInts = 1000;
     constexpr std::int32_t kType = 100;
-    std::vector<std::int32_t> ints{0, count, 0};
+    Ints ints{0, count, 0};
     for (std::int32_t i = 0; i < count; ++i) {
         ints.insert(ints.end(), {kType, first_id + i, kInts});
         ints.insert(ints.end(), kInts, 0);
@@ -104,8 +93,8 @@ std::vector<std::int32_t> large_items(std::int32_t first_id, std::int32_t count)
     return ints;
 }
 
-std::vector<std::int32_t> small_items(std::int32_t count) {
-    std::vector<std::int32_t> ints{0, count, 0};
+Ints small_items(std::int32_t count) {
+    Ints ints{0, count, 0};
     for (std::int32_t i = 0; i < count; ++i) {
         ints.insert(ints.end(), {13, i, 0, 0});
     }
@@ -114,67 +103,56 @@ std::vector<std::int32_t> small_items(std::int32_t count) {
 
 struct Row {
     FindingId id;
-    void (SessionScript::*join)(); ///< null: no connection
     std::function<void(SessionScript&)> play;
+    void (SessionScript::*join)() = &SessionScript::join_ddnet; ///< null: no connection
 };
 
-constexpr auto kDdnet = &SessionScript::join_ddnet;
 constexpr auto kVanilla = &SessionScript::join_vanilla;
 
 std::vector<Row> packet_rows() {
     using enum FindingId;
     return {
-        {packet_too_short, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kC2s, raw({0, 0}));
-         }},
-        {packet_too_long, kDdnet, [](auto& s) { s.send_datagram(kC2s, Bytes(1401)); }},
-        {packet_huffman_truncated, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kC2s, raw({0x80, 0, 1, 0}));
-         }},
-        {packet_huffman_overflow, kDdnet,
+        {packet_too_short, [](auto& s) { s.send_datagram(kC2s, bytes(0, 0)); }},
+        {packet_too_long, [](auto& s) { s.send_datagram(kC2s, Bytes(1401)); }},
+        {packet_huffman_truncated, [](auto& s) { s.send_datagram(kC2s, bytes(0x80, 0, 1, 0)); }},
+        {packet_huffman_overflow,
          [](auto& s) { s.send_datagram(kC2s, compressed(0, Bytes(4000))); }},
-        {packet_control_empty, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kC2s, raw({0x10, 5, 0}));
-         }},
-        {packet_control_compressed, kVanilla,
-         [](auto& s) { s.send_datagram(kC2s, compressed(0x10, raw({0}))); }},
-        {packet_control_unknown, kVanilla,
-         [](auto& s) {
-             s.send_datagram(kC2s, raw({0x10, 0, 0, 9}));
-         }},
-        {packet_wrong_token, kDdnet,
+        {packet_control_empty, [](auto& s) { s.send_datagram(kC2s, bytes(0x10, 5, 0)); }},
+        {packet_control_compressed,
+         [](auto& s) { s.send_datagram(kC2s, compressed(0x10, bytes(0))); }, kVanilla},
+        {packet_control_unknown, [](auto& s) { s.send_datagram(kC2s, bytes(0x10, 0, 0, 9)); },
+         kVanilla},
+        {packet_wrong_token,
          [](auto& s) {
              s.send_datagram(kS2c, tw::wire::encode_packet(
                                        {.resend = true, .token = tw::wire::Token{1, 2, 3, 4}}));
          }},
-        {packet_trailing_bytes, kVanilla,
+        {packet_trailing_bytes,
          [](auto& s) {
              Bytes datagram = s.pack(kS2c, {non_vital(message("ping"))});
              datagram.push_back(std::byte{0});
              s.send_datagram(kS2c, datagram);
-         }},
-        {packet_not_accepted, kDdnet,
+         },
+         kVanilla},
+        {packet_not_accepted,
          [](auto& s) {
              s.send_datagram(kC2s,
                              tw::wire::encode_packet(
                                  {.ack = 300, .resend = true, .token = SessionScript::kToken}));
          }},
-        {packet_seven, kDdnet,
+        {packet_seven,
          [](auto& s) {
-             s.send_datagram(kC2s, raw({4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4}));
+             s.send_datagram(kC2s, bytes(4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4));
          }},
-        {chunk_truncated, kDdnet,
+        {chunk_truncated,
          [](auto& s) {
-             const Bytes chunks = raw({0x3f, 0x0f, 1, 2, 3});
+             const Bytes chunks = bytes(0x3f, 0x0f, 1, 2, 3);
              s.send_datagram(
                  kS2c, tw::wire::encode_packet(
                            {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
          }},
-        {chunk_empty, kDdnet, [](auto& s) { s.send(kS2c, {non_vital(Bytes{})}); }},
-        {chunk_vital_gap, kDdnet,
+        {chunk_empty, [](auto& s) { s.send(kS2c, {non_vital(Bytes{})}); }},
+        {chunk_vital_gap,
          [](auto& s) {
              s.send(kS2c,
                     {{.message = message("con_ready").bytes(), .vital = true, .sequence = 3}});
@@ -185,93 +163,72 @@ std::vector<Row> packet_rows() {
 std::vector<Row> message_rows() {
     using enum FindingId;
     return {
-        {message_unexpected, kDdnet,
+        {message_unexpected,
          [](auto& s) { s.send(kC2s, {non_vital(message("sv_motd").string("from a client"))}); }},
-        {message_id_invalid, kDdnet,
-         [](auto& s) {
-             s.send(kS2c, {non_vital(raw({1, 2, 3}))});
-         }},
-        {message_unknown, kDdnet,
+        {message_id_invalid, [](auto& s) { s.send(kS2c, {non_vital(bytes(1, 2, 3))}); }},
+        {message_unknown,
          [](auto& s) { s.send(kS2c, {non_vital(MessageBuilder{}.number(61 << 1 | 1))}); }},
-        {message_unknown, kDdnet, // of a server whose version is known to have dropped it
+        {message_unknown, // of a server whose version is known to have dropped it
          [](auto& s) {
-             s.send_datagram(kS2c, tw::wire::encode_connless(
-                                       connless("inf3").string("7").string("0.6.4, 16.4").bytes()));
-             s.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
+             send_connless(s, connless("inf3").string("7").string("0.6.4, 16.4"));
+             s.send(kS2c, message("sv_player_time").number(1234).number(3));
          }},
-        {message_unknown, kDdnet, // not what it would have to be
+        {message_unknown, // not what it would have to be
+         [](auto& s) { s.send(kS2c, message("sv_player_time").number(1234).number(500)); }},
+        {message_version_unknown,
+         [](auto& s) { s.send(kS2c, message("sv_player_time").number(1234).number(3)); }},
+        {message_truncated, [](auto& s) { s.send(kS2c, message("sv_emoticon").number(1)); }},
+        {message_trailing_bytes, [](auto& s) { s.send(kS2c, message("con_ready").number(1)); }},
+        {message_out_of_range,
+         [](auto& s) { s.send(kS2c, message("sv_emoticon").number(1).number(99)); }},
+        {message_truncated,
          [](auto& s) {
-             s.send(kS2c, {vital(message("sv_player_time").number(1234).number(500))});
+             send_connless(s, connless("inf3").string("7").string("0.6.4").text("cut"));
          }},
-        {message_version_unknown, kDdnet,
-         [](auto& s) { s.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))}); }},
-        {message_truncated, kDdnet,
-         [](auto& s) { s.send(kS2c, {vital(message("sv_emoticon").number(1))}); }},
-        {message_trailing_bytes, kDdnet,
-         [](auto& s) { s.send(kS2c, {vital(message("con_ready").number(1))}); }},
-        {message_out_of_range, kDdnet,
-         [](auto& s) { s.send(kS2c, {vital(message("sv_emoticon").number(1).number(99))}); }},
-        {message_truncated, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kS2c,
-                             tw::wire::encode_connless(
-                                 connless("inf3").string("7").string("0.6.4").text("cut").bytes()));
-         }},
-        {message_trailing_bytes, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kC2s,
-                             tw::wire::encode_connless(connless("gie3").byte(7).byte(8).bytes()));
-         }},
-        {message_out_of_range, kDdnet,
-         [](auto& s) {
-             s.send_datagram(kS2c,
-                             tw::wire::encode_connless(
-                                 connless("iex+").string("7").string("abc").string("").bytes()));
-         }},
+        {message_trailing_bytes,
+         [](auto& s) { send_connless(s, connless("gie3").byte(7).byte(8)); }},
+        {message_out_of_range,
+         [](auto& s) { send_connless(s, connless("iex+").string("7").string("abc").string("")); }},
     };
 }
 
 std::vector<Row> delta_rows() {
     using enum FindingId;
     return {
-        {snapshot_crc_mismatch, kDdnet, delta({0, 0, 0}, 1)},
-        {snapshot_unknown_base, kDdnet,
-         [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, 10))}); }},
-        {snapshot_body_truncated, kDdnet,
-         [](auto& s) { s.send(kS2c, {non_vital(snap_single(12, kNoBase, 0, raw({0x80})))}); }},
-        {snapshot_too_many_ints, kDdnet,
-         [](auto& s) { tell_parts(s, 12, kNoBase, 0, Bytes(16385)); }},
-        {snapshot_negative_count, kDdnet, delta({-1, 0, 0})},
-        {snapshot_deleted_out_of_range, kDdnet, delta({5, 0, 0, 1})},
-        {snapshot_update_truncated, kDdnet, delta({0, 2, 0, 4, 9, 1, 1, 1, 1})},
-        {snapshot_type_out_of_range, kDdnet, delta({0, 1, 0, 32768, 0, 0})},
-        {snapshot_id_out_of_range, kDdnet, delta({0, 1, 0, 4, 65536, 0, 0, 0, 0})},
-        {snapshot_size_out_of_range, kDdnet, delta({0, 1, 0, 40, 0, -1})},
-        {snapshot_size_change, kDdnet,
+        {snapshot_crc_mismatch, delta({0, 0, 0}, 1)},
+        {snapshot_unknown_base, [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, 10))}); }},
+        {snapshot_body_truncated, [](auto& s) { s.snap_body(12, kNoBase, 0, bytes(0x80)); }},
+        {snapshot_too_many_ints, [](auto& s) { s.snap_body(12, kNoBase, 0, Bytes(16385)); }},
+        {snapshot_negative_count, delta({-1, 0, 0})},
+        {snapshot_deleted_out_of_range, delta({5, 0, 0, 1})},
+        {snapshot_update_truncated, delta({0, 2, 0, 4, 9, 1, 1, 1, 1})},
+        {snapshot_type_out_of_range, delta({0, 1, 0, 32768, 0, 0})},
+        {snapshot_id_out_of_range, delta({0, 1, 0, 4, 65536, 0, 0, 0, 0})},
+        {snapshot_size_out_of_range, delta({0, 1, 0, 40, 0, -1})},
+        {snapshot_size_change,
          [](auto& s) {
              s.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
-             s.send(kS2c, {non_vital(snap_single(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5})))});
+             s.snap_body(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5}));
          }},
-        {snapshot_too_many_items, kDdnet,
-         [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(1025))); }},
-        {snapshot_too_many_bytes, kDdnet,
+        {snapshot_too_many_items,
+         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_items(1025))); }},
+        {snapshot_too_many_bytes,
          [](auto& s) {
-             tell_parts(s, 10, kNoBase, 0, body_of(large_items(0, 14)));
-             tell_parts(s, 12, 10, 0, body_of(large_items(20, 4)));
+             s.snap_body(10, kNoBase, 0, body_of(large_items(0, 14)));
+             s.snap_body(12, 10, 0, body_of(large_items(20, 4)));
          }},
-        {snapshot_duplicate_update, kDdnet,
-         delta({0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 71)},
-        {snapshot_unknown_delete, kDdnet, delta({1, 0, 0, 262221}, 63)},
-        {snapshot_duplicate_delete, kDdnet, delta({2, 0, 0, 262145, 262145}, 33)},
-        {snapshot_deleted_and_updated, kDdnet, delta({1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0}, 68)},
-        {snapshot_surplus_ints, kDdnet, delta({0, 0, 0, 1}, 63)},
+        {snapshot_duplicate_update, delta({0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 71)},
+        {snapshot_unknown_delete, delta({1, 0, 0, 262221}, 63)},
+        {snapshot_duplicate_delete, delta({2, 0, 0, 262145, 262145}, 33)},
+        {snapshot_deleted_and_updated, delta({1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0}, 68)},
+        {snapshot_surplus_ints, delta({0, 0, 0, 1}, 63)},
     };
 }
 
 std::vector<Row> snapshot_rows() {
     using enum FindingId;
     return {
-        {snapshot_size_differs, kDdnet,
+        {snapshot_size_differs,
          [](auto& s) {
              auto sizes = tw::snapshot::kAgreedSizes;
              ++sizes[4];
@@ -280,15 +237,15 @@ std::vector<Row> snapshot_rows() {
                  const Items items{{{4, 1}, {10, 20, 3, tick, 5}}, {{10, 2}, {1, 2, 0, 0, 30}}};
                  const Bytes body =
                      tw::snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
-                 s.send(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))});
+                 s.snap_body(tick, kNoBase, checksum_of(items), body);
              }
          }},
-        {snapshot_explained, kDdnet,
+        {snapshot_explained,
          [](auto& s) {
              delta({0, 1, 0, 4, 1, 90, 0, 0, 0}, 63)(s);
              s.snap(14, 10, kBase);
          }},
-        {snapshot_client_stalled, kDdnet,
+        {snapshot_client_stalled,
          [](auto& s) {
              s.enter_game();
              s.snap(10, kNoBase, kBase);
@@ -298,11 +255,11 @@ std::vector<Row> snapshot_rows() {
              s.snap(62, 12, kBase);
              s.close("idle"); // it waits for evidence until then
          }},
-        {snapshot_budget, kDdnet,
+        {snapshot_budget,
          [](auto& s) {
-             tell_parts(s, 12, kNoBase, 0, body_of(small_items(600)));
+             s.snap_body(12, kNoBase, 0, body_of(small_items(600)));
              s.pause(6'000'000'000);
-             tell_parts(s, 312, kNoBase, 0, body_of(small_items(700)));
+             s.snap_body(312, kNoBase, 0, body_of(small_items(700)));
          }},
     };
 }
@@ -310,48 +267,47 @@ std::vector<Row> snapshot_rows() {
 std::vector<Row> part_rows() {
     using enum FindingId;
     return {
-        {snapshot_negative_base, kDdnet,
-         [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, -9))}); }},
-        {snapshot_item_cap, kDdnet,
-         [](auto& s) { tell_parts(s, 12, kNoBase, 0, body_of(small_items(930))); }},
-        {snapshot_part_missing, kDdnet,
+        {snapshot_negative_base, [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, -9))}); }},
+        {snapshot_item_cap,
+         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_items(930))); }},
+        {snapshot_part_missing,
          [](auto& s) {
              s.send(kS2c, {non_vital(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
-             s.send(kS2c, message("map_change").string("next").number(1).number(1));
+             s.send(kS2c, map_change("next"));
          }},
-        {snapshot_part_out_of_range, kDdnet,
+        {snapshot_part_out_of_range,
          [](auto& s) { s.send(kS2c, {non_vital(snap_part(12, kNoBase, 0, 0, 0, Bytes(9)))}); }},
-        {snapshot_part_inconsistent, kDdnet,
+        {snapshot_part_inconsistent,
          [](auto& s) {
              s.send(kS2c, {non_vital(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
              s.send(kS2c, {non_vital(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
          }},
-        {snapshot_part_inconsistent, kDdnet,
+        {snapshot_part_inconsistent,
          [](auto& s) {
              s.send(kS2c, {non_vital(snap_part(12, kNoBase, 3, 0, 0, Bytes(900)))});
-             s.send(kS2c, {non_vital(snap_single(12, kNoBase, 0, body_of({0, 0, 0})))});
+             s.snap_body(12, kNoBase, 0, body_of({0, 0, 0}));
          }},
-        {snapshot_leftover, kDdnet,
+        {snapshot_leftover,
          [](auto& s) {
              s.snap(1000, kNoBase, kBase);
              const Bytes late = s.snap_datagram(1002, 1000, kBase);
-             s.send(kS2c, message("map_change").string("next").number(1).number(1));
+             s.send(kS2c, map_change("next"));
              s.send_datagram(kS2c, late);
          }},
-        {snapshot_tick_jump, kDdnet,
+        {snapshot_tick_jump,
          [](auto& s) {
              s.snap(12, kNoBase, kBase);
              s.snap(100'000, kNoBase, kBase);
          }},
-        {snapshot_missing_descriptor, kDdnet,
+        {snapshot_missing_descriptor,
          [](auto& s) {
              s.snap(12, kNoBase, {{{0x7fff, 1}, {1}}});
          }},
-        {snapshot_unknown_type, kDdnet,
+        {snapshot_unknown_type,
          [](auto& s) {
              s.snap(12, kNoBase, {{{45, 0}, {1}}, {{45, 1}, {1}}});
          }},
-        {snapshot_missing_descriptor, kDdnet,
+        {snapshot_missing_descriptor,
          [](auto& s) { // it was there before
              s.snap(12, kNoBase, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 1}, {1}}});
              s.snap(14, 12, {{{0x7fff, 1}, {1}}});
@@ -362,46 +318,47 @@ std::vector<Row> part_rows() {
 std::vector<Row> other_rows() {
     using enum FindingId;
     return {
-        {map_not_found, kDdnet, [](auto& s) { map_answer(s, MapStatus::not_found); }},
-        {map_crc_mismatch, kDdnet, [](auto& s) { map_answer(s, MapStatus::other_version); }},
-        {map_crc_mismatch, kDdnet,
+        {map_not_found, [](auto& s) { map_answer(s, MapStatus::not_found); }},
+        {map_crc_mismatch, [](auto& s) { map_answer(s, MapStatus::other_version); }},
+        {map_crc_mismatch,
          [](auto& s) { // larger than announced
              s.enter_game();
              MessageBuilder chunk = message("map_data").number(0).number(1).number(0).number(101);
              s.send(kS2c, chunk.raw(Bytes(101)));
          }},
-        {map_unreadable, kDdnet, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
-        {map_name_invalid, kDdnet, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
-        {map_not_cached, kDdnet,
+        {map_unreadable, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
+        {map_name_invalid, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
+        {map_not_cached,
          [](auto& s) {
              s.maps().answer = {.status = MapStatus::found,
                                 .physics = small_map(),
                                 .detail = "could not be cached: No space left on device"};
              s.enter_game();
          }},
-        {world_inside_solid, kDdnet, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
-        {world_outside_map, kDdnet, [](auto& s) { character_at(s, -100'000, 100); }},
-        {session_joined_midway, nullptr,
+        {world_inside_solid, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
+        {world_outside_map, [](auto& s) { character_at(s, -100'000, 100); }},
+        {session_joined_midway,
          [](auto& s) {
              s.assume_ddnet();
              s.send(kS2c, {non_vital(message("ping"))});
-         }},
-        {session_reconnected, kDdnet, [](auto& s) { s.join_ddnet(); }},
-        {session_closed_silently, kDdnet, [](auto& s) { s.close("idle"); }},
-        {session_server_silent, kDdnet,
+         },
+         nullptr},
+        {session_reconnected, [](auto& s) { s.join_ddnet(); }},
+        {session_closed_silently, [](auto& s) { s.close("idle"); }},
+        {session_server_silent,
          [](auto& s) {
              for (int i = 0; i < 4; ++i) {
                  s.pause(1'000'000'000);
                  s.send(kC2s, {non_vital(message("ping"))});
              }
          }},
-        {session_antispoof, kVanilla,
+        {session_antispoof,
          [](auto& s) {
-             s.send(kS2c, {vital(message("map_change").string("dm1").number(1).number(1)),
-                           non_vital(snap_empty(1 << 30, kNoBase))});
-         }},
-        {inspect_gap, kDdnet, [](auto& s) { s.lose_copies(3); }},
-        {session_resync, kDdnet, [](auto& s) { s.resync(); }},
+             s.send(kS2c, {vital(map_change("dm1")), non_vital(snap_empty(1 << 30, kNoBase))});
+         },
+         kVanilla},
+        {inspect_gap, [](auto& s) { s.lose_copies(3); }},
+        {session_resync, [](auto& s) { s.resync(); }},
     };
 }
 
@@ -415,14 +372,14 @@ TEST_CASE("a map that another session downloaded is used as soon as it is there"
     script.snap(10, kNoBase, kBase);
     script.maps().keep_elsewhere({.status = MapStatus::other_version});
     script.snap(12, 10, kBase);
-    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 none"});
-    std::vector<std::int32_t> character(22, 0);
+    CHECK(script.log().lines({"map"}) == Lines{"map dm1 none"});
+    Ints character(22, 0);
     character[1] = 19 * 32 + 16;
     character[2] = 100;
     script.maps().keep_elsewhere({.status = MapStatus::found, .physics = small_map()});
     script.snap(14, kNoBase, {{{9, 0}, character}});
     script.snap(16, 14, {{{9, 0}, character}});
-    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 none", "map dm1 wire"});
+    CHECK(script.log().lines({"map"}) == Lines{"map dm1 none", "map dm1 wire"});
     CHECK(script.log().count_of("world.inside_solid") == 1);
 }
 
@@ -460,8 +417,7 @@ TEST_CASE("every finding is found by what it describes") {
     }
 }
 
-TEST_CASE(
-    "each unknown type of item is reported once in a session, and counted in every snapshot") {
+TEST_CASE("an unknown type of item is reported once in a session, and counted each time") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
@@ -487,9 +443,7 @@ TEST_CASE("what a dropped number means is what the server's version says") {
         SessionScript script;
         script.join_ddnet();
         if (!row.version.empty()) {
-            script.send_datagram(kS2c,
-                                 tw::wire::encode_connless(
-                                     connless("inf3").string("7").string(row.version).bytes()));
+            send_connless(script, connless("inf3").string("7").string(row.version));
         }
         script.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
         const std::string line = script.log().lines({"message"}).back();
@@ -505,7 +459,7 @@ TEST_CASE("a connless packet that holds what it should is no finding, known or n
     for (const MessageBuilder& packet :
          {connless("gie3").byte(7), connless("iex+").string("7").string("1").string(""),
           connless("chal").text("secret"), connless("what").text("ever")}) {
-        script.send_datagram(kS2c, tw::wire::encode_connless(packet.bytes()));
+        send_connless(script, packet);
     }
     CHECK(script.log().findings().empty());
 }
@@ -515,7 +469,7 @@ TEST_CASE("a character that is where it may be is no finding") {
     script.join_ddnet();
     character_at(script, 100, 100);
     CHECK(script.log().findings().empty());
-    CHECK(script.log().lines({"map"}) == std::vector<std::string>{"map dm1 folder"});
+    CHECK(script.log().lines({"map"}) == Lines{"map dm1 folder"});
 }
 
 TEST_CASE("the table of findings is complete and tells each in whole sentences") {

@@ -5,6 +5,8 @@
 // ten seconds of the third snapshot that holds the type, and nothing else was.
 
 #include "proxy/inspect/diagnosis/size_learner.h"
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/resized_traffic.h"
 #include "tests/support/rounds.h"
 
@@ -29,21 +31,22 @@ constexpr record::Timestamp kTenSeconds = 10'000'000'000;
 constexpr std::uint16_t kAgreedTypes = 21;
 
 /// What an inspector says of the sizes, and which snapshots of 0.6 it rebuilds.
-class Learned final : public record::RecordSink {
+class Learned final : public SinkOf<Learned> {
   public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
-            if (!(*each)->rebuilt) {
-                last_missed = (*each)->head.time;
-            } else if ((*each)->types->dialect() == snapshot::Dialect::six) {
-                note_types((*each)->items, (*each)->head);
-            }
-        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
-                   found != nullptr && (*found)->id == record::FindingId::snapshot_size_differs) {
-            const std::uint16_t type = (*found)->item->type_id;
-            named.try_emplace(type, (*found)->head.time);
-            all_right = all_right && mod.differs(type) && mod.sizes[type] == *(*found)->value &&
-                        snapshot::kAgreedSizes[type] == *(*found)->limit;
+    void on(const record::SnapshotRecord& each) {
+        if (!each.rebuilt) {
+            last_missed = each.head.time;
+        } else if (each.types->dialect() == snapshot::Dialect::six) {
+            note_types(each.items, each.head);
+        }
+    }
+
+    void on(const record::FindingRecord& found) {
+        if (found.id == record::FindingId::snapshot_size_differs) {
+            const std::uint16_t type = found.item->type_id;
+            named.try_emplace(type, found.head.time);
+            all_right = all_right && mod.differs(type) && mod.sizes[type] == *found.value &&
+                        snapshot::kAgreedSizes[type] == *found.limit;
         }
     }
 
@@ -82,9 +85,8 @@ const ResizedTraffic& play(const std::string& capture) {
     return *one;
 }
 
-const std::vector<std::string> kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
-                                         "vanilla-0.6.5-ctf.pcap.gz",
-                                         "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
+const Lines kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz",
+                      "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
 
 void learn(const std::string& capture, ModClients clients, Learned& learned) {
     TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};

@@ -4,6 +4,7 @@
 #include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <array>
@@ -148,17 +149,15 @@ class Expected {
 };
 
 /// Writes down what became of every snapshot, by session.
-class Outcomes final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
-            const record::SnapshotRecord& snapshot = **each;
-            sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
-                                                         snapshot.rebuilt);
-        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
-            if ((*found)->id == record::FindingId::snapshot_part_missing) {
-                incomplete[(*found)->head.session].insert((*found)->tick.value_or(-1));
-            }
+struct Outcomes final : test::SinkOf<Outcomes> {
+    void on(const record::SnapshotRecord& snapshot) {
+        sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
+                                                     snapshot.rebuilt);
+    }
+
+    void on(const record::FindingRecord& found) {
+        if (found.id == record::FindingId::snapshot_part_missing) {
+            incomplete[found.head.session].insert(found.tick.value_or(-1));
         }
     }
 

@@ -1,6 +1,7 @@
 // Covers: proxy/inspect/inspector.cpp
 #include "proxy/inspect/session.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,14 +18,11 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 
 /// Counts what a run says of memory.
-class Witness final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const finding = std::get_if<const record::FindingRecord*>(&record)) {
-            if ((*finding)->id == record::FindingId::inspect_gap) {
-                CHECK((*finding)->name == "memory");
-                shed.push_back((*finding)->head.session);
-            }
+struct Witness final : test::SinkOf<Witness> {
+    void on(const record::FindingRecord& finding) {
+        if (finding.id == record::FindingId::inspect_gap) {
+            CHECK(finding.name == "memory");
+            shed.push_back(finding.head.session);
         }
     }
 

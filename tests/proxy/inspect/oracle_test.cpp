@@ -19,8 +19,7 @@ Choose seeded(std::uint32_t seed) {
 
 } // namespace
 
-TEST_CASE(
-    "what comes whole over a bad line is the world that was sent, the rest is accounted for") {
+TEST_CASE("over a bad line, the world that was sent is rebuilt or counted as missing") {
     OraclePlay all;
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);

@@ -3,6 +3,7 @@
 // Covers: proxy/inspect/connection/connection.cpp
 // Covers: proxy/inspect/connection/packet_acceptance.cpp
 #include "snapshot/objects.h"
+#include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -23,23 +24,15 @@ constexpr std::uint16_t kFirstUuidNumber = 0x7fff;
 
 const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
 
-SessionScript playing() {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    script.log().clear();
-    return script;
-}
-
 const tw::snapshot::ObjectSpec& object(std::string_view name) {
     const auto table = tw::snapshot::object_table();
     return *std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
 }
 
 /// The item that says which UUID a number stands for.
-std::vector<std::int32_t> descriptor(std::string_view name) {
+Ints descriptor(std::string_view name) {
     const auto& uuid = object(name).uuid;
-    std::vector<std::int32_t> ints;
+    Ints ints;
     for (std::size_t i = 0; i < uuid.size(); i += 4) {
         ints.push_back(static_cast<std::int32_t>(std::uint32_t{uuid[i]} << 24U |
                                                  std::uint32_t{uuid[i + 1]} << 16U |
@@ -51,7 +44,7 @@ std::vector<std::int32_t> descriptor(std::string_view name) {
 Items with_type(std::string_view name) {
     Items items = kItems;
     items[{0, kFirstUuidNumber}] = descriptor(name);
-    items[{kFirstUuidNumber, 3}] = std::vector<std::int32_t>(object(name).size, 0);
+    items[{kFirstUuidNumber, 3}] = Ints(object(name).size, 0);
     return items;
 }
 
@@ -85,10 +78,10 @@ TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
     auto script = playing();
     script.snap(1000, kNoBase, with_type("ddnet_character"));
     script.send(kC2s, message("enter_game")); // of a dummy that does not wait
-    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, map_change("dm2"));
     script.log().clear();
     // Vanilla clients still acknowledge a tick of the old map.
-    script.send(kC2s, {non_vital(message("input").number(1000).number(1004).number(0))});
+    script.send(kC2s, {non_vital(input(1000, 1004))});
     Items without_descriptor = with_type("ddnet_character");
     without_descriptor.erase({0, kFirstUuidNumber});
     script.snap(2, kNoBase, without_descriptor);
@@ -115,7 +108,7 @@ TEST_CASE("CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
 TEST_CASE("timeout protection moves a client into its old slot") {
     auto script = playing();
     const auto tee = [](std::uint16_t id) {
-        return Items{{{9, id}, std::vector<std::int32_t>(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
+        return Items{{{9, id}, Ints(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
     };
     script.snap(10, kNoBase, tee(5));
     script.send(kC2s, message("cl_say").number(0).string("/timeout code"));
@@ -132,7 +125,7 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
     script.snap(10, kNoBase, with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     // The new process knows nobody: the client talks to itself until it connects again.
-    script.send(kC2s, {non_vital(message("input").number(10).number(14).number(0))});
+    script.send(kC2s, {non_vital(input(10, 14))});
     script.join_ddnet_with({5, 6, 7, 8});
     script.enter_game();
     script.snap(10, kNoBase, with_type("ddnet_player"));
@@ -193,7 +186,7 @@ TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
     const Bytes late = script.snap_datagram(10, kNoBase, kItems);
     script.snap(12, kNoBase, kItems);
     script.send_datagram(kS2c, late);
-    script.send(kC2s, {non_vital(message("input").number(10).number(16).number(0))});
+    script.send(kC2s, {non_vital(input(10, 16))});
     script.snap(14, 10, kItems);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 12<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 14<-10 ok 2"});
@@ -219,7 +212,7 @@ TEST_CASE("a PING may be vital or not, and so may its answer") {
 TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
     auto script = playing();
     script.snap(10, kNoBase, kItems);
-    script.send(kS2c, {non_vital(snap_single(10, kNoBase, 0, body_of({0, 0, 0})))});
+    script.snap_body(10, kNoBase, 0, body_of({0, 0, 0}));
     CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 2"});
     CHECK(script.stats().repeated == 1);
 }
@@ -253,7 +246,7 @@ TEST_CASE("a dummy sends all of its join without waiting") {
     script.join_ddnet();
     script.send(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
                        vital(message("ready")), vital(message("enter_game"))});
-    script.send(kS2c, message("map_change").string("dm1").number(1).number(100));
+    script.send(kS2c, map_change("dm1"));
     script.send(kS2c, message("con_ready"));
     script.log().clear();
     script.snap(2, kNoBase, kItems);
@@ -338,10 +331,7 @@ TEST_CASE("a reconnect whose ACCEPT passed unseen begins with the first vital ch
 }
 
 TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    script.log().clear();
+    auto script = playing();
     const auto stranger = [](const MessageBuilder& what) {
         Bytes chunks;
         tw::wire::append_chunk(chunks, true, 1, false, what.bytes(), tw::wire::Dialect::six);
@@ -371,10 +361,6 @@ namespace {
 
 constexpr tw::snapshot::Tick kSecretTick = 0x6b8b4567;
 const Items kPickup{{{4, 1}, {10, 20, 0, 0}}};
-
-MessageBuilder map_change(std::string_view name) {
-    return message("map_change").string(name).number(1).number(100);
-}
 
 /// What DDNet sends a tokenless client before the real map.
 std::vector<Piece> ddnet_prelude() {
@@ -424,8 +410,7 @@ TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
         script.send(kS2c, row.prelude);
         script.send(kC2s, message("ready"));
         script.send(kC2s, message("enter_game"));
-        script.send(
-            kC2s, {non_vital(message("input").number(kSecretTick).number(kSecretTick).number(0))});
+        script.send(kC2s, {non_vital(input(kSecretTick, kSecretTick))});
         script.enter_game("real");
         script.snap(2, kNoBase, kPickup);
         script.snap(4, 2, kPickup);

@@ -1,4 +1,6 @@
 #include "proxy/inspect/server_silence.h"
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 
 #include <cstdint>
 #include <memory>
@@ -8,23 +10,23 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace tw::inspect {
 namespace {
 
+using Lines = std::vector<std::string>;
+
 /// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds;
 /// "alone " in front if the server answers others.
-class Log final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        const auto& finding = *std::get<const record::FindingRecord*>(record);
+struct Log final : test::SinkOf<Log> {
+    void on(const record::FindingRecord& finding) {
         const bool alone = finding.id == record::FindingId::session_unanswered;
-        lines.push_back((alone ? "alone " : "") + std::string{finding.detail} + ' ' +
-                        std::to_string(*finding.lost) + ' ' + std::to_string(*finding.value) + ' ' +
-                        std::string{finding.name});
+        lines.push_back(fmt::format("{}{} {} {} {}", alone ? "alone " : "", finding.detail,
+                                    *finding.lost, *finding.value, finding.name));
     }
 
-    std::vector<std::string> lines;
+    Lines lines;
 };
 
 /// Milliseconds of a test as a time; 0 would be none.
@@ -52,7 +54,7 @@ class Script {
 
     void gap() { silence_.on_gap(); }
 
-    [[nodiscard]] std::vector<std::string> told() const { return log_.lines; }
+    [[nodiscard]] Lines told() const { return log_.lines; }
 
     [[nodiscard]] std::uint64_t count_with_noun(record::FindingId id) const {
         return reporter_.stats.findings[static_cast<std::size_t>(id)];
@@ -63,8 +65,6 @@ class Script {
     Reporter reporter_{1, log_};
     ServerSilence silence_;
 };
-
-using Lines = std::vector<std::string>;
 
 } // namespace
 

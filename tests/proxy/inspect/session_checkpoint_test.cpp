@@ -1,6 +1,5 @@
 // Covers: proxy/inspect/connection/session_checkpoint.cpp
 #include "proxy/inspect/connection/session_checkpoint.h"
-#include "snapshot/cursor.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/record_log.h"
 #include "tests/support/resized_traffic.h"
@@ -13,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,7 +26,7 @@ using inspect::TokenForm;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using test::Bytes;
 
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
@@ -79,46 +79,29 @@ void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     CHECK(one.client_version == two.client_version);
     REQUIRE(one.sizes.size() == two.sizes.size());
     for (std::size_t i = 0; i < one.sizes.size(); ++i) {
-        CHECK(one.sizes[i].type == two.sizes[i].type);
-        CHECK(one.sizes[i].size == two.sizes[i].size);
-        CHECK(one.sizes[i].confirmed == two.sizes[i].confirmed);
-        CHECK(one.sizes[i].items == std::min<std::uint32_t>(two.sizes[i].items, kMost));
-        CHECK(one.sizes[i].snapshots == std::min<std::uint32_t>(two.sizes[i].snapshots, kMost));
+        inspect::LearnedSize expected = two.sizes[i];
+        expected.items = std::min<std::uint32_t>(expected.items, kMost);
+        expected.snapshots = std::min<std::uint32_t>(expected.snapshots, kMost);
+        CHECK((one.sizes[i] == expected));
     }
-    REQUIRE(one.snapshots.size() == two.snapshots.size());
-    for (std::size_t i = 0; i < one.snapshots.size(); ++i) {
-        CHECK(one.snapshots[i].tick == two.snapshots[i].tick);
-        CHECK(one.snapshots[i].num_items == two.snapshots[i].num_items);
-        CHECK(one.snapshots[i].block == two.snapshots[i].block);
-    }
+    CHECK((one.snapshots == two.snapshots));
     REQUIRE(one.parts.size() == two.parts.size());
     for (std::size_t i = 0; i < one.parts.size(); ++i) {
-        const snapshot::Part& left = one.parts[i].head;
-        const snapshot::Part& right = two.parts[i].head;
-        CHECK(left.tick == right.tick);
-        CHECK(left.delta_tick == right.delta_tick);
-        CHECK(left.num_parts == right.num_parts);
-        CHECK(left.part == right.part);
-        CHECK(left.crc == right.crc);
-        CHECK(left.marked == right.marked);
-        CHECK((one.parts[i].data == two.parts[i].data));
+        const auto values = [](const SessionCheckpoint::Part& part) {
+            const snapshot::Part& head = part.head;
+            return std::tuple{head.tick, head.delta_tick, head.num_parts, head.part,
+                              head.crc,  head.marked,     part.data};
+        };
+        CHECK((values(one.parts[i]) == values(two.parts[i])));
         CHECK(one.parts[i].view().data.size() == one.parts[i].data.size());
     }
-}
-
-Bytes varints(const std::vector<std::int32_t>& values) {
-    Bytes bytes;
-    for (const std::int32_t value : values) {
-        snapshot::encode_varint(value, bytes);
-    }
-    return bytes;
 }
 
 /// The version, 0.6, no connection, no map, nobody, no parts; then these.
 Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
     std::vector<std::int32_t> all{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     all.insert(all.end(), snapshots.begin(), snapshots.end());
-    return varints(all);
+    return test::body_of(all);
 }
 
 } // namespace
@@ -184,11 +167,11 @@ TEST_CASE("what no checkpoint says is none") {
         CHECK(decode_checkpoint(with_snapshots(row.snapshots)).has_value() == row.good);
     }
     CHECK_FALSE(
-        decode_checkpoint(varints({3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
+        decode_checkpoint(test::body_of({3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
+    CHECK_FALSE(decode_checkpoint(
+        test::body_of({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
     CHECK_FALSE(
-        decode_checkpoint(varints({1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // 0.6 with 0.7's token
-    CHECK_FALSE(
-        decode_checkpoint(varints({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
+        decode_checkpoint(test::body_of({1, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // an unknown form
     CHECK_FALSE(decode_checkpoint({}));
 }
 
@@ -218,12 +201,11 @@ TEST_CASE("learned sizes that cannot be are none") {
         std::vector<std::int32_t> all{2, 0, 0, 0, 0, 0, 0, 0, 0, 0};
         all.insert(all.end(), row.sizes.begin(), row.sizes.end());
         all.insert(all.end(), {0, 0}); // no parts, no snapshots
-        CHECK(decode_checkpoint(varints(all)).has_value() == row.good);
+        CHECK(decode_checkpoint(test::body_of(all)).has_value() == row.good);
     }
 }
 
-TEST_CASE(
-    "few bytes do not make many: what each snapshot takes, and how many there are, is bounded") {
+TEST_CASE("few bytes do not make many: the number and the size of snapshots are bounded") {
     std::vector<std::int32_t> ints{6, 1, 0x10001, 16'001};
     ints.resize(ints.size() + 16'000, 5);
     std::vector<std::int32_t> many{1'000'000, 1, 0x10001, 2, 7};
@@ -275,6 +257,15 @@ struct Relief {
     std::map<std::uint16_t, std::size_t> held; ///< items by type in the snapshots left
 };
 
+/// Passes a datagram to an inspector. `open`: the inspector's sessions.
+void feed(inspect::Inspector& inspector, std::set<std::uint64_t>& open,
+          const test::TrafficDatagram& each) {
+    if (open.insert(each.session).second) {
+        inspector.on_open(each.session, each.time, "client", "server");
+    }
+    inspector.on_datagram(each.session, each.time, each.direction, each.bytes);
+}
+
 Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
                std::size_t later = 0, const inspect::Options& options = {}) {
     test::NoMaps maps;
@@ -286,11 +277,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
     std::set<std::uint64_t> open;
     std::size_t at = 0;
     for (; at < traffic.size() / 2 + later; ++at) {
-        const auto& each = traffic[at];
-        if (open.insert(each.session).second) {
-            first.on_open(each.session, each.time, "client", "server");
-        }
-        first.on_datagram(each.session, each.time, each.direction, each.bytes);
+        feed(first, open, traffic[at]);
     }
     Relief relief;
     for (const std::uint64_t session : open) {
@@ -312,11 +299,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
     CHECK_FALSE(first.save(0));
     first.finish(traffic[at].time, "handed over");
     for (; at < traffic.size(); ++at) {
-        const auto& each = traffic[at];
-        if (open.insert(each.session).second) {
-            second.on_open(each.session, each.time, "client", "server");
-        }
-        second.on_datagram(each.session, each.time, each.direction, each.bytes);
+        feed(second, open, traffic[at]);
     }
     second.finish(traffic.back().time, "end of capture");
     relief.before = first.totals();
@@ -362,10 +345,7 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     inspect::Inspector second{{}, maps, log, numbers};
     std::set<std::uint64_t> sessions;
     for (const auto& each : traffic) {
-        if (sessions.insert(each.session).second) {
-            first.on_open(each.session, each.time, "client", "server");
-        }
-        first.on_datagram(each.session, each.time, each.direction, each.bytes);
+        feed(first, sessions, each);
     }
     std::erase_if(sessions, [&](std::uint64_t each) { return !first.save(each)->is_closed; });
     REQUIRE(sessions.size() > 2);

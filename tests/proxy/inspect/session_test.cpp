@@ -3,6 +3,7 @@
 // Covers: proxy/inspect/map_tracker.cpp
 // Covers: proxy/inspect/message_reporter.cpp
 
+#include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
 #include <cstdint>
@@ -137,7 +138,7 @@ TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new co
     script.send(kS2c, line("still here"));
     CHECK(script.log().lines({"session"}).empty());
     script.join_vanilla();
-    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, map_change("dm2"));
     CHECK(script.log().lines({"session", "map"}) ==
           Lines{"session close reconnected", "session established 0.6", "map dm2 none"});
 }
@@ -169,7 +170,7 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
     script.snap(1000, kNoBase, kItems);
     const Bytes late = script.snap_datagram(1002, 1000, kItems);
     script.log().clear();
-    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, map_change("dm2"));
     script.send_datagram(kS2c, late);
     script.send(kS2c, {non_vital(snap_between(1004, kNoBase, {}, kItems))}); // rare, but possible
     script.send(kC2s, message("ready"));
@@ -191,7 +192,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     script.join_vanilla();
     script.enter_game();
     script.snap(50000, kNoBase, kItems);
-    script.send(kS2c, message("map_change").string("dm2").number(1).number(100));
+    script.send(kS2c, map_change("dm2"));
     script.pause(5 * kSecond);
     script.send(kS2c, {non_vital(snap_between(50002, kNoBase, {}, kItems))});
     script.send(kC2s, message("ready"));
@@ -204,7 +205,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
     CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
     // A client that has entered the game gets the new map, whatever its ticks are.
-    script.send(kS2c, message("map_change").string("dm3").number(1).number(100));
+    script.send(kS2c, map_change("dm3"));
     script.pause(5 * kSecond);
     script.send(kC2s, message("enter_game"));
     script.log().clear();

@@ -1,5 +1,7 @@
 // Covers: proxy/inspect/session.cpp
 // Sessions of 0.7: the same receiver, over other packets.
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -20,10 +22,8 @@ using wire::Token;
 constexpr Token kWrong{1, 2, 3, 4};
 
 /// A character of 22 ints, its player's three, and a pickup of three, where 0.6 has four.
-const Items kItems{{{4, 7}, {1616, 1040, 1}},
-                   {{10, 0}, std::vector<std::int32_t>(22, 5)},
-                   {{11, 0}, {1, 2, 3}},
-                   {{24, 0}, {-1, 2, 4}}};
+const Items kItems{
+    {{4, 7}, {1616, 1040, 1}}, {{10, 0}, Ints(22, 5)}, {{11, 0}, {1, 2, 3}}, {{24, 0}, {-1, 2, 4}}};
 
 MessageBuilder client_info(const SessionScript& script, int client, std::string_view name,
                            bool local = false) {
@@ -38,15 +38,6 @@ MessageBuilder client_info(const SessionScript& script, int client, std::string_
     return info.number(0);
 }
 
-/// Lines as one text, for doctest to show.
-std::string text_of(const Lines& lines) {
-    std::string text;
-    for (const std::string& line : lines) {
-        text += line + '\n';
-    }
-    return text;
-}
-
 /// A datagram with another token in its header.
 Bytes with_token(Bytes datagram, const Token& token) {
     for (std::size_t i = 0; i < token.size(); ++i) {
@@ -55,17 +46,16 @@ Bytes with_token(Bytes datagram, const Token& token) {
     return datagram;
 }
 
-struct Names final : record::RecordSink {
-    void on_record(const record::Record& record) override {
-        const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record);
-        if (snapshot == nullptr || !(*snapshot)->rebuilt) {
+struct Names final : SinkOf<Names> {
+    void on(const record::SnapshotRecord& snapshot) {
+        if (!snapshot.rebuilt) {
             return;
         }
-        REQUIRE((*snapshot)->roster != nullptr);
+        REQUIRE(snapshot.roster != nullptr);
         std::string text;
         for (std::uint16_t client = 0; client < 4; ++client) {
             std::array<char, 16> room{};
-            if (const auto name = (*snapshot)->roster->name(client)) {
+            if (const auto name = snapshot.roster->name(client)) {
                 text += std::string{room.data(), snapshot::decode_int_string(name->ints, room)};
             } else {
                 text += '-';
@@ -92,16 +82,16 @@ TEST_CASE("a session of 0.7 is read as one of 0.6 is") {
     script.snap(12, 10, moved);
     script.send(kC2s, {non_vital(script.message_of("input").number(12).number(14).number(0))});
     script.close_seven();
-    CHECK(text_of(script.log().lines({"session", "snapshot", "finding"})) ==
-          text_of({"session open", "session established 0.7", "finding map.not_found dm1",
-                   "snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4",
-                   "session close closed by the client"}));
-    CHECK(text_of(script.log().lines({"message"})) ==
-          text_of({"message c2s token", "message s2c token", "message c2s connect",
-                   "message s2c accept", "message c2s info #1", "message s2c map_change #1",
-                   "message c2s ready #2", "message s2c con_ready #2", "message c2s enter_game #3",
-                   "message s2c snap_single", "message s2c snap_single", "message c2s input",
-                   "message c2s close"}));
+    CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
+          Lines{"session open", "session established 0.7", "finding map.not_found dm1",
+                "snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4",
+                "session close closed by the client"});
+    CHECK(script.log().lines({"message"}) ==
+          Lines{"message c2s token", "message s2c token", "message c2s connect",
+                "message s2c accept", "message c2s info #1", "message s2c map_change #1",
+                "message c2s ready #2", "message s2c con_ready #2", "message c2s enter_game #3",
+                "message s2c snap_single", "message s2c snap_single", "message c2s input",
+                "message c2s close"});
     CHECK(script.log().summaries().back().verified == 2);
 }
 
@@ -111,7 +101,7 @@ TEST_CASE("compressed packets of 0.7 are read, too") {
     script.join_seven();
     script.enter_game();
     script.snap(10, kNoBase, kItems);
-    CHECK(text_of(script.log().lines({"snapshot"})) == text_of({"snapshot 10<--1 ok 4"}));
+    CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 4"});
     CHECK(script.stats(kS2c).compressed == 3);
 }
 
@@ -169,75 +159,56 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
 TEST_CASE("what the receiver of 0.7 drops has no effect") {
     struct Row {
         std::string_view name;
-        Bytes (*datagram)(SessionScript&);
         std::string_view finding;
+        void (*play)(SessionScript& script);
     };
 
+    static constexpr auto kClose = ControlKind::close;
+    static constexpr Token kServer = SessionScript::kSevenServer;
+    static const auto kill = [](SessionScript& s, const Deviations& odd = {}) {
+        return s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, odd);
+    };
     const Row rows[] = {
-        {"another token",
-         [](SessionScript& s) {
-             return with_token(s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {}),
-                               kWrong);
-         },
-         "packet.wrong_token"},
-        {"the token of the other direction",
-         [](SessionScript& s) {
-             return with_token(s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {}),
-                               SessionScript::kSevenClient);
-         },
-         "packet.wrong_token"},
-        {"an acknowledgement of what was not sent",
-         [](SessionScript& s) {
-             return s.pack_deviating(kC2s, {vital(s.message_of("cl_kill"))}, {.ack = 9});
-         },
-         "packet.not_accepted"},
-        {"a CLOSE with another token",
-         [](SessionScript& /*s*/) {
-             return wire::encode_control({.kind = ControlKind::close, .seven_token = kWrong});
-         },
-         "packet.wrong_token"},
-        {"a KEEPALIVE with no token",
-         [](SessionScript& /*s*/) {
-             return wire::encode_control(
-                 {.kind = ControlKind::keepalive, .seven_token = wire::kTokenUnknown});
-         },
-         "packet.wrong_token"},
-        {"a compressed CLOSE",
-         [](SessionScript& /*s*/) {
-             const Bytes kind{std::byte{4}};
+        {"another token", "packet.wrong_token",
+         [](auto& s) { s.send_datagram(kC2s, with_token(kill(s), kWrong)); }},
+        {"the token of the other direction", "packet.wrong_token",
+         [](auto& s) { s.send_datagram(kC2s, with_token(kill(s), SessionScript::kSevenClient)); }},
+        {"an acknowledgement of what was not sent", "packet.not_accepted",
+         [](auto& s) { s.send_datagram(kC2s, kill(s, {.ack = 9})); }},
+        {"a CLOSE with another token", "packet.wrong_token",
+         [](auto& s) { s.control(kC2s, {.kind = kClose, .seven_token = kWrong}); }},
+        {"a KEEPALIVE with no token", "packet.wrong_token",
+         [](auto& s) {
+             s.control(kC2s, {.kind = ControlKind::keepalive, .seven_token = wire::kTokenUnknown});
+         }},
+        {"a compressed CLOSE", "packet.not_accepted",
+         [](auto& s) {
+             const Bytes kind = bytes(4);
              Bytes datagram = wire::encode_packet({.chunks = kind,
-                                                   .header_token = SessionScript::kSevenServer,
+                                                   .header_token = kServer,
                                                    .compression = wire::Compression::always,
                                                    .dialect = wire::Dialect::seven});
              datagram[0] |= std::byte{4};
-             return datagram;
-         },
-         "packet.not_accepted"},
-        {"a CLOSE that counts chunks",
-         [](SessionScript& s) {
-             Bytes datagram = wire::encode_control(
-                 {.kind = ControlKind::close, .seven_token = SessionScript::kSevenServer});
+             s.send_datagram(kC2s, datagram);
+         }},
+        {"a CLOSE that counts chunks", "packet.not_accepted",
+         [](auto& s) {
+             Bytes datagram = wire::encode_control({.kind = kClose, .seven_token = kServer});
              datagram[2] = std::byte{1};
-             static_cast<void>(s);
-             return datagram;
-         },
-         "packet.not_accepted"},
-        {"TOKEN and CONNECT again",
-         [](SessionScript& s) {
-             s.send_datagram(kC2s, wire::encode_control({.kind = ControlKind::token,
-                                                         .token = kWrong,
-                                                         .seven_token = wire::kTokenUnknown}));
-             return wire::encode_control({.kind = ControlKind::connect,
-                                          .token = kWrong,
-                                          .seven_token = SessionScript::kSevenServer});
-         },
-         ""},
-        {"a CONNECT of 0.6",
-         [](SessionScript& /*s*/) {
-             return wire::encode_control(
-                 {.kind = ControlKind::connect, .token = wire::kTokenUnknown});
-         },
-         ""},
+             s.send_datagram(kC2s, datagram);
+         }},
+        {"TOKEN and CONNECT again", "",
+         [](auto& s) {
+             s.control(
+                 kC2s,
+                 {.kind = ControlKind::token, .token = kWrong, .seven_token = wire::kTokenUnknown});
+             s.control(kC2s,
+                       {.kind = ControlKind::connect, .token = kWrong, .seven_token = kServer});
+         }},
+        {"a CONNECT of 0.6", "",
+         [](auto& s) {
+             s.control(kC2s, {.kind = ControlKind::connect, .token = wire::kTokenUnknown});
+         }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -245,7 +216,7 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
         script.join_seven();
         script.enter_game();
         script.log().clear();
-        script.send_datagram(kC2s, row.datagram(script));
+        row.play(script);
         CHECK(script.log().count_of("packet.wrong_token") +
                   script.log().count_of("packet.not_accepted") ==
               (row.finding.empty() ? 0 : 1));
@@ -254,8 +225,8 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
         script.send(kC2s, script.message_of("cl_ready_change"));
         script.snap(10, kNoBase, kItems);
         script.snap(12, 10, kItems);
-        CHECK(text_of(script.log().lines({"snapshot"})) ==
-              text_of({"snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4"}));
+        CHECK(script.log().lines({"snapshot"}) ==
+              Lines{"snapshot 10<--1 ok 4", "snapshot 12<-10 ok 4"});
         const auto messages = script.log().lines({"message"});
         const auto count = [&](std::string_view line) {
             return std::ranges::count_if(
@@ -289,12 +260,12 @@ TEST_CASE("a server that is full says so before there is a connection") {
     script.send_datagram(
         kS2c,
         wire::encode_control({.kind = ControlKind::close, .reason = "x", .seven_token = kWrong}));
-    CHECK(text_of(script.log().lines({"session"})) == text_of({"session open"}));
+    CHECK(script.log().lines({"session"}) == Lines{"session open"});
     script.send_datagram(kS2c, wire::encode_control({.kind = ControlKind::close,
                                                      .reason = "This server is full",
                                                      .seven_token = SessionScript::kSevenClient}));
-    CHECK(text_of(script.log().lines({"session"})) ==
-          text_of({"session open", "session close This server is full"}));
+    CHECK(script.log().lines({"session"}) ==
+          Lines{"session open", "session close This server is full"});
 }
 
 TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
@@ -316,8 +287,7 @@ TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
     script.snap(14, 12, kItems);
     script.enter_game("dm2"); // all of it is told again
     script.snap(1, kNoBase, kItems);
-    CHECK(text_of(names.seen) ==
-          text_of({"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "}));
+    CHECK(names.seen == Lines{"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "});
 }
 
 TEST_CASE("who plays is left to the observer that goes on, with what it builds on") {
@@ -378,7 +348,7 @@ TEST_CASE("a map of 0.7 comes in chunks without numbers") {
     script.send(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
     CHECK(script.log().lines({"map"}).size() == 2); // complete, and asked for
     // What keeps it finds the same as before: that is no news.
-    CHECK(text_of(script.log().lines({"finding"})) == text_of({"finding map.not_found dm1"}));
+    CHECK(script.log().lines({"finding"}) == Lines{"finding map.not_found dm1"});
 
     SessionScript lost;
     lost.join_seven();

@@ -5,6 +5,8 @@
 #include "snapshot/delta.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/resized_traffic.h"
 #include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
@@ -28,17 +30,17 @@ namespace {
 constexpr std::uint16_t kLastAgreed = 20;
 
 /// Every so many of a capture's snapshots, and how many findings of one kind there were.
-class SomeSnapshots final : public record::RecordSink {
+class SomeSnapshots final : public SinkOf<SomeSnapshots> {
   public:
-    void on_record(const record::Record& record) override {
+    void on(const record::SnapshotRecord& each) {
         constexpr std::uint64_t kEvery = 97;
-        if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
-            if ((*each)->rebuilt && seen_++ % kEvery == 0) {
-                snapshots.push_back(to_items((*each)->items));
-            }
-        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
-            named += (*found)->id == record::FindingId::snapshot_size_differs ? 1U : 0U;
+        if (each.rebuilt && seen_++ % kEvery == 0) {
+            snapshots.push_back(to_items(each.items));
         }
+    }
+
+    void on(const record::FindingRecord& found) {
+        named += found.id == record::FindingId::snapshot_size_differs ? 1U : 0U;
     }
 
     std::vector<Items> snapshots;
@@ -48,8 +50,7 @@ class SomeSnapshots final : public record::RecordSink {
     std::uint64_t seen_ = 0;
 };
 
-const std::vector<std::string> kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
-                                         "vanilla-0.6.5-ctf.pcap.gz"};
+const Lines kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"};
 
 const std::vector<Items>& real_snapshots() {
     static const std::vector<Items> all = [] {
@@ -95,7 +96,7 @@ class ModServer {
             if (sizes[type] != kAgreedSizes[type] &&
                 std::ranges::none_of(items,
                                      [&](const auto& item) { return item.first.type == type; })) {
-                std::vector<std::int32_t> data(kAgreedSizes[type]);
+                Ints data(kAgreedSizes[type]);
                 for (std::size_t i = 0; i < 1 + random_below(*random_, 3); ++i) {
                     std::generate(data.begin(), data.end(), [&] { return any_value(*random_); });
                     items[{type, static_cast<std::uint16_t>(random_below(*random_, 64))}] = data;
@@ -114,11 +115,9 @@ class ModServer {
 
     void send(SessionScript& script, snapshot::Tick tick, snapshot::Tick base, const Items& from,
               const Items& to) const {
-        const Bytes body =
-            snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(), sizes);
-        for (const Bytes& part : snap_parts(tick, base, checksum_of(to), body)) {
-            script.send(kS2c, {non_vital(part)});
-        }
+        script.snap_body(
+            tick, base, checksum_of(to),
+            snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(), sizes));
     }
 
     AgreedSizes sizes = kAgreedSizes;
@@ -128,13 +127,11 @@ class ModServer {
 };
 
 /// The types that were named, and their sizes.
-class Named final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
-            found != nullptr && (*found)->id == record::FindingId::snapshot_size_differs) {
-            sizes[(*found)->item->type_id] = static_cast<std::uint8_t>(*(*found)->value);
-            agreed = agreed && (*found)->limit == kAgreedSizes[(*found)->item->type_id];
+struct Named final : SinkOf<Named> {
+    void on(const record::FindingRecord& found) {
+        if (found.id == record::FindingId::snapshot_size_differs) {
+            sizes[found.item->type_id] = static_cast<std::uint8_t>(*found.value);
+            agreed = agreed && found.limit == kAgreedSizes[found.item->type_id];
         }
     }
 
@@ -142,10 +139,11 @@ class Named final : public record::RecordSink {
     bool agreed = true;
 };
 
+const record::TypeNames kTypes;
+
 /// A misfit that the learner is shown: a full snapshot, as this server sends it.
 bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& items,
           snapshot::Tick tick, inspect::Reporter& reporter, inspect::SearchBudget& budget) {
-    const record::TypeNames types;
     snapshot::Delta decoded;
     const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
     static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
@@ -153,8 +151,7 @@ bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& i
     return learner.on_misfit(
         {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
          .tick = tick,
-         .right = {},
-         .types = &types},
+         .right = {}},
         reporter, budget);
 }
 
@@ -170,8 +167,7 @@ class Told {
     /// The next snapshot, on the one before it.
     void send(const Items& items) {
         const Bytes body = ordered_delta(last_, items, order_, sizes_);
-        script_.send(kS2c, {non_vital(snap_single(tick_ + 2, tick_ == 0 ? kNoBase : tick_,
-                                                  checksum_of(items), body))});
+        script_.snap_body(tick_ + 2, tick_ == 0 ? kNoBase : tick_, checksum_of(items), body);
         tick_ += 2;
         last_ = items;
     }
@@ -200,7 +196,7 @@ AgreedSizes with_size(std::uint16_t type, std::uint8_t size, AgreedSizes sizes =
 /// Whether three full snapshots are enough to name all sizes, and only those that differ.
 bool names_all(ModServer& server) {
     inspect::SearchBudget budget;
-    inspect::SizeLearner learner{kAgreedSizes};
+    inspect::SizeLearner learner{kTypes};
     Named named;
     inspect::Reporter reporter{1, named};
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
@@ -249,8 +245,7 @@ TEST_CASE("several types at once are named within three full snapshots") {
     CHECK(100 * named >= 99 * runs);
 }
 
-TEST_CASE(
-    "without leave to learn the client's view is kept, and the size is reported all the same") {
+TEST_CASE("without leave to learn, the client's view is kept and the size is reported") {
     std::mt19937 random{23};
     ModServer server{random, {9}};
     SessionScript script;
@@ -266,12 +261,11 @@ TEST_CASE(
 TEST_CASE("a later session reads with what an earlier one of its server named, without a search") {
     std::mt19937 random{26};
     const ModServer server{random, {9, 10}};
-    const Items items{{{9, 0}, std::vector<std::int32_t>(server.sizes[9], 7)},
-                      {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+    const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
     const auto learned = std::make_unique<inspect::LearnedSizes>();
-    inspect::SizeLearner first{kAgreedSizes, learned->find_or_add_server("a")};
-    inspect::SizeLearner second{kAgreedSizes, learned->find_or_add_server("a")};
-    inspect::SizeLearner elsewhere{kAgreedSizes, learned->find_or_add_server("b")};
+    inspect::SizeLearner first{kTypes, learned->find_or_add_server("a")};
+    inspect::SizeLearner second{kTypes, learned->find_or_add_server("a")};
+    inspect::SizeLearner elsewhere{kTypes, learned->find_or_add_server("b")};
     Named named;
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
@@ -295,8 +289,7 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
 TEST_CASE("a size survives the observer, without any snapshot that contains the type") {
     std::mt19937 random{27};
     const ModServer server{random, {9, 10}};
-    const Items items{{{9, 0}, std::vector<std::int32_t>(server.sizes[9], 7)},
-                      {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+    const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
     Named named;
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
@@ -304,11 +297,11 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         CAPTURE(shown);
         const auto before = std::make_unique<inspect::LearnedSizes>();
         const auto after = std::make_unique<inspect::LearnedSizes>();
-        inspect::SizeLearner first{kAgreedSizes, before->find_or_add_server("a")};
+        inspect::SizeLearner first{kTypes, before->find_or_add_server("a")};
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
             static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
         }
-        const auto learned = first.save(snapshot::Dialect::six);
+        const auto learned = first.save();
         REQUIRE(learned.size() == 2);
         CHECK(learned.front() ==
               inspect::LearnedSize{.type = 9,
@@ -316,15 +309,15 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
                                    .confirmed = shown == 3,
                                    .items = static_cast<std::uint32_t>(shown),
                                    .snapshots = static_cast<std::uint32_t>(shown)});
-        inspect::SizeLearner second{kAgreedSizes, after->find_or_add_server("b")};
-        second.restore(learned, snapshot::Dialect::six);
+        inspect::SizeLearner second{kTypes, after->find_or_add_server("b")};
+        second.restore(learned);
         CHECK(second.sizes() == server.sizes);
-        CHECK(second.save(snapshot::Dialect::six) == learned);
+        CHECK(second.save() == learned);
         CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
               (shown == 3));
         // A session without a misfit of its own passes on what the others named.
-        const inspect::SizeLearner other{kAgreedSizes, before->find_or_add_server("a")};
-        CHECK(other.save(snapshot::Dialect::six).size() == (shown == 3 ? 2 : 0));
+        const inspect::SizeLearner other{kTypes, before->find_or_add_server("a")};
+        CHECK(other.save().size() == (shown == 3 ? 2 : 0));
         Named again;
         inspect::Reporter next{1, again};
         for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {
@@ -344,14 +337,11 @@ TEST_CASE("wrong sizes that were left to a session give way to those that fit") 
         Named named;
         inspect::Reporter reporter{1, named};
         inspect::SearchBudget budget;
-        inspect::SizeLearner learner{kAgreedSizes};
-        learner.restore(
-            std::vector<inspect::LearnedSize>{
-                {.type = 9, .size = 200, .confirmed = true, .items = 9, .snapshots = 9},
-                {.type = 10, .size = 6, .confirmed = true, .items = 9, .snapshots = 9}},
-            snapshot::Dialect::six);
-        const Items items{{{9, 0}, std::vector<std::int32_t>(22, 7)},
-                          {{10, 0}, std::vector<std::int32_t>(server.sizes[10], 8)}};
+        inspect::SizeLearner learner{kTypes};
+        learner.restore(std::vector<inspect::LearnedSize>{
+            {.type = 9, .size = 200, .confirmed = true, .items = 9, .snapshots = 9},
+            {.type = 10, .size = 6, .confirmed = true, .items = 9, .snapshots = 9}});
+        const Items items{{{9, 0}, Ints(22, 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
         bool read = false;
         for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
             read = show(learner, server, items, tick, reporter, budget);
@@ -364,7 +354,7 @@ TEST_CASE("wrong sizes that were left to a session give way to those that fit") 
 
 TEST_CASE("ints that look like an item leave it undecided until the next delta") {
     // A tee with its id twice behind it, then a shorter game_info: or a laser of 9 ints.
-    std::vector<std::int32_t> tee(24, 7);
+    Ints tee(24, 7);
     tee[22] = 3;
     tee[23] = 3;
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
@@ -380,7 +370,7 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
 }
 
 TEST_CASE("empty snapshots lead on from one that is undecided") {
-    std::vector<std::int32_t> tee(24, 7);
+    Ints tee(24, 7);
     tee[22] = 3;
     tee[23] = 3;
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
@@ -420,7 +410,7 @@ TEST_CASE("an item that is read once is named when a second of snapshots holds i
 
 TEST_CASE("an item whose key may have been damaged is no size, however long it is held") {
     // A client_info (11) under the number of a laser (3): one bit.
-    Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, std::vector<std::int32_t>(17, 5)}};
+    Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, Ints(17, 5)}};
     Told told{with_size(3, 17), {}};
     for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         items[{4, 1}][0] += 1;
@@ -428,7 +418,7 @@ TEST_CASE("an item whose key may have been damaged is no size, however long it i
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
     for (std::uint16_t id = 2; id <= 4; ++id) {
-        items[{3, id}] = std::vector<std::int32_t>(17, id);
+        items[{3, id}] = Ints(17, id);
         told.send(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
@@ -438,10 +428,9 @@ TEST_CASE("a server that sends items twice has no sizes named") {
     std::mt19937 random{25};
     Named named;
     inspect::Reporter reporter{1, named};
-    const record::TypeNames types;
     for (std::size_t round = 0; round < 10 * rounds(); ++round) {
         inspect::SearchBudget budget;
-        inspect::SizeLearner learner{kAgreedSizes};
+        inspect::SizeLearner learner{kTypes};
         ModServer server{random, {}};
         for (snapshot::Tick tick = 10; tick <= 100; tick += 10) {
             reporter.set_head(std::int64_t{tick} * 20'000'000, kS2c);
@@ -449,7 +438,7 @@ TEST_CASE("a server that sends items twice has no sizes named") {
             snapshot::Delta decoded;
             static_cast<void>(
                 snapshot::decode_delta(delta_body({}, items), decoded, snapshot::kAgreedSizes));
-            std::vector<std::int32_t> ints{decoded.ints.begin(), decoded.ints.end()};
+            Ints ints{decoded.ints.begin(), decoded.ints.end()};
             auto crc = static_cast<std::uint32_t>(checksum_of(items));
             const snapshot::DeltaUpdate& twice =
                 decoded.updates[random_below(random, decoded.updates.size())];
@@ -465,8 +454,7 @@ TEST_CASE("a server that sends items twice has no sizes named") {
             static_cast<void>(learner.on_misfit(
                 {.delta = {.ints = ints, .base = {}, .crc = static_cast<std::int32_t>(crc)},
                  .tick = tick,
-                 .right = {},
-                 .types = &types},
+                 .right = {}},
                 reporter, budget));
         }
     }

@@ -1,5 +1,6 @@
 // Covers: proxy/inspect/snapshots/snapshot_checks.cpp
 #include "proxy/inspect/snapshots/snapshot_checks.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <string>
@@ -21,10 +22,9 @@ struct Told {
 };
 
 /// Shows snapshots to a budget, one every two ticks.
-class Watched final : public record::RecordSink {
+class Watched final : public SinkOf<Watched> {
   public:
-    void on_record(const record::Record& record) override {
-        const record::FindingRecord& each = **std::get_if<const record::FindingRecord*>(&record);
+    void on(const record::FindingRecord& each) {
         told.push_back(
             {.name = std::string{each.name},
              .item = each.item ? std::string{each.item->type} + ' ' + std::to_string(each.item->id)
@@ -98,7 +98,7 @@ TEST_CASE("bytes are watched as items are") {
     for (std::size_t i = 0; i < 600; ++i) {
         Items items;
         for (std::size_t id = 0; id < 40 + i / 50; ++id) {
-            items[{33, static_cast<std::uint16_t>(id)}] = std::vector<std::int32_t>(280, 1);
+            items[{33, static_cast<std::uint16_t>(id)}] = Ints(280, 1);
         }
         watched.show(items);
     }

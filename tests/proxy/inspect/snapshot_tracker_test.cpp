@@ -1,5 +1,6 @@
 // Covers: proxy/inspect/snapshots/snapshot_tracker.cpp
 #include "proxy/inspect/snapshots/snapshot_tracker.h"
+#include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
 #include <limits>
@@ -27,15 +28,6 @@ Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
         items[{13, id}] = {value, value + id};
     }
     return items;
-}
-
-/// A session in the game.
-SessionScript playing() {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    script.log().clear();
-    return script;
 }
 
 void tell_all(SessionScript& script, const std::vector<Bytes>& messages,
@@ -110,7 +102,7 @@ TEST_CASE("a server that puts two items of one key into a snapshot is reported w
     // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
     const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
     const std::int32_t both = (10 + 20) + (1 + 2 + 5 + 30) + (1 + 2 + 7 + 31);
-    script.send(kS2c, {non_vital(snap_single(12, 10, both, body))});
+    script.snap_body(12, 10, both, body);
     script.snap(14, 10, kBase);
     CHECK(script.log().lines({"finding", "snapshot"}) ==
           Lines{"snapshot 10<--1 ok 2", "finding snapshot.duplicate_update tick 12 player_info 2",
@@ -122,7 +114,7 @@ TEST_CASE("a server that puts two items of one key into a snapshot is reported w
 TEST_CASE("oddities of a delta are applied as clients do, and reported") {
     struct Row {
         std::string_view name;
-        std::vector<std::int32_t> delta;
+        Ints delta;
         std::int32_t crc;
         Lines findings;
     };
@@ -148,7 +140,7 @@ TEST_CASE("oddities of a delta are applied as clients do, and reported") {
         CAPTURE(row.name);
         auto script = playing();
         script.snap(10, kNoBase, kBase);
-        script.send(kS2c, {non_vital(snap_single(12, 10, row.crc, body_of(row.delta)))});
+        script.snap_body(12, 10, row.crc, body_of(row.delta));
         CHECK(script.log().findings() == row.findings);
         CHECK(script.stats().verified == 2);
     }
@@ -158,10 +150,7 @@ TEST_CASE("a full snapshot is announced once until there is room again") {
     auto script = playing();
     const auto send = [&](Tick tick, std::uint16_t count) {
         const Items items = many(count, 0);
-        const Bytes body = delta_body({}, items);
-        for (const Bytes& part : snap_parts(tick, kNoBase, checksum_of(items), body)) {
-            script.send(kS2c, {non_vital(part)});
-        }
+        script.snap_body(tick, kNoBase, checksum_of(items), delta_body({}, items));
     };
     send(10, 921);
     CHECK(script.log().count_of("snapshot.item_cap") == 0);
@@ -297,9 +286,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
 }
 
 TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    auto script = playing();
     script.snap(10, kNoBase, kItems);
     script.log().clear();
     script.snap(kLastTick - 1, kNoBase, kItems);
@@ -313,9 +300,7 @@ TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
 }
 
 TEST_CASE("a forged snapshot that comes first is given up when the server goes on") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    auto script = playing();
     script.snap(kLastTick - 1, kNoBase, kItems);
     script.log().clear();
     for (Tick tick = 10; tick <= 18; tick += 2) {

@@ -2,6 +2,8 @@
 // and each of the things that can go wrong between them.
 // Covers: proxy/inspect/snapshots/client_view.cpp, proxy/inspect/snapshots/stall_cause.cpp
 #include "proxy/inspect/snapshots/stall_cause.h"
+#include "tests/support/doctest_lines.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <cstdint>
@@ -27,22 +29,17 @@ constexpr record::Timestamp kTick = 20 * kMillisecond;
 constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< how far the script lets them apart
 
 /// "lost", "unknown (lost, slower_rate)": stalls by cause and what else it may have been.
-class Stalls final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
-        if (found == nullptr || (*found)->id != record::FindingId::snapshot_client_stalled) {
-            return;
+struct Stalls final : SinkOf<Stalls> {
+    void on(const record::FindingRecord& found) {
+        if (found.id == record::FindingId::snapshot_client_stalled) {
+            std::string& line = told.emplace_back(found.name);
+            if (const auto at = found.detail.find("; or "); at != std::string_view::npos) {
+                line += " (" + std::string{found.detail.substr(at + 5)} + ')';
+            }
         }
-        const record::FindingRecord& finding = **found;
-        std::string line{finding.name};
-        if (const auto at = finding.detail.find("; or "); at != std::string_view::npos) {
-            line += " (" + std::string{finding.detail.substr(at + 5)} + ')';
-        }
-        told.push_back(line);
     }
 
-    std::vector<std::string> told;
+    Lines told;
 };
 
 enum class Trouble : std::uint8_t {
@@ -112,27 +109,23 @@ class Game {
             (!plays_ && tick_ % 50 != 0)) {
             return;
         }
-        const Input input{.intended = tick_ + 1,
-                          .acked = trouble == Trouble::client_asks ? kNoBase : received_};
-        script_.send(kC2s, {non_vital(message("input")
-                                          .number(input.acked)
-                                          .number(input.intended)
-                                          .number(40)
-                                          .raw(Bytes(40, std::byte{0})))});
+        const Input sent{.intended = tick_ + 1,
+                         .acked = trouble == Trouble::client_asks ? kNoBase : received_};
+        script_.send(kC2s, {non_vital(input(sent.acked, sent.intended))});
         if (trouble != Trouble::inputs_lost) {
-            waiting_.push_back(input);
+            waiting_.push_back(sent);
         }
     }
 
     void run_server(Trouble trouble) {
-        for (const Input& input : waiting_) {
-            if (input.intended > std::exchange(intended_, input.intended)) {
-                const auto left = (begin_ + input.intended * kTick - script_.now()) / kMillisecond;
+        for (const Input& each : waiting_) {
+            if (each.intended > std::exchange(intended_, each.intended)) {
+                const auto left = (begin_ + each.intended * kTick - script_.now()) / kMillisecond;
                 answers_.push_back(non_vital(message("input_timing")
-                                                 .number(input.intended)
+                                                 .number(each.intended)
                                                  .number(static_cast<std::int32_t>(left))));
             }
-            acked_ = input.acked;
+            acked_ = each.acked;
             rate_ = acked_ > 0 ? 2 : rate_;
         }
         waiting_.clear();
@@ -193,8 +186,6 @@ class Game {
     std::vector<std::pair<std::vector<Piece>, Bytes>> held_;
 };
 
-using Told = std::vector<std::string>;
-
 } // namespace
 
 TEST_CASE("each cause of a stall is told from the others") {
@@ -223,7 +214,7 @@ TEST_CASE("each cause of a stall is told from the others") {
         Game game;
         game.play(row.steps, row.trouble);
         game.play(100);
-        CHECK(game.stalls().told == Told{std::string{row.told}});
+        CHECK(game.stalls().told == Lines{std::string{row.told}});
         game.close();
         CHECK(game.stalls().told.size() == 1);
     }
@@ -237,7 +228,7 @@ TEST_CASE("stalls that follow each other keep their causes") {
     }
     CHECK(game.stalls().told.size() >= 19);
     game.play(60);
-    CHECK(game.stalls().told == Told(20, "server_silent"));
+    CHECK(game.stalls().told == Lines(20, "server_silent"));
     game.play(12, Trouble::lost_before);
     game.play(2);
     game.play(12, Trouble::server_stopped);
@@ -254,7 +245,7 @@ TEST_CASE("a client that gets other messages meanwhile has not lost the snapshot
         game.send();
     }
     game.play(50);
-    CHECK(game.stalls().told == Told{"unacknowledged"});
+    CHECK(game.stalls().told == Lines{"unacknowledged"});
 }
 
 TEST_CASE("a normal join is neither loss nor a stall") {
@@ -279,13 +270,13 @@ TEST_CASE("where no input tells, what all sessions of the server heard does, or 
     SUBCASE("all stop at once") {
         play(12, Trouble::server_stopped, Trouble::server_stopped);
         play(60, Trouble::none, Trouble::none);
-        CHECK(first.stalls().told == Told{"server_silent (lost)"});
-        CHECK(second.stalls().told == Told{"server_silent (lost)"});
+        CHECK(first.stalls().told == Lines{"server_silent (lost)"});
+        CHECK(second.stalls().told == Lines{"server_silent (lost)"});
     }
     SUBCASE("one of them stops") {
         play(12, Trouble::lost_before, Trouble::none);
         play(60, Trouble::none, Trouble::none);
-        CHECK(first.stalls().told == Told{"unknown (lost, slower_rate)"});
+        CHECK(first.stalls().told == Lines{"unknown (lost, slower_rate)"});
         CHECK(second.stalls().told.empty());
     }
     SUBCASE("one that plays shows that the server did not run") {
@@ -294,7 +285,7 @@ TEST_CASE("where no input tells, what all sessions of the server heard does, or 
             first.step(i < 12 ? Trouble::server_stopped : Trouble::none);
             third.step(i < 12 ? Trouble::server_stopped : Trouble::none);
         }
-        CHECK(first.stalls().told == Told{"server_silent"});
+        CHECK(first.stalls().told == Lines{"server_silent"});
     }
     SUBCASE("one that plays shows that its answers were lost") {
         Game third{true, &servers};
@@ -302,7 +293,7 @@ TEST_CASE("where no input tells, what all sessions of the server heard does, or 
             first.step(i < 12 ? Trouble::lost_before : Trouble::none);
             third.step(i < 12 ? Trouble::lost_before : Trouble::none);
         }
-        CHECK(first.stalls().told == Told{"lost"});
+        CHECK(first.stalls().told == Lines{"lost"});
     }
 }
 
@@ -310,118 +301,76 @@ TEST_CASE("alone and without inputs nothing decides") {
     Game game{false};
     game.play(12, Trouble::server_stopped);
     game.play(60);
-    CHECK(game.stalls().told == Told{"unknown (server_silent, lost)"});
+    CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
 }
 
 TEST_CASE("a stall that never ends is told at the end of the session") {
     Game game;
     game.play(12, Trouble::lost_before);
     game.close();
-    CHECK(game.stalls().told == Told{"unknown (server_silent, lost)"});
+    CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
 }
 
 TEST_CASE("the evidence decides, and what it does not decide stays open") {
     struct Row {
         std::string_view name;
-        StallEvidence evidence;
+        StallEvidence evidence; ///< of a stall of one second
         bool is_final;
         std::optional<StallCause> cause;
     };
 
+    using enum StallCause;
     constexpr record::Timestamp kSecond = 1000 * kMillisecond;
-    const inspect::InputReceipts::Outcome all{.inputs = 8, .answered = 8, .is_complete = true};
-    const inspect::InputReceipts::Outcome none{.inputs = 8, .is_complete = true};
-    const inspect::InputReceipts::Outcome open{.inputs = 8};
+    using Outcome = inspect::InputReceipts::Outcome;
+    constexpr Outcome kAll{.inputs = 8, .answered = 8, .is_complete = true};
+    constexpr Outcome kNone{.inputs = 8, .is_complete = true};
+    constexpr Outcome kOpen{.inputs = 8};
+    const auto undecided = std::nullopt;
     const Row rows[] = {
-        {"nothing yet", {.time = kSecond, .quiet_sessions = {}}, false, std::nullopt},
-        {"nothing ever", {.time = kSecond, .quiet_sessions = {}}, true, StallCause::unknown},
-        {"read late",
-         {.time = kSecond, .receipts = open, .longest_wait = kSecond / 2, .quiet_sessions = {}},
-         false,
-         StallCause::server_silent},
-        {"read a little late",
-         {.time = kSecond, .receipts = open, .longest_wait = kSecond / 3, .quiet_sessions = {}},
-         false,
-         std::nullopt},
+        {"nothing yet", {}, false, undecided},
+        {"nothing ever", {}, true, unknown},
+        {"read late", {.receipts = kOpen, .longest_wait = kSecond / 2}, false, server_silent},
+        {"read a little late", {.receipts = kOpen, .longest_wait = kSecond / 3}, false, undecided},
         {"read late, and not lost for all that is missing",
-         {.time = kSecond,
-          .has_hole = true,
-          .receipts = none,
-          .longest_wait = kSecond,
-          .quiet_sessions = {}},
+         {.has_hole = true, .receipts = kNone, .longest_wait = kSecond},
          false,
-         StallCause::server_silent},
-        {"a hole",
-         {.time = kSecond, .has_hole = true, .quiet_sessions = {}},
-         false,
-         StallCause::lost},
-        {"never answered",
-         {.time = kSecond, .receipts = none, .quiet_sessions = {}},
-         false,
-         StallCause::lost},
-        {"not answered yet",
-         {.time = kSecond, .receipts = open, .quiet_sessions = {}},
-         false,
-         std::nullopt},
-        {"not answered for long",
-         {.time = kSecond, .is_answering = true, .receipts = open, .quiet_sessions = {}},
-         true,
-         StallCause::lost},
-        {"by a server that never does",
-         {.time = kSecond, .receipts = open, .quiet_sessions = {}},
-         true,
-         StallCause::unknown},
+         server_silent},
+        {"a hole", {.has_hole = true}, false, lost},
+        {"never answered", {.receipts = kNone}, false, lost},
+        {"not answered yet", {.receipts = kOpen}, false, undecided},
+        {"not answered for long", {.is_answering = true, .receipts = kOpen}, true, lost},
+        {"by a server that never does", {.receipts = kOpen}, true, unknown},
         {"and nothing came after it",
-         {.time = kSecond,
-          .has_ended = false,
-          .is_answering = true,
-          .receipts = open,
-          .quiet_sessions = {}},
+         {.has_ended = false, .is_answering = true, .receipts = kOpen},
          true,
-         StallCause::unknown},
-        {"all answered",
-         {.time = kSecond, .receipts = all, .quiet_sessions = {}},
-         false,
-         StallCause::slower_rate},
-        {"two inputs say nothing",
-         {.time = kSecond, .receipts = {.inputs = 2, .is_complete = true}, .quiet_sessions = {}},
-         true,
-         StallCause::unknown},
-        {"late", {.time = kSecond, .is_late = true, .quiet_sessions = {}}, true, StallCause::late},
-        {"late, perhaps made so",
-         {.time = kSecond, .is_late = true, .quiet_sessions = {}},
-         false,
-         std::nullopt},
-        {"made late",
-         {.time = kSecond, .is_late = true, .longest_wait = kSecond, .quiet_sessions = {}},
-         false,
-         StallCause::server_silent},
-        {"nobody heard anything",
-         {.time = kSecond, .quiet_sessions = 2},
-         true,
-         StallCause::server_silent},
-        {"the only one heard nothing",
-         {.time = kSecond, .quiet_sessions = 1},
-         true,
-         StallCause::unknown},
+         unknown},
+        {"all answered", {.receipts = kAll}, false, slower_rate},
+        {"two inputs say nothing", {.receipts = {.inputs = 2, .is_complete = true}}, true, unknown},
+        {"late", {.is_late = true}, true, late},
+        {"late, perhaps made so", {.is_late = true}, false, undecided},
+        {"made late", {.is_late = true, .longest_wait = kSecond}, false, server_silent},
+        {"nobody heard anything", {.quiet_sessions = 2}, true, server_silent},
+        {"the only one heard nothing", {.quiet_sessions = 1}, true, unknown},
         {"another one shows that it was stopped",
-         {.time = kSecond, .quiet_sessions = 1, .was_stopped = true},
+         {.quiet_sessions = 1, .was_stopped = true},
          true,
-         StallCause::server_silent},
+         server_silent},
         {"another one shows that it was cut off",
-         {.time = kSecond, .quiet_sessions = 2, .was_cut_off = true},
+         {.quiet_sessions = 2, .was_cut_off = true},
          true,
-         StallCause::lost},
+         lost},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto verdict = judge_stall(row.evidence, row.is_final);
+        StallEvidence evidence = row.evidence;
+        evidence.time = kSecond;
+        const auto verdict = judge_stall(evidence, row.is_final);
         CHECK(verdict.has_value() == row.cause.has_value());
         if (verdict && row.cause) {
             CHECK(inspect::stall_cause_name(verdict->cause) ==
                   inspect::stall_cause_name(*row.cause));
             CHECK_FALSE(verdict->detail.empty());
-            CHECK((verdict->cause != StallCause::unknown || !verdict->rivals.empty()));
+            CHECK((verdict->cause != unknown || !verdict->rivals.empty()));
         }
     }
 }

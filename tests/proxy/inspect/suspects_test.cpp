@@ -6,6 +6,7 @@
 #include "snapshot/names.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
 
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw;
 using namespace tw::test;
@@ -41,20 +43,17 @@ struct PastSession {
     std::vector<PastSnapshot> snapshots;
 
     [[nodiscard]] const PastSnapshot* at(snapshot::Tick tick) const {
-        const auto found = std::ranges::find_if(
-            snapshots, [tick](const PastSnapshot& shown) { return shown.tick == tick; });
+        const auto found = std::ranges::find(snapshots, tick, &PastSnapshot::tick);
         return found == snapshots.end() ? nullptr : &*found;
     }
 };
 
-class PastSessions final : public record::RecordSink {
+class PastSessions final : public SinkOf<PastSessions> {
   public:
-    void on_record(const record::Record& record) override {
-        const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record);
-        if (each == nullptr || !(*each)->rebuilt) {
+    void on(const record::SnapshotRecord& seen) {
+        if (!seen.rebuilt) {
             return;
         }
-        const record::SnapshotRecord& seen = **each;
         if (seen.ordinal == 0) {
             sessions_.erase(seen.head.session); // another map, or another connection
         }
@@ -66,9 +65,7 @@ class PastSessions final : public record::RecordSink {
         PastSnapshot& shown = session.snapshots.emplace_back();
         shown.tick = seen.tick;
         shown.base = seen.delta_tick;
-        for (std::size_t i = 0; i < seen.items.size(); ++i) {
-            shown.items.append(seen.items[i].key, seen.items[i].data);
-        }
+        shown.items = to_snapshot(to_items(seen.items));
     }
 
     [[nodiscard]] std::vector<PastSession> take() {
@@ -150,19 +147,17 @@ struct Verdict {
     [[nodiscard]] bool is_wrong() const { return (exact || likely) && !explained_right; }
 };
 
-class Verdicts final : public record::RecordSink {
+class Verdicts final : public SinkOf<Verdicts> {
   public:
     explicit Verdicts(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 
     /// Findings are compared with this.
     void expect(const Flip& flip) { flip_ = &flip; }
 
-    void on_record(const record::Record& record) override {
-        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
-        if (found == nullptr || flip_ == nullptr) {
+    void on(const record::FindingRecord& finding) {
+        if (flip_ == nullptr) {
             return;
         }
-        const record::FindingRecord& finding = **found;
         if (finding.id == record::FindingId::snapshot_crc_mismatch) {
             verdict_.mismatched = true;
             verdict_.named = finding.item.has_value();
@@ -268,15 +263,7 @@ class Replay {
     }
 
     void send(const PastSnapshot& shown, snapshot::Tick base, const Bytes& body) {
-        const std::int32_t crc = shown.items.view().checksum();
-        if (body.size() <= snapshot::kMaxPartSize) {
-            script_.send(wire::Direction::s2c,
-                         {non_vital(snap_single(shown.tick, base, crc, body, session_->dialect))});
-            return;
-        }
-        for (Bytes& part : snap_parts(shown.tick, base, crc, body)) {
-            script_.send(wire::Direction::s2c, {non_vital(std::move(part))});
-        }
+        script_.snap_body(shown.tick, base, shown.items.view().checksum(), body);
     }
 
     const PastSession* session_;
@@ -290,17 +277,7 @@ class Replay {
 } // namespace
 
 TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is another value named") {
-    struct Totals {
-        std::size_t tried = 0;
-        std::size_t named = 0;
-        std::size_t named_wrong = 0;
-        std::size_t exact = 0;
-        std::size_t exact_wrong = 0;
-        std::size_t right = 0;
-        std::size_t wrong = 0;
-        std::size_t open = 0;
-    };
-
+    using Totals = std::map<std::string_view, std::size_t>;
     Totals all;
     const std::size_t wanted = 100 * rounds();
     for (const std::string capture : {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
@@ -313,7 +290,7 @@ TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is anoth
             ends.push_back((ends.empty() ? 0 : ends.back()) + session.snapshots.size());
         }
         Totals here;
-        while (here.tried < wanted) {
+        while (here["tried"] < wanted) {
             const std::size_t chosen = random_below(random, ends.back());
             const auto end = std::upper_bound(ends.begin(), ends.end(), chosen);
             const PastSession& session = sessions[static_cast<std::size_t>(end - ends.begin())];
@@ -325,33 +302,30 @@ TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is anoth
             if (!verdict) {
                 continue;
             }
-            ++here.tried;
             CHECK(verdict->mismatched);
-            here.named += verdict->named ? 1U : 0U;
-            here.named_wrong += verdict->named && !verdict->named_right ? 1U : 0U;
-            here.exact += verdict->exact ? 1U : 0U;
-            here.exact_wrong += verdict->exact && verdict->is_wrong() ? 1U : 0U;
-            here.right += verdict->explained_right ? 1U : 0U;
-            here.wrong += verdict->is_wrong() ? 1U : 0U;
-            here.open += verdict->open ? 1U : 0U;
+            for (const auto& [what, is_so] :
+                 {std::pair{"tried", true}, std::pair{"named at once", verdict->named},
+                  std::pair{"named wrong", verdict->named && !verdict->named_right},
+                  std::pair{"exact", verdict->exact},
+                  std::pair{"exact and wrong", verdict->exact && verdict->is_wrong()},
+                  std::pair{"right", verdict->explained_right},
+                  std::pair{"wrong", verdict->is_wrong()}, std::pair{"ambiguous", verdict->open}}) {
+                here[what] += is_so ? 1U : 0U;
+                all[what] += is_so ? 1U : 0U;
+            }
         }
-        MESSAGE(capture, ": of ", here.tried, " flips named at once ", here.named, " (wrong ",
-                here.named_wrong, "); exact ", here.exact, " (wrong ", here.exact_wrong,
-                "); exact or likely and right ", here.right, ", wrong ", here.wrong,
-                ", called ambiguous ", here.open, ", nothing said ",
-                here.tried - here.right - here.wrong - here.open);
-        all.tried += here.tried;
-        all.named_wrong += here.named_wrong;
-        all.exact_wrong += here.exact_wrong;
-        all.right += here.right;
-        all.wrong += here.wrong;
-        all.open += here.open;
+        std::string text;
+        for (const auto& [what, count] : here) {
+            text += fmt::format(", {} {}", what, count);
+        }
+        MESSAGE(capture, text);
     }
-    CHECK(1000 * all.named_wrong <= all.tried);
-    CHECK(all.exact_wrong == 0);
-    CHECK(1000 * all.wrong <= all.tried);
-    CHECK(100 * all.right >= 92 * all.tried);
-    CHECK(all.right + all.wrong + all.open == all.tried);
+    const std::size_t tried = all["tried"];
+    CHECK(1000 * all["named wrong"] <= tried);
+    CHECK(all["exact and wrong"] == 0);
+    CHECK(1000 * all["wrong"] <= tried);
+    CHECK(100 * all["right"] >= 92 * tried);
+    CHECK(all["right"] + all["wrong"] + all["ambiguous"] == tried);
 }
 
 using inspect::ValueHistory;
@@ -435,7 +409,7 @@ TEST_CASE("what changes often, or was seen before, may do so again") {
     ValueHistory lively = calm;
     lively.change_rate = 0.3;
     ValueHistory usual = calm;
-    const std::vector<std::int32_t> seen{5, 6};
+    const Ints seen{5, 6};
     usual.usual = seen;
     CHECK(ValueProbability{lively}.probability_of(6) >
           10 * ValueProbability{calm}.probability_of(6));
@@ -444,7 +418,7 @@ TEST_CASE("what changes often, or was seen before, may do so again") {
 }
 
 TEST_CASE("events are likelier where characters are") {
-    const std::vector<std::int32_t> positions{3000};
+    const Ints positions{3000};
     const ValueProbability plausibility{{.tick = 100, .positions = positions}};
     CHECK(plausibility.probability_of(3010) > 20 * plausibility.probability_of(2000));
 }
