@@ -157,41 +157,50 @@ std::size_t tee_position_offset(const ObjectSpec& object) {
 
 } // namespace
 
-void StandInFinder::learn_items(const snapshot::SnapshotView& items, bool translated,
-                                const record::TypeNames& types) {
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const ItemView item = items[i];
-        const ObjectSpec* const object = types.object(item.key.type);
-        if (object == nullptr) {
-            continue;
+/// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
+/// if the client has no free client id for the player. Stand-ins have separate item ids.
+class StandInFinder {
+  public:
+    /// Collects the tees' positions and the items of untranslated views from a tick's views. The
+    /// ids in the views must not be rewritten yet.
+    StandInFinder(std::span<const View> views, const record::TypeNames& types) {
+        for (const View& view : views) {
+            for (std::size_t i = 0; i < view.items.size(); ++i) {
+                learn_item(view.items[i], view.translated, types);
+            }
         }
-        if (object->name == kCharacter) {
-            const auto at = snapshot::position_of(*object, item.data);
-            if (at) {
+        std::ranges::sort(tees_);
+        std::ranges::sort(known_);
+    }
+
+    /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
+    /// and no untranslated view contains the item. Precondition: the view lacks players.
+    [[nodiscard]] bool is_stand_in(const ObjectSpec& object, const ItemView& item) const {
+        const std::size_t at =
+            may_be_stand_in(object) ? tee_position_offset(object) : item.data.size();
+        return at + 1 < item.data.size() &&
+               std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
+               !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
+    }
+
+  private:
+    using Position = std::pair<std::int32_t, std::int32_t>;
+    using Entity = std::pair<ObjectFamily, std::uint16_t>; ///< family and id
+
+    void learn_item(const ItemView& item, bool translated, const record::TypeNames& types) {
+        const ObjectSpec* const object = types.object(item.key.type);
+        if (object != nullptr && object->name == kCharacter) {
+            if (const auto at = snapshot::position_of(*object, item.data)) {
                 tees_.emplace_back(item.data[at->x], item.data[at->y]);
             }
-        } else if (!translated && object->merge.family != ObjectFamily::none) {
+        } else if (object != nullptr && !translated && object->merge.family != ObjectFamily::none) {
             known_.emplace_back(object->merge.family, item.key.id);
         }
     }
-}
 
-void StandInFinder::learn_views(std::span<const View> views, const record::TypeNames& types) {
-    tees_.clear();
-    known_.clear();
-    for (const View& view : views) {
-        learn_items(view.items, view.translated, types);
-    }
-    std::ranges::sort(tees_);
-    std::ranges::sort(known_);
-}
-
-bool StandInFinder::is_stand_in(const ObjectSpec& object, const ItemView& item) const {
-    const std::size_t at = may_be_stand_in(object) ? tee_position_offset(object) : item.data.size();
-    return at + 1 < item.data.size() &&
-           std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
-           !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
-}
+    std::vector<Position> tees_; ///< positions of the tees in all views, sorted
+    std::vector<Entity> known_;  ///< the items of untranslated views, sorted
+};
 
 namespace {
 
@@ -204,37 +213,19 @@ constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
 constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
 
-std::string unpack_text(record::PackedText name) {
-    std::array<char, 4 * record::kPlayerNameInts> text{};
-    const std::size_t size = snapshot::decode_int_string(name.ints, text);
-    return {text.data(), size};
-}
-
-/// Calls `use(client, name)` for each name in the view.
+/// Calls `use(client, name)` for each name in the view. Names are packed.
 template <typename Use>
 void for_each_name(const View& view, const Use& use) {
     if (view.roster != nullptr) {
         view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            use(client, unpack_text({entry.name}));
+            use(client, record::PackedText{entry.name});
         });
         return;
     }
     for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
-        use(item.key.id, unpack_text(record::player_name_in(item.data)));
+        use(item.key.id, record::player_name_in(item.data));
     });
 }
-
-/// Makes equal names in a view distinct, since mods allow equal names.
-class UniqueNames {
-  public:
-    [[nodiscard]] std::string operator()(const std::string& name) {
-        const int nth = ++times_[name];
-        return nth == 1 ? name : name + '\0' + std::to_string(nth);
-    }
-
-  private:
-    std::map<std::string, int> times_;
-};
 
 /// The ids in a translated view that do not belong to players.
 struct NonPlayers {
@@ -251,7 +242,8 @@ NonPlayers find_non_players(const View& view) {
     NonPlayers found;
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
     std::vector<std::uint16_t> named_so;
-    for_each_name(view, [&](std::uint16_t client, const std::string& name) {
+    for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
+        const std::string name = unpack_text(packed);
         if (name == nameless) { // 0.7 strips leading blanks
             found.ids.push_back(client);
         } else if (name.starts_with(kOthers) && client != view.own) {
@@ -346,23 +338,13 @@ bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types
         view.translated && view.own ? find_server_id_of_viewer(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
     reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
-    const auto note = [this](std::uint16_t client, std::span<const std::int32_t> name) {
-        if (client >= record::Roster::kMaxPlayers) {
-            return; // no server has more players
+    for_each_name(view, [this](std::uint16_t client, record::PackedText name) {
+        if (client < record::Roster::kMaxPlayers) { // no server has more players
+            reading_.push_back(client);
+            reading_.push_back(static_cast<std::int32_t>(name.ints.size()));
+            reading_.insert(reading_.end(), name.ints.begin(), name.ints.end());
         }
-        reading_.push_back(client);
-        reading_.push_back(static_cast<std::int32_t>(name.size()));
-        reading_.insert(reading_.end(), name.begin(), name.end());
-    };
-    if (view.roster != nullptr) {
-        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            note(client, entry.name);
-        });
-    } else {
-        for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
-            note(item.key.id, record::player_name_in(item.data).ints);
-        });
-    }
+    });
     if (reading_ == into.read) {
         return false;
     }
@@ -373,9 +355,12 @@ bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types
             .own = view.own,
             .told = told,
             .others = nobodies.others};
-    UniqueNames apart;
-    for_each_name(view, [&](std::uint16_t client, const std::string& text) {
-        std::string name = apart(text);
+    std::map<std::string, int> times; // mods allow equal names, which are made distinct here
+    for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
+        std::string name = unpack_text(packed);
+        if (const int nth = ++times[name]; nth > 1) {
+            name += '\0' + std::to_string(nth);
+        }
         if (nobodies.contains(client) || client >= record::Roster::kMaxPlayers) {
             into.ids[client] = std::nullopt;
             return;
@@ -401,7 +386,7 @@ template <typename Use>
 void IdRestorer::for_each_present_session(const Use& use) {
     for (auto& [session, numbering] : numberings_) {
         if (numbering.seen == ticks_) {
-            use(session, numbering);
+            use(numbering);
         }
     }
 }
@@ -409,21 +394,21 @@ void IdRestorer::for_each_present_session(const Use& use) {
 /// Learns the server's ids from untranslated views, and from translated views with the id of the
 /// viewer's player.
 void IdRestorer::learn_ids() {
-    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
                 ids_.learn_id(player.name, player.number);
             }
         }
     });
-    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](const ClientNumbering& numbering) {
         const bool is_told = numbering.told && numbering.told != numbering.own;
         if (is_told && !numbering.own_name.empty() && !ids_.has_learned_id(numbering.own_name) &&
             !ids_.is_learned_id(*numbering.told)) {
             ids_.learn_id(numbering.own_name, *numbering.told);
         }
     });
-    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             ids_.freeze_learned_id(player.name);
         }
@@ -451,7 +436,7 @@ void IdRestorer::offer_agreed_ids() {
             }
         }
     }
-    for_each_present_session([&](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([&](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
@@ -472,7 +457,7 @@ void IdRestorer::offer_own_ids() {
             told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
         }
     }
-    for_each_present_session([this](std::uint32_t /*session*/, const ClientNumbering& numbering) {
+    for_each_present_session([this](const ClientNumbering& numbering) {
         if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
             !numbering.own_name.empty()) {
             ids_.offer_id(numbering.own_name, *numbering.own);
@@ -499,7 +484,7 @@ void IdRestorer::assign_ids() {
     offer_agreed_ids();
     offer_own_ids();
     id_kinds_.clear();
-    for_each_present_session([this](std::uint32_t /*session*/, ClientNumbering& numbering) {
+    for_each_present_session([this](ClientNumbering& numbering) {
         if (!numbering.translated) {
             return;
         }
@@ -516,7 +501,8 @@ void IdRestorer::assign_ids() {
 }
 
 void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
-                              const record::TypeNames& types, RewrittenView& out) const {
+                              const record::TypeNames& types, const StandInFinder& stand_ins,
+                              RewrittenView& out) {
     const ClientIds& ids = numbering.ids;
     std::vector<ItemRewrite> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
@@ -526,7 +512,7 @@ void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
                               .missing_ints = view.missing_ints.empty() ? 0 : view.missing_ints[i]};
         const ObjectSpec* const object = types.object(item.key.type);
         const bool drawn =
-            object != nullptr && numbering.others && stand_ins_.is_stand_in(*object, item);
+            object != nullptr && numbering.others && stand_ins.is_stand_in(*object, item);
         if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
             items.push_back(std::move(rewriting));
         }
@@ -576,13 +562,14 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
         std::ranges::transform(views, std::back_inserter(present_), &View::session);
         assign_ids();
     }
-    if (std::ranges::any_of(current_, [](const auto* each) { return each->others; })) {
-        stand_ins_.learn_views(views, types);
-    }
+    const bool may_have_stand_ins =
+        std::ranges::any_of(current_, [](const auto* each) { return each->others; });
+    const StandInFinder stand_ins{
+        may_have_stand_ins ? std::span<const View>{views} : std::span<const View>{}, types};
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite_view(views[i], *current_[i], types, rewritten_[i]);
+            rewrite_view(views[i], *current_[i], types, stand_ins, rewritten_[i]);
         }
     }
 }

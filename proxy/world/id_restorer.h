@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tw::world {
@@ -91,36 +90,14 @@ class NameIds {
     std::uint64_t tick_ = 0;
 };
 
-/// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
-/// if the client has no free client id for the player. Stand-ins have separate item ids.
-class StandInFinder {
-  public:
-    /// Collects what is_stand_in() needs from a tick's views: the tees' positions and the items of
-    /// untranslated views. Call this function before ids are rewritten.
-    void learn_views(std::span<const View> views, const record::TypeNames& types);
-
-    /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
-    /// and no untranslated view contains the item. Precondition: the view lacks players.
-    [[nodiscard]] bool is_stand_in(const snapshot::ObjectSpec& object,
-                                   const snapshot::ItemView& item) const;
-
-  private:
-    using Position = std::pair<std::int32_t, std::int32_t>;
-    using Entity = std::pair<snapshot::ObjectFamily, std::uint16_t>; ///< family and id
-
-    void learn_items(const snapshot::SnapshotView& items, bool translated,
-                     const record::TypeNames& types);
-
-    std::vector<Position> tees_; ///< positions of the tees in all views, sorted
-    std::vector<Entity> known_;  ///< the items of untranslated views, sorted
-};
-
 /// Maps the client numbers of a translated view to client ids that are equal in all views. A number
 /// that belongs to no player is mapped to nullopt.
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
 /// Returns the client id for a number of a translated view; nullopt if no player has the number.
 [[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
+
+class StandInFinder;
 
 /// Gives each player the same id in all translated views (sessions' snapshots with changed client
 /// ids). If a server has more players than a client supports, it sends the client only some
@@ -210,15 +187,15 @@ class IdRestorer {
     void offer_own_ids();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void collect_renumbered_clients();
-    void rewrite_view(View& view, const ClientNumbering& numbering, const record::TypeNames& types,
-                      RewrittenView& out) const;
+    static void rewrite_view(View& view, const ClientNumbering& numbering,
+                             const record::TypeNames& types, const StandInFinder& stand_ins,
+                             RewrittenView& out);
 
-    /// Calls `use(session, numbering)` for each session with a view in this tick.
+    /// Calls `use(numbering)` for each session with a view in this tick.
     template <typename Use>
     void for_each_present_session(const Use& use);
 
     NameIds ids_;
-    StandInFinder stand_ins_; ///< has the tick's data only if a view may contain stand-ins
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
     std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
     std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick

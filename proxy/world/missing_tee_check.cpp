@@ -68,35 +68,28 @@ bool must_have_tee(const snapshot::ItemView& info, const record::Roster* roster)
 
 using Clients = std::vector<std::uint16_t>; ///< sorted
 
-/// Returns the players who must have a tee or soon get one.
-Clients find_expected_players(const record::SnapshotRecord& shown) {
-    Clients players;
-    for_each_item_of_type(shown.items, snapshot::player_info_type(shown.types->dialect()),
-                          [&](const snapshot::ItemView& info) {
-                              if (must_have_tee(info, shown.roster)) {
-                                  players.push_back(info.key.id);
-                              }
-                          });
-    return players;
-}
+/// The players of a merged snapshot, by whether they must have a tee.
+struct PlayerLists {
+    Clients expected; ///< the players who have a tee or soon get one
+    Clients excused;  ///< the players with a reason to have no tee: dead, spectating, or away
+};
 
-/// Returns the players with a reason to have no tee: dead, spectating, or away.
-Clients find_excused_players(const record::SnapshotRecord& shown) {
+PlayerLists read_players(const record::SnapshotRecord& shown) {
     const SnapshotView& world = shown.items;
     const record::TypeNames& types = *shown.types;
-    const bool seven = types.dialect() == snapshot::Dialect::seven;
-    Clients excused;
-    for_each_item_of_type(world, snapshot::player_info_type(types.dialect()),
-                          [&](const snapshot::ItemView& info) {
-                              if (!must_have_tee(info, shown.roster)) {
-                                  excused.push_back(info.key.id);
-                              }
-                          });
-    const std::uint16_t deaths = seven ? snapshot::kSevenDeathType : snapshot::kDeathType;
+    PlayerLists players;
+    for_each_item_of_type(
+        world, snapshot::player_info_type(types.dialect()), [&](const snapshot::ItemView& info) {
+            (must_have_tee(info, shown.roster) ? players.expected : players.excused)
+                .push_back(info.key.id);
+        });
+    const std::uint16_t deaths = types.dialect() == snapshot::Dialect::seven
+                                     ? snapshot::kSevenDeathType
+                                     : snapshot::kDeathType;
     for_each_item_of_type(world, deaths, [&](const snapshot::ItemView& death) {
         if (death.data.size() > kDeathClient && death.data[kDeathClient] >= 0 &&
             death.data[kDeathClient] <= snapshot::kMaxItemId) {
-            excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
+            players.excused.push_back(static_cast<std::uint16_t>(death.data[kDeathClient]));
         }
     });
     // The type of the previous item. The next item often has the same type, because items are
@@ -115,11 +108,11 @@ Clients find_excused_players(const record::SnapshotRecord& shown) {
         const bool away = name == "ddnet_player" && !item.data.empty() &&
                           (static_cast<std::uint32_t>(item.data[0]) & kAwayBits) != 0;
         if (away || name == "spec_char") {
-            excused.push_back(item.key.id);
+            players.excused.push_back(item.key.id);
         }
     }
-    std::ranges::sort(excused);
-    return excused;
+    std::ranges::sort(players.excused);
+    return players;
 }
 
 } // namespace
@@ -167,11 +160,10 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
         players_.clear();
     }
     last_examined_ = tick;
-    const auto playing = find_expected_players(world.shown);
-    const auto excused = find_excused_players(world.shown);
+    const PlayerLists lists = read_players(world.shown);
     std::erase_if(players_, [&](const auto& each) {
-        return !std::ranges::binary_search(playing, each.first) ||
-               std::ranges::binary_search(excused, each.first);
+        return !std::ranges::binary_search(lists.expected, each.first) ||
+               std::ranges::binary_search(lists.excused, each.first);
     });
     const bool vanilla =
         // a DDNet snapshot contains type descriptors
@@ -211,9 +203,9 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
 
 void MissingTeeCheck::skip_incomplete_world(const record::WorldRecord& world,
                                             std::span<const View> views) {
-    const auto excused = find_excused_players(world.shown);
+    const PlayerLists lists = read_players(world.shown);
     std::erase_if(players_, [&](const auto& each) {
-        return std::ranges::binary_search(excused, each.first);
+        return std::ranges::binary_search(lists.excused, each.first);
     });
     for (auto& [client, player] : players_) {
         std::erase_if(player.witnesses, [&](std::uint32_t witness) {

@@ -19,13 +19,7 @@ constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
 } // namespace
 
 void WorldTotals::add(const WorldTotals& other) {
-    worlds.total += other.worlds.total;
-    worlds.complete += other.worlds.complete;
-    worlds.views += other.worlds.views;
-    worlds.late += other.worlds.late;
-    worlds.stray += other.worlds.stray;
-    worlds.dropped += other.worlds.dropped;
-    worlds.shed += other.worlds.shed;
+    record::merge_cells(worlds, other.worlds);
     for (std::size_t i = 0; i < findings.size(); ++i) {
         findings[i] += other.findings[i];
     }
@@ -283,10 +277,8 @@ void ServerWorlds::write_world(ClosedTick closed) {
 void ServerWorlds::finish() {
     collector_.finish();
     report_differences(log_.finish(), time_);
-    const ViewCounts& view_counts = collector_.view_counts();
-    totals_.worlds.views = view_counts.views;
-    totals_.worlds.late = view_counts.late;
-    totals_.worlds.stray = view_counts.stray;
+    const record::WorldStats& view_counts = collector_.view_counts();
+    record::merge_cells(totals_.worlds, view_counts);
     const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
         if (count * kShare > view_counts.views) {
             report_finding({.head = {.time = time_},

@@ -18,27 +18,21 @@ constexpr std::size_t kPlayerFlags = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Returns whether the client id belongs to the nameless speaker. If a server has more players than
-/// a client supports, it uses the client's last id for chat lines of players without an id.
-bool is_nameless(const SnapshotView& items, std::uint16_t client) {
-    const auto at = items.find({snapshot::kClientInfoType, client});
-    if (!at) {
-        return false;
-    }
-    std::array<char, 4> name{};
-    const auto ints = items[*at].data;
-    return ints.size() > 1 && snapshot::decode_int_string(ints.first(2), name) == 1 &&
-           name.front() == ' ';
+/// Returns whether a name is that of the nameless speaker. If a server has more players than a
+/// client supports, it uses the client's last id for chat lines of players without an id. In 0.7,
+/// names arrive in messages, without leading blanks.
+bool is_nameless(std::optional<record::PackedText> name, snapshot::Dialect dialect) {
+    return name && unpack_text(*name) == (dialect == snapshot::Dialect::seven ? "" : " ");
 }
 
 std::optional<std::uint16_t> find_own_client(const SnapshotView& items) {
-    for (std::size_t i = items.lower_bound({.type = snapshot::kPlayerInfoType, .id = 0});
-         i < items.size() && items[i].key.type == snapshot::kPlayerInfoType; ++i) {
-        if (items[i].data.size() > kLocal && items[i].data[kLocal] != 0) {
-            return items[i].key.id;
+    std::optional<std::uint16_t> own;
+    for_each_item_of_type(items, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
+        if (!own && info.data.size() > kLocal && info.data[kLocal] != 0) {
+            own = info.key.id;
         }
-    }
-    return std::nullopt;
+    });
+    return own;
 }
 
 /// Sets the view's members about spectating. `id`: the offset of the spectated client's id in the
@@ -61,15 +55,13 @@ bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::ui
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
 }
 
-/// Returns whether the client id belongs to the nameless speaker, the id for chat lines of players
-/// without an id. In 0.7, names arrive in messages, without leading blanks.
-bool is_nameless(const record::Roster& roster, std::uint16_t client) {
-    const auto name = roster.name(client);
-    std::array<char, 4 * record::kPlayerNameInts> text{};
-    return name && snapshot::decode_int_string(name->ints, text) == 0;
-}
-
 } // namespace
+
+std::string unpack_text(record::PackedText name) {
+    std::array<char, 4 * record::kPlayerNameInts> text{};
+    const std::size_t size = snapshot::decode_int_string(name.ints, text);
+    return {text.data(), size};
+}
 
 View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& items,
                snapshot::Dialect dialect, const record::Roster* roster) {
@@ -79,7 +71,8 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
               .dialect = dialect,
               .roster = roster};
     if (dialect == snapshot::Dialect::six) {
-        view.translated = is_nameless(items, kLastOf16) || is_nameless(items, kLastOf64);
+        view.translated = is_nameless(record::player_name(items, kLastOf16), dialect) ||
+                          is_nameless(record::player_name(items, kLastOf64), dialect);
         view.own = find_own_client(items);
         read_watching(items, 0, view);
         view.scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
@@ -87,7 +80,7 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
         return view;
     }
     if (roster != nullptr) {
-        view.translated = is_nameless(*roster, kLastOf64);
+        view.translated = is_nameless(roster->name(kLastOf64), dialect);
         view.own = roster->own_id();
     }
     read_watching(items, 1, view);

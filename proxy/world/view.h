@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace tw::world {
@@ -49,6 +50,9 @@ void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t ty
         use(items[i]);
     }
 }
+
+/// Returns the text of a packed name.
+[[nodiscard]] std::string unpack_text(record::PackedText name);
 
 /// Makes a view of a snapshot. `roster`: the players, whom 0.7 sends in messages; null if unknown
 /// and for 0.6, where the items contain them.

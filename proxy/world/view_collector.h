@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/record/stats.h"
 #include "proxy/world/view.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
@@ -39,12 +40,6 @@ struct ClosedTick {
 struct MapId {
     std::string name;
     std::uint32_t crc = 0;
-};
-
-struct ViewCounts {
-    std::uint64_t views = 0; ///< all views that were added
-    std::uint64_t late = 0;  ///< views that arrived after their tick was closed
-    std::uint64_t stray = 0; ///< views whose ticks do not match those of other sessions
 };
 
 /// How long a tick waits for views: until the newest tick is this many ticks newer.
@@ -116,7 +111,8 @@ class ViewCollector {
     /// this run.
     [[nodiscard]] std::optional<RunTick> run_tick_of(std::uint32_t session) const;
 
-    [[nodiscard]] const ViewCounts& view_counts() const { return view_counts_; }
+    /// Returns the counts of the views, with no counts of worlds.
+    [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
 
     /// Returns the memory use of the ticks that wait for views, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
@@ -224,7 +220,7 @@ class ViewCollector {
     record::Timestamp offset_ = 0; ///< time of tick 0, computed from the newest view
     std::optional<record::Timestamp> former_offset_{}; ///< time of tick 0 of the previous run
     record::Timestamp heard_ = 0;
-    ViewCounts view_counts_;
+    record::WorldStats view_counts_;
 };
 
 } // namespace tw::world

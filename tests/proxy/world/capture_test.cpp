@@ -1,6 +1,7 @@
 // Tests the worlds of captured games.
 #include "proxy/world/server_worlds.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 
 #include <cstdint>
 #include <set>
@@ -13,29 +14,27 @@ namespace tw::test {
 namespace {
 
 /// Sums over the worlds of a capture, which a single wrong int changes.
-class WorldSum final : public record::RecordSink {
+class WorldSum final : public SinkOf<WorldSum> {
   public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-            ++worlds;
-            ticks.insert({(*world)->run, (*world)->tick});
-            add((*world)->tick);
-            add((*world)->shown.items.checksum());
-            const auto& sightings = *(*world)->shown.sightings;
-            for (std::size_t i = 0; i < (*world)->shown.items.size(); ++i) {
-                const auto item = (*world)->shown.items[i];
-                const auto* const object = (*world)->shown.types->object(item.key.type);
-                characters += object != nullptr && object->name == "character" ? 1U : 0U;
-                add(item.key.packed());
-                sightings.for_each_session(i, [&](std::uint32_t session) {
-                    add(session);
-                    return false;
-                });
-            }
-        } else if (std::holds_alternative<const record::FindingRecord*>(record)) {
-            const auto id = std::get<const record::FindingRecord*>(record)->id;
-            findings += record::finding_info(id).name.starts_with("world.v") ? 1U : 0U;
+    void on(const record::WorldRecord& world) {
+        ++worlds;
+        ticks.insert({world.run, world.tick});
+        add(world.tick);
+        add(world.shown.items.checksum());
+        for (std::size_t i = 0; i < world.shown.items.size(); ++i) {
+            const auto item = world.shown.items[i];
+            const auto* const object = world.shown.types->object(item.key.type);
+            characters += object != nullptr && object->name == "character" ? 1U : 0U;
+            add(item.key.packed());
+            world.shown.sightings->for_each_session(i, [&](std::uint32_t session) {
+                add(session);
+                return false;
+            });
         }
+    }
+
+    void on(const record::FindingRecord& found) {
+        findings += record::finding_info(found.id).name.starts_with("world.v") ? 1U : 0U;
     }
 
     std::uint64_t worlds = 0;
@@ -52,14 +51,11 @@ class WorldSum final : public record::RecordSink {
 };
 
 /// Collects the ticks that any session received.
-class Ticks final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record)) {
-            if ((*it)->rebuilt && !(*it)->items.empty()) {
-                seen.insert((*it)->tick);
-                ++snapshots;
-            }
+struct Ticks final : SinkOf<Ticks> {
+    void on(const record::SnapshotRecord& snapshot) {
+        if (snapshot.rebuilt && !snapshot.items.empty()) {
+            seen.insert(snapshot.tick);
+            ++snapshots;
         }
     }
 

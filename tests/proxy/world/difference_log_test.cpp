@@ -1,6 +1,7 @@
 // Scripts of what a server sends two players, and the differences that are reported.
 #include "proxy/world/server_worlds.h"
 #include "tests/proxy/world/views.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <functional>
@@ -23,20 +24,16 @@ constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 constexpr std::uint16_t kExplosion = 14;
 constexpr std::size_t kRoundStart = 2;
 
-class Findings final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
-            const record::FindingRecord& it = **found;
-            lines.push_back(fmt::format(
-                "{} {} {}.{} @{}", record::severity_name(record::finding_info(it.id).severity),
-                record::finding_info(it.id).name, it.item->type, it.field, it.tick.value_or(0)));
-            CHECK(it.head.session != it.other_session);
-            CHECK(it.value != it.expected);
-        }
+struct Findings final : SinkOf<Findings> {
+    void on(const record::FindingRecord& it) {
+        lines.push_back(fmt::format(
+            "{} {} {}.{} @{}", record::severity_name(record::finding_info(it.id).severity),
+            record::finding_info(it.id).name, it.item->type, it.field, it.tick.value_or(0)));
+        CHECK(it.head.session != it.other_session);
+        CHECK(it.value != it.expected);
     }
 
-    std::vector<std::string> lines;
+    Lines lines;
 };
 
 /// Returns the items that a session receives in a tick.
@@ -68,7 +65,7 @@ struct Stage {
         }
     }
 
-    std::vector<std::string> end() {
+    Lines end() {
         merger.finish();
         return findings.lines;
     }
@@ -98,7 +95,7 @@ TEST_CASE("what is said of views that differ") {
         std::string_view name;
         Show show;
         Tick end;
-        std::vector<std::string> findings;
+        Lines findings;
     };
 
     const auto tee = [](std::uint32_t session, bool lies) {
@@ -176,9 +173,9 @@ TEST_CASE("a server that shows some items to each viewer in its own way hides no
         }
         return items;
     });
-    CHECK(stage.end() == std::vector<std::string>{"info world.per_viewer pickup.x @126",
-                                                  "info world.per_viewer pickup.y @126",
-                                                  "warning world.views_differ pickup.x @400"});
+    CHECK(stage.end() == Lines{"info world.per_viewer pickup.x @126",
+                               "info world.per_viewer pickup.y @126",
+                               "warning world.views_differ pickup.x @400"});
 }
 
 TEST_CASE("a server that alternates hides nothing") {
@@ -190,7 +187,7 @@ TEST_CASE("a server that alternates hides nothing") {
             const bool lies = (tick - 100) % (60 + pause) < 60;
             return Items{{{kCharacter, 4}, character(session == 2 && lies ? 132 : 100, 7)}};
         });
-        std::vector<std::string> expected{"info world.per_viewer character.x @126"};
+        Lines expected{"info world.per_viewer character.x @126"};
         for (Tick tick = 160 + pause; tick < 2500; tick += 60 + pause) {
             if (pause > 250 || expected.size() == 1) { // the same difference continues
                 expected.push_back(fmt::format("warning world.views_differ character.x @{}", tick));
@@ -227,8 +224,8 @@ TEST_CASE("what was found on one map is not told again on the next") {
                 {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
-    CHECK(stage.end() == std::vector<std::string>{"info world.per_viewer pickup.x @126",
-                                                  "info world.per_viewer pickup.y @126"});
+    CHECK(stage.end() ==
+          Lines{"info world.per_viewer pickup.x @126", "info world.per_viewer pickup.y @126"});
 }
 
 } // namespace tw::test

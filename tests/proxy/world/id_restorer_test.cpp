@@ -30,29 +30,46 @@ Items translated() {
             {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}};
 }
 
+/// The view with the least information, with restored ids.
+struct LastView {
+    Items items;
+    std::optional<std::uint16_t> own;
+    std::optional<std::uint16_t> watched;
+};
+
+LastView restore(const Views& views, world::IdRestorer& restorer) {
+    auto list = views.list();
+    record::TypeNames types;
+    for (const world::View& view : list) {
+        types.learn_types(view.items);
+    }
+    restorer.restore_ids(list, types);
+    return {to_items(list.back().items), list.back().own, list.back().watched};
+}
+
+LastView restore(const Views& views) {
+    world::IdRestorer restorer;
+    return restore(views, restorer);
+}
+
 } // namespace
 
 TEST_CASE("translated ids become the server's by the names of a view that knows all") {
     const Items knowing{{{kClientInfo, 20}, client_info("bob")},
                         {{kClientInfo, 33}, client_info("vera")}};
-    Views views;
-    views.add(1, 0, translated()).add(2, 20011, knowing);
-    auto list = views.list();
-    world::IdRestorer restorer;
-    restorer.restore_ids(list, record::TypeNames{});
-    const Items items = to_items(list.back().items);
+    const LastView view = restore(Views{}.add(1, 0, translated()).add(2, 20011, knowing));
+    const Items& items = view.items;
     CHECK(items.contains({kCharacter, 20}));
     CHECK(items.at({kCharacter, 20})[8] == 33);
     CHECK(items.at({kCharacter, 33})[8] == -1);
     CHECK(items.at({kPlayerInfo, 33})[1] == 33);
     CHECK_FALSE(items.contains({kClientInfo, 15})); // the nameless speaker
     CHECK_FALSE(items.contains({kPlayerInfo, 15}));
-    CHECK(list.back().own == 33);
-    CHECK(list.back().watched == 20);
+    CHECK(view.own == 33);
+    CHECK(view.watched == 20);
 }
 
-TEST_CASE(
-    "who shot a projectile of an older form is told in it, and who carries a flag never was") {
+TEST_CASE("the owner in an older projectile is translated, and the carrier of a flag is not") {
     struct Row {
         std::string_view name;
         std::int32_t view; ///< the int that contains the owner in some of its bits
@@ -72,33 +89,20 @@ TEST_CASE(
         items[{kDescribed, 7}] = {100, 200, 5, row.view, 1, 7};
         items[{snapshot::kProjectileType, 8}] = {100, 200, 5, row.view, 1, 7};
         items[{7, 0}] = {1, 2, 1, -2};
-        Views views;
-        views.add(1, 0, items)
-            .add(2, 20011,
-                 {{{kClientInfo, 20}, client_info("bob")},
-                  {{kClientInfo, 33}, client_info("vera")}});
-        auto list = views.list();
-        record::TypeNames types;
-        types.learn_types(list.back().items);
-        world::IdRestorer restorer;
-        restorer.restore_ids(list, types);
-        const Items undone = to_items(list.back().items);
+        const Items knowing{{{kClientInfo, 20}, client_info("bob")},
+                            {{kClientInfo, 33}, client_info("vera")}};
+        const Items undone = restore(Views{}.add(1, 0, items).add(2, 20011, knowing)).items;
         CHECK(undone.at({kDescribed, 7})[3] == row.server);
         CHECK(undone.at({snapshot::kProjectileType, 8})[3] == row.server);
-        CHECK(undone.at({7, 0}) == std::vector<std::int32_t>{1, 2, 1, -2});
+        CHECK(undone.at({7, 0}) == Ints{1, 2, 1, -2});
     }
 }
 
 TEST_CASE("without one, the viewer's own id is told and others get one that no server has") {
-    Views views;
-    views.add(1, 0, translated());
-    auto list = views.list();
-    world::IdRestorer restorer;
-    restorer.restore_ids(list, record::TypeNames{});
-    CHECK(list.front().own == 33);
-    const Items items = to_items(list.front().items);
-    CHECK(items.contains({kCharacter, 33}));
-    CHECK(items.contains({kCharacter, 128}));
+    const LastView view = restore(Views{}.add(1, 0, translated()));
+    CHECK(view.own == 33);
+    CHECK(view.items.contains({kCharacter, 33}));
+    CHECK(view.items.contains({kCharacter, 128}));
 }
 
 TEST_CASE("who stands for others is known by its id, not by its name alone") {
@@ -119,17 +123,12 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Views views;
-        views.add(1, 0,
-                  {{{kCharacter, row.client}, character(1, 1)},
-                   {{kPlayerInfo, row.own}, {1, row.own, 0, 0, 0}},
-                   {{kClientInfo, row.client}, client_info("\u22c5 ghost")},
-                   {{kClientInfo, row.speaker}, client_info(" ")},
-                   {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}});
-        auto list = views.list();
-        world::IdRestorer restorer;
-        restorer.restore_ids(list, record::TypeNames{});
-        const Items items = to_items(list.front().items);
+        const Items shown{{{kCharacter, row.client}, character(1, 1)},
+                          {{kPlayerInfo, row.own}, {1, row.own, 0, 0, 0}},
+                          {{kClientInfo, row.client}, client_info("\u22c5 ghost")},
+                          {{kClientInfo, row.speaker}, client_info(" ")},
+                          {{snapshot::kSpectatorInfoType, 33}, {0, 0, 0}}};
+        const Items items = restore(Views{}.add(1, 0, shown)).items;
         const auto of = [&](std::uint16_t type) {
             return std::ranges::count_if(items,
                                          [&](const auto& item) { return item.first.type == type; });
@@ -152,16 +151,11 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
     };
     world::IdRestorer restorer;
     for (const std::string_view first : {"bob", "rob"}) {
-        Views views;
-        views.add(1, 0, seen(first, "")).add(2, 20011, {{{kClientInfo, 20}, client_info(first)}});
-        auto list = views.list();
-        restorer.restore_ids(list, record::TypeNames{});
+        const Items knowing{{{kClientInfo, 20}, client_info(first)}};
+        restore(Views{}.add(1, 0, seen(first, "")).add(2, 20011, knowing), restorer);
     }
-    Views views;
-    views.add(1, 0, seen("rob", "bob")); // no view that knows all players is left
-    auto list = views.list();
-    restorer.restore_ids(list, record::TypeNames{});
-    const Items items = to_items(list.front().items);
+    // No view that knows all players is left.
+    const Items items = restore(Views{}.add(1, 0, seen("rob", "bob")), restorer).items;
     CHECK(items.at({kCharacter, 20})[1] == 5);
     CHECK(items.at({kCharacter, 128})[1] == 7);
 }
@@ -171,12 +165,7 @@ TEST_CASE("several players of one name are all there") {
     same[{kCharacter, 2}] = character(7, 7);
     same[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
     same[{kClientInfo, 2}] = client_info("bob");
-    Views views;
-    views.add(1, 0, same);
-    auto list = views.list();
-    world::IdRestorer restorer;
-    restorer.restore_ids(list, record::TypeNames{});
-    const Items items = to_items(list.front().items);
+    const Items items = restore(Views{}.add(1, 0, same)).items;
     CHECK(items.at({kCharacter, 128})[1] == 5);
     CHECK(items.at({kCharacter, 129})[1] == 7);
 }
@@ -215,7 +204,7 @@ Items items_of(const Numbers& numbers) {
 
 /// Returns the players' ids in a tick and their origin: "bob 3" (the server's id), "bob 3 views",
 /// "bob 128 twscope".
-std::vector<std::string> tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
+Lines tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
     Views views;
     record::TypeNames types;
     for (const Numbers& numbers : tick) {
@@ -244,15 +233,13 @@ std::vector<std::string> tell(world::IdRestorer& restorer, const std::vector<Num
     return {players.begin(), players.end()};
 }
 
-using Told = std::vector<std::string>;
-
 } // namespace
 
 TEST_CASE("which id a player of translated views has, and whose it is") {
     struct Row {
         std::string_view name;
         std::vector<std::vector<Numbers>> ticks;
-        Told told; ///< of the last
+        Lines told; ///< of the last
     };
 
     const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
@@ -296,7 +283,7 @@ TEST_CASE("which id a player of translated views has, and whose it is") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         world::IdRestorer restorer;
-        Told last;
+        Lines last;
         for (const auto& tick : row.ticks) {
             last = tell(restorer, tick);
         }
@@ -309,11 +296,11 @@ TEST_CASE("a view that is gone for good says nothing of the present") {
     const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
     static_cast<void>(tell(restorer, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
     CHECK(restorer.memory_bytes() > 0);
-    Told last;
+    Lines last;
     for (int tick = 0; tick < 60; ++tick) {
         last = tell(restorer, {{1, abc, 0, 0}});
     }
-    CHECK(last == Told{"anna 0 views", "bob 1 views", "cleo 2 views"});
+    CHECK(last == Lines{"anna 0 views", "bob 1 views", "cleo 2 views"});
     restorer.forget_numberings();
     CHECK(restorer.memory_bytes() == 0);
     CHECK(tell(restorer, {{1, abc, 0, 0}}) == last);
@@ -466,20 +453,6 @@ Items narrow(std::string_view last_but_one, const Items& shown) {
     return items;
 }
 
-/// Returns the items that remain of the translated view beside a view that knows all players.
-Items left_of(const Items& translated, const Items& knowing) {
-    Views views;
-    views.add(1, 0, translated).add(2, 20011, knowing);
-    auto list = views.list();
-    record::TypeNames types;
-    for (const auto& view : list) {
-        types.learn_types(view.items);
-    }
-    world::IdRestorer restorer;
-    restorer.restore_ids(list, types);
-    return to_items(list.back().items);
-}
-
 } // namespace
 
 TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
@@ -501,7 +474,8 @@ TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
         {{kLaser, 75}, {7, 8, 100}},         // cut short
         {{kDescribed, 1}, {1, 2, 3}},        // an unknown type
     };
-    const Items items = left_of(narrow("\u22c5 3 others", shown), knowing);
+    const Items items =
+        restore(Views{}.add(1, 0, narrow("\u22c5 3 others", shown)).add(2, 20011, knowing)).items;
     CHECK_FALSE(items.contains({kPickup, 70}));
     CHECK(items.contains({kPickup, 71}));
     CHECK(items.contains({kPickup, 73}));
@@ -516,8 +490,11 @@ TEST_CASE("of a view that has an id for everybody nothing is taken for a player"
     const Items knowing{{{kCharacter, 33}, character(500, 600)},
                         {{kClientInfo, 33}, client_info("vera")}};
     const Items shot{{{kLaser, 70}, {7, 8, 500, 600, 5}}}; // vera's own
-    CHECK(left_of(narrow("bob", shot), knowing).contains({kLaser, 70}));
-    CHECK_FALSE(left_of(narrow("\u22c5 1 others", shot), knowing).contains({kLaser, 70}));
+    for (const bool others : {false, true}) {
+        const Items few = narrow(others ? "\u22c5 1 others" : "bob", shot);
+        const Items left = restore(Views{}.add(1, 0, few).add(2, 20011, knowing)).items;
+        CHECK(left.contains({kLaser, 70}) != others);
+    }
 }
 
 } // namespace tw::test

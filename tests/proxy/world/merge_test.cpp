@@ -18,8 +18,8 @@ constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
 constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
 
 /// Returns the ints of a player_info.
-std::vector<std::int32_t> player_info(std::int32_t client, bool local, std::int32_t score = 0,
-                                      std::int32_t latency = 0) {
+Ints player_info(std::int32_t client, bool local, std::int32_t score = 0,
+                 std::int32_t latency = 0) {
     return {local ? 1 : 0, client, 0, score, latency};
 }
 
@@ -57,6 +57,12 @@ struct Merging {
     }
 };
 
+/// Merges the views of one tick.
+Outcome merged(const Views& views) {
+    Merging merge;
+    return merge(views);
+}
+
 } // namespace
 
 TEST_CASE("the world has what any view has, and says who saw it") {
@@ -65,8 +71,7 @@ TEST_CASE("the world has what any view has, and says who saw it") {
     const Items all{{{kCharacter, 0}, character(100, 200)},
                     {{kCharacter, 1}, character(300, 400)},
                     {{kCharacter, 2}, character(7, 7)}};
-    Merging merge;
-    const auto world = merge(Views{}.add(5, 16040, left).add(3, 16040, right));
+    const auto world = merged(Views{}.add(5, 16040, left).add(3, 16040, right));
     CHECK(world.items == all);
     CHECK(world.seen_by.at({kCharacter, 0}) == std::vector<std::uint32_t>{5});
     CHECK(world.seen_by.at({kCharacter, 1}) == std::vector<std::uint32_t>{3});
@@ -83,8 +88,7 @@ TEST_CASE("more views than bits in a word say who saw what") {
                    {{kCharacter, static_cast<std::uint16_t>(session)}, character(2, 2)}});
         everybody.push_back(session);
     }
-    Merging merge;
-    const auto world = merge(views);
+    const auto world = merged(views);
     CHECK(world.items.size() == 131);
     CHECK(world.seen_by.at({kCharacter, 0}) == everybody);
     CHECK(world.seen_by.at({kCharacter, 130}) == std::vector<std::uint32_t>{130});
@@ -99,8 +103,7 @@ TEST_CASE("health is what the player's own view says, and unknown where there is
     other[{kCharacter, 0}] = character(1, 2);
     other[{kPlayerInfo, 0}] = player_info(0, false);
     SUBCASE("though another view says more") {
-        Merging merge;
-        const auto world = merge(Views{}.add(1, 16040, own).add(2, 20011, other));
+        const auto world = merged(Views{}.add(1, 16040, own).add(2, 20011, other));
         CHECK(world.items.at({kCharacter, 0}) == character(1, 2, 7));
         CHECK(world.known.at({kCharacter, 0}));
         CHECK_FALSE(world.known.at({kCharacter, 1}));
@@ -111,8 +114,7 @@ TEST_CASE("health is what the player's own view says, and unknown where there is
         Items watching = other;
         watching[{kCharacter, 1}] = character(3, 4, 9);
         watching[{snapshot::kSpectatorInfoType, 5}] = {1, 3, 4};
-        Merging merge;
-        const auto world = merge(Views{}.add(1, 16040, own).add(2, 16040, watching));
+        const auto world = merged(Views{}.add(1, 16040, own).add(2, 16040, watching));
         CHECK(world.items.at({kCharacter, 1}) == character(3, 4, 9));
         CHECK(world.known.at({kCharacter, 1}));
         CHECK_FALSE(world.items.contains({snapshot::kSpectatorInfoType, 5}));
@@ -123,44 +125,33 @@ TEST_CASE("fields made for the viewer are merged as the table of objects says") 
     struct Row {
         std::string_view name;
         ItemKey key;
-        std::vector<std::int32_t> first;
-        std::vector<std::int32_t> second;
-        std::vector<std::int32_t> world;
+        std::array<Ints, 3> items; ///< in the first view, in the second view and in the world
     };
 
     const Row rows[] = {
         {"latency: the greatest",
          {kPlayerInfo, 4},
-         {0, 4, 0, 3, 10},
-         {0, 4, 0, 3, 30},
-         {0, 4, 0, 3, 30}},
+         {{{0, 4, 0, 3, 10}, {0, 4, 0, 3, 30}, {0, 4, 0, 3, 30}}}},
         {"hooked player: who knows",
          {kCharacter, 4},
-         ints(22, {{8, -1}}),
-         ints(22, {{8, 6}}),
-         ints(22, {{8, 6}})},
+         {{ints(22, {{8, -1}}), ints(22, {{8, 6}}), ints(22, {{8, 6}})}}},
         {"frozen weapon: the newer client's",
          {kCharacter, 4},
-         ints(22, {{8, -1}, {19, 1}}),
-         ints(22, {{8, -1}, {19, 5}}),
-         ints(22, {{8, -1}, {19, 1}})},
+         {{ints(22, {{8, -1}, {19, 1}}), ints(22, {{8, -1}, {19, 5}}),
+           ints(22, {{8, -1}, {19, 1}})}}},
         {"a race timer is nobody's in a world",
          {6, 0},
-         ints(8, {{1, 8}, {3, -500}}),
-         ints(8, {{1, 8}, {3, -700}}),
-         ints(8)},
+         {{ints(8, {{1, 8}, {3, -500}}), ints(8, {{1, 8}, {3, -700}}), ints(8)}}},
         {"and a warm-up everybody's",
          {6, 0},
-         ints(8, {{1, 8}, {3, -500}}),
-         ints(8, {{3, 50}}),
-         ints(8, {{3, 50}})},
+         {{ints(8, {{1, 8}, {3, -500}}), ints(8, {{3, 50}}), ints(8, {{3, 50}})}}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Merging merge;
-        const auto world = merge(
-            Views{}.add(1, 20011, {{row.key, row.first}}).add(2, 16040, {{row.key, row.second}}));
-        CHECK(world.items.at(row.key) == row.world);
+        const auto& [first, second, expected] = row.items;
+        const auto world =
+            merged(Views{}.add(1, 20011, {{row.key, first}}).add(2, 16040, {{row.key, second}}));
+        CHECK(world.items.at(row.key) == expected);
         CHECK(world.differences.empty());
     }
 }
@@ -203,7 +194,7 @@ TEST_CASE("what a mod makes for each viewer is no difference, and the owner's vi
                                        {{kPlayerInfo, 0}, player_info(0, true)},
                                        {{kPlayerInfo, 1}, player_info(1, false)}}));
     CHECK(world.differences.empty());
-    CHECK(world.items.at({40, 0}) == std::vector<std::int32_t>{3, 77});
+    CHECK(world.items.at({40, 0}) == Ints{3, 77});
     CHECK(world.known.at({40, 0}));
     CHECK_FALSE(world.known.at({41, 0})); // no view contains the value
     CHECK_FALSE(world.items.contains({42, 0}));
@@ -213,8 +204,7 @@ TEST_CASE("what must be the same for everybody and is not is a difference") {
     const Items left{{{kCharacter, 3}, character(100, 200)}};
     const Items right{{{kCharacter, 3}, character(101, 200)}};
     SUBCASE("between clients of one version") {
-        Merging merge;
-        const auto world = merge(Views{}.add(1, 16040, left).add(2, 16040, right));
+        const auto world = merged(Views{}.add(1, 16040, left).add(2, 16040, right));
         REQUIRE(world.differences.size() == 1);
         const auto& difference = world.differences.front();
         CHECK(difference.field->name == "x");
@@ -225,8 +215,7 @@ TEST_CASE("what must be the same for everybody and is not is a difference") {
         CHECK(difference.other_session == 1);
     }
     SUBCASE("but not between versions that servers treat differently") {
-        Merging merge;
-        CHECK(merge(Views{}.add(1, 16040, left).add(2, 604, right)).differences.empty());
+        CHECK(merged(Views{}.add(1, 16040, left).add(2, 604, right)).differences.empty());
     }
 }
 
@@ -235,10 +224,9 @@ TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
     const Items first{{{kCharacter, 3}, ints(22, {{8, 0}})}};
     for (const bool nobody_first : {true, false}) {
         CAPTURE(nobody_first);
-        Merging merge;
-        const auto world = merge(Views{}
-                                     .add(1, 16040, nobody_first ? nobody : first)
-                                     .add(2, 16040, nobody_first ? first : nobody));
+        const auto world = merged(Views{}
+                                      .add(1, 16040, nobody_first ? nobody : first)
+                                      .add(2, 16040, nobody_first ? first : nobody));
         REQUIRE(world.differences.size() == 1);
         CHECK(world.differences.front().field->name == "hooked_player");
         CHECK(world.differences.front().value == (nobody_first ? 0 : -1));
@@ -248,16 +236,14 @@ TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
     SUBCASE("but not for a client that is told of fewer, to which others are nobody") {
         Items few = nobody;
         few[{kClientInfo, 15}] = client_info(" ");
-        Merging merge;
-        const auto world = merge(Views{}.add(1, 16040, first).add(2, 16040, few));
+        const auto world = merged(Views{}.add(1, 16040, first).add(2, 16040, few));
         CHECK(world.differences.empty());
     }
     SUBCASE("nor for owners, which servers keep to themselves") {
         const auto type = kDescribed;
         Items known{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, 4}})}};
         Items unknown{descriptor(type, "ddnet_projectile"), {{type, 3}, ints(10, {{6, -1}})}};
-        Merging merge;
-        const auto world = merge(Views{}.add(1, 20011, known).add(2, 20011, unknown));
+        const auto world = merged(Views{}.add(1, 20011, known).add(2, 20011, unknown));
         CHECK(world.differences.empty());
     }
 }
@@ -268,8 +254,7 @@ TEST_CASE("of several forms of one entity the one that says most is in the world
     const Items newer{{number, uuid}, {{kDescribed, 40}, beam}};
     const Items older{{{snapshot::kLaserType, 40}, {10, 0, 20, 0, 5}},
                       {{snapshot::kLaserType, 41}, {1, 1, 2, 2, 5}}};
-    Merging merge;
-    const auto world = merge(Views{}.add(1, 16040, newer).add(2, 0, older));
+    const auto world = merged(Views{}.add(1, 16040, newer).add(2, 0, older));
     CHECK(world.items.at({kDescribed, 40}) == beam);
     CHECK_FALSE(world.items.contains({snapshot::kLaserType, 40}));
     CHECK(world.items.contains({snapshot::kLaserType, 41}));
@@ -298,8 +283,7 @@ TEST_CASE("what a team has switched off is no difference") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Merging merge;
-        const auto world = merge(
+        const auto world = merged(
             Views{}
                 .add(1, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, true)}})
                 .add(2, row.version, {{number, uuid}, {{kDescribed, 7}, laser(row.kind, false)}}));
@@ -311,30 +295,26 @@ TEST_CASE("what a team has switched off is no difference") {
 TEST_CASE("doors that stand elsewhere are a difference, whatever their clients know") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto door = [](std::int32_t x) { return ints(10, {{0, x}, {2, 90}, {5, -1}, {6, 2}}); };
-    Merging merge;
-    const auto world = merge(Views{}
-                                 .add(1, 16040, {{number, uuid}, {{kDescribed, 7}, door(10)}})
-                                 .add(2, 16040, {{number, uuid}, {{kDescribed, 7}, door(11)}}));
+    const auto world = merged(Views{}
+                                  .add(1, 16040, {{number, uuid}, {{kDescribed, 7}, door(10)}})
+                                  .add(2, 16040, {{number, uuid}, {{kDescribed, 7}, door(11)}}));
     REQUIRE(world.differences.size() == 1);
     CHECK(world.differences.front().field->name == "to_x");
 }
 
 TEST_CASE("a switched laser is no difference in the form that does not say what it is") {
-    const std::vector<std::int32_t> dark{10, 20, 10, 20, 5};
-    const std::vector<std::int32_t> lit{10, 20, 90, 20, 5};
-    Merging merge;
-    const auto world = merge(Views{}
-                                 .add(1, 0, {{{snapshot::kLaserType, 7}, dark}})
-                                 .add(2, 0, {{{snapshot::kLaserType, 7}, lit}}));
+    const Ints dark{10, 20, 10, 20, 5};
+    const Ints lit{10, 20, 90, 20, 5};
+    const auto world = merged(Views{}
+                                  .add(1, 0, {{{snapshot::kLaserType, 7}, dark}})
+                                  .add(2, 0, {{{snapshot::kLaserType, 7}, lit}}));
     CHECK(world.differences.empty());
     CHECK(world.items.at({snapshot::kLaserType, 7}) == lit);
 }
 
 TEST_CASE("a dragger under the id of another laser is left out") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
-    const auto laser = [](std::int32_t kind) {
-        return std::vector<std::int32_t>{1, 2, 3, 4, 100, -1, kind, 0, 0};
-    };
+    const auto laser = [](std::int32_t kind) { return Ints{1, 2, 3, 4, 100, -1, kind, 0, 0}; };
     Views views;
     views.add(1, 19000, {{number, uuid}, {{kDescribed, 7}, laser(0)}});
     views.add(2, 19000, {{number, uuid}, {{kDescribed, 7}, laser(4)}});
@@ -353,8 +333,7 @@ TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
     const Items own{{number, uuid}, {{kDescribed, 7}, laser(50, 2)}};
     const Items other{
         {number, uuid}, {{kDescribed, 7}, laser(50, -1)}, {{kDescribed, 9}, laser(50, 2)}};
-    Merging merge;
-    const auto world = merge(Views{}.add(1, 20011, own).add(2, 20011, other));
+    const auto world = merged(Views{}.add(1, 20011, own).add(2, 20011, other));
     CHECK(world.items.size() == 3);
     CHECK(world.items.at({kDescribed, 7}) == laser(50, -1));
     CHECK(world.items.at({kDescribed, 9}) == laser(50, 2));
@@ -383,8 +362,7 @@ TEST_CASE("views come in any order, the world is the same") {
         for (const auto& [session, items] : views) {
             all.add(session, 16040, items);
         }
-        Merging merge;
-        return merge(all);
+        return merged(all);
     };
     const auto forward = make();
     std::ranges::reverse(views);
@@ -398,12 +376,11 @@ TEST_CASE("views come in any order, the world is the same") {
 TEST_CASE("items of mods, of other sizes and without ints make no trouble") {
     const Items left{{{60, 1}, {1, 2, 3}}, {{61, 1}, {}}, {{kCharacter, 0}, {}}};
     const Items right{{{60, 1}, {1, 2}}, {{61, 1}, {5}}, {{kCharacter, 0}, character(1, 1)}};
-    Merging merge;
-    const auto world = merge(Views{}.add(1, 16040, left).add(2, 16040, right));
-    CHECK(world.items.at({60, 1}) == std::vector<std::int32_t>{1, 2, 3});
+    const auto world = merged(Views{}.add(1, 16040, left).add(2, 16040, right));
+    CHECK(world.items.at({60, 1}) == Ints{1, 2, 3});
     CHECK(world.items.at({kCharacter, 0}) == character(1, 1));
     CHECK(world.differences.empty());
-    CHECK(merge(Views{}.add(1, 0, {})).items.empty());
+    CHECK(merged(Views{}.add(1, 0, {})).items.empty());
 }
 
 TEST_CASE("a view says whom it was made for") {

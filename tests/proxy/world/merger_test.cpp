@@ -2,6 +2,7 @@
 #include "proxy/world/server_worlds.h"
 #include "tests/proxy/world/views.h"
 #include "tests/support/message_builder.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <string>
@@ -17,28 +18,26 @@ namespace {
 constexpr record::Timestamp kTick = 20'000'000;
 
 /// Stores worlds and findings as text.
-class WorldLog final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-            const std::string_view name = (*world)->head.server_name;
-            lines.push_back(fmt::format(
-                "{}{}{} run {} tick {} views {} items {}{}", name, name.empty() ? "" : " ",
-                (*world)->server, (*world)->run, (*world)->tick, (*world)->views,
-                (*world)->shown.items.size(), (*world)->shown.previous ? "" : " first"));
-            const auto* const map = (*world)->map;
-            maps.push_back(
-                fmt::format("{} {}", (*world)->run, map == nullptr ? "none" : map->name));
-        } else if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
-            lines.push_back(fmt::format(
-                "{} {} session {} other {} is {} not {}", record::finding_info((*found)->id).name,
-                (*found)->field, (*found)->head.session, (*found)->other_session.value_or(0),
-                (*found)->value.value_or(0), (*found)->expected.value_or(0)));
-        }
+struct WorldLog final : SinkOf<WorldLog> {
+    void on(const record::WorldRecord& world) {
+        const std::string_view name = world.head.server_name;
+        lines.push_back(fmt::format("{}{}{} run {} tick {} views {} items {}{}", name,
+                                    name.empty() ? "" : " ", world.server, world.run, world.tick,
+                                    world.views, world.shown.items.size(),
+                                    world.shown.previous ? "" : " first"));
+        maps.push_back(
+            fmt::format("{} {}", world.run, world.map == nullptr ? "none" : world.map->name));
     }
 
-    std::vector<std::string> lines;
-    std::vector<std::string> maps; ///< run number and map of each world
+    void on(const record::FindingRecord& found) {
+        lines.push_back(fmt::format("{} {} session {} other {} is {} not {}",
+                                    record::finding_info(found.id).name, found.field,
+                                    found.head.session, found.other_session.value_or(0),
+                                    found.value.value_or(0), found.expected.value_or(0)));
+    }
+
+    Lines lines;
+    Lines maps; ///< run number and map of each world
 };
 
 struct Game {
@@ -83,9 +82,8 @@ TEST_CASE("servers with names are never taken for one, and worlds have their nam
         game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
     game.merger.finish();
-    CHECK(game.log.lines ==
-          std::vector<std::string>{"ctf a:1 run 1 tick 100 views 2 items 2 first",
-                                   "race a:1 run 1 tick 100 views 1 items 1 first"});
+    CHECK(game.log.lines == Lines{"ctf a:1 run 1 tick 100 views 2 items 2 first",
+                                  "race a:1 run 1 tick 100 views 1 items 1 first"});
 }
 
 TEST_CASE("sessions of one server make one world, those of another make another") {
@@ -97,8 +95,8 @@ TEST_CASE("sessions of one server make one world, those of another make another"
         game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
     game.merger.finish();
-    CHECK(game.log.lines == std::vector<std::string>{"a:1 run 1 tick 100 views 2 items 2 first",
-                                                     "b:1 run 1 tick 100 views 1 items 1 first"});
+    CHECK(game.log.lines == Lines{"a:1 run 1 tick 100 views 2 items 2 first",
+                                  "b:1 run 1 tick 100 views 1 items 1 first"});
     CHECK(game.merger.totals().worlds.total == 2);
     CHECK(game.merger.totals().worlds.complete == 2);
     CHECK(game.merger.totals().worlds.views == 3);
@@ -134,20 +132,18 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
         game.show(2, tick, {{{9, 4}, character(tick < 110 ? 100 : 132, 7)}});
     }
     game.merger.finish();
-    std::vector<std::string> findings;
+    Lines findings;
     for (const auto& line : game.log.lines) {
         if (line.starts_with("world.")) {
             findings.push_back(line);
         }
     }
-    CHECK(findings ==
-          std::vector<std::string>{"world.views_differ x session 2 other 1 is 132 not 100"});
+    CHECK(findings == Lines{"world.views_differ x session 2 other 1 is 132 not 100"});
     const auto id = static_cast<std::size_t>(record::FindingId::world_views_differ);
     CHECK(game.merger.totals().findings[id] == 1);
 }
 
-TEST_CASE(
-    "a session whose ticks are not those of the others is told of when it is more than a few") {
+TEST_CASE("a session whose ticks do not match is reported when it is more than a few") {
     for (const snapshot::Tick strays : {20, 40}) {
         CAPTURE(strays);
         Game game;
@@ -236,14 +232,13 @@ TEST_CASE("what all are told stands once behind its world, with the ids of the s
         }
     }
     game.merger.finish();
-    std::vector<std::string> lines = game.log.lines;
+    Lines lines = game.log.lines;
     std::ranges::stable_sort(lines, {}, [](const std::string& line) { return line.front(); });
     CHECK(lines ==
-          std::vector<std::string>{
-              "a:1 run 1 tick 100 views 2 items 3 first", "a:1 run 1 tick 102 views 2 items 3",
-              "a:1 run 1 sv_kill_msg 20 33 4 0", "a:1 run 1 tick 104 views 2 items 3",
-              "b:1 run 1 tick 100 views 1 items 3 first", "b:1 run 1 tick 102 views 1 items 3",
-              "b:1 run 1 sv_kill_msg 20 33 4 0", "b:1 run 1 tick 104 views 1 items 3"});
+          Lines{"a:1 run 1 tick 100 views 2 items 3 first", "a:1 run 1 tick 102 views 2 items 3",
+                "a:1 run 1 sv_kill_msg 20 33 4 0", "a:1 run 1 tick 104 views 2 items 3",
+                "b:1 run 1 tick 100 views 1 items 3 first", "b:1 run 1 tick 102 views 1 items 3",
+                "b:1 run 1 sv_kill_msg 20 33 4 0", "b:1 run 1 tick 104 views 1 items 3"});
     CHECK(game.merger.lost_message_count() == 0);
     CHECK(game.merger.memory_bytes() == 0);
 }
@@ -282,7 +277,7 @@ TEST_CASE("worlds have the map that anybody in them was told of") {
         }
     }
     game.merger.finish();
-    CHECK(game.log.maps == std::vector<std::string>{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
+    CHECK(game.log.maps == Lines{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
 }
 
 TEST_CASE("snapshots of sessions that never began are nobody's") {
@@ -295,13 +290,11 @@ TEST_CASE("snapshots of sessions that never began are nobody's") {
 namespace {
 
 /// Stores numbers only, so that an attack cannot fill the test's memory.
-struct Counts final : record::RecordSink {
-    void on_record(const record::Record& record) override {
-        if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-            ++worlds;
-            honest += (*world)->server == "honest:1" ? 1U : 0U;
-            honest_views += (*world)->server == "honest:1" ? (*world)->views : 0;
-        }
+struct Counts final : SinkOf<Counts> {
+    void on(const record::WorldRecord& world) {
+        ++worlds;
+        honest += world.server == "honest:1" ? 1U : 0U;
+        honest_views += world.server == "honest:1" ? world.views : 0;
     }
 
     std::uint64_t worlds = 0;
@@ -340,15 +333,14 @@ struct Attack {
 snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
     Items many;
     for (std::uint16_t i = 0; i < 1000; ++i) {
-        many[{9, static_cast<std::uint16_t>(first_id + i)}] = std::vector<std::int32_t>(14);
+        many[{9, static_cast<std::uint16_t>(first_id + i)}] = Ints(14);
     }
     return to_snapshot(many);
 }
 
 } // namespace
 
-TEST_CASE(
-    "256 invented servers with much in each keep no more than one budget, and harm no other") {
+TEST_CASE("256 invented servers with much in each keep within one budget, and harm no other") {
     Attack attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
@@ -389,7 +381,7 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     std::vector<snapshot::Snapshot> shown;
     for (std::uint32_t session = 0; session <= sessions; ++session) {
         for (std::uint16_t i = 0; i < 1000; ++i) {
-            different[{9, i}] = std::vector<std::int32_t>(14, static_cast<std::int32_t>(session));
+            different[{9, i}] = Ints(14, static_cast<std::int32_t>(session));
         }
         shown.push_back(to_snapshot(different));
     }
@@ -468,12 +460,8 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
 TEST_CASE("a server that gave its place away begins with another run when it is back") {
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
 
-    struct Runs final : record::RecordSink {
-        void on_record(const record::Record& record) override {
-            if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-                seen.push_back((*world)->run);
-            }
-        }
+    struct Runs final : SinkOf<Runs> {
+        void on(const record::WorldRecord& world) { seen.push_back(world.run); }
 
         std::vector<std::uint32_t> seen;
     } log;

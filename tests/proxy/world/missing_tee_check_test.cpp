@@ -21,37 +21,50 @@ Items two_tees() {
             {{kPlayerInfo, 1}, {0, 1, 0, 0, 0}}};
 }
 
-/// Returns the number of missing tees found after `change` has removed the second tee for a while.
-std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
-                        snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
-    world::MissingTeeCheck vanishing;
-    record::TypeNames types;
+/// Checks merged snapshots of a single view.
+struct Watch {
+    world::MissingTeeCheck vanishing{};
+    record::TypeNames types{};
     std::size_t found = 0;
-    const auto look = [&](snapshot::Tick tick) {
+
+    void look(snapshot::Tick tick, const Items& items, bool proves = true,
+              std::uint32_t session = 1) {
         Views views;
-        views.add(1, 0, items);
+        views.add(session, 0, items);
         const auto list = views.list();
         types.learn_types(list.front().items);
         const record::WorldRecord world{.tick = tick,
                                         .shown = {.items = list.front().items, .types = &types}};
-        found += vanishing.find_disappeared_tees(world, list, true).size();
-    };
+        found += vanishing.find_disappeared_tees(world, list, proves).size();
+    }
+};
+
+/// Returns the number of missing tees found after `change` has removed the second tee for a while.
+std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
+                        snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
+    Watch watch;
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
-        look(tick);
+        watch.look(tick, items);
     }
     items.erase({kCharacter, gone});
     change(items);
     for (snapshot::Tick tick = 110; tick < 110 + ticks; tick += 2) {
-        look(tick);
+        watch.look(tick, items);
         items.erase({snapshot::kDeathType, 0}); // an event is in one snapshot only
     }
-    return found;
+    return watch.found;
 }
+
+const std::function<void(Items&)> kNothing = [](Items& /*items*/) {};
+const std::function<void(Items&)> kDies = [](Items& items) {
+    items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
+};
+const std::function<void(Items&)> kWatches = [](Items& items) { items[{kPlayerInfo, 1}][2] = -1; };
 
 } // namespace
 
 TEST_CASE("a tee that vanishes in the middle of a view is told of once") {
-    CHECK(found_after([](Items& /*items*/) {}) == 1);
+    CHECK(found_after(kNothing) == 1);
 }
 
 TEST_CASE("there are reasons to be gone") {
@@ -61,14 +74,8 @@ TEST_CASE("there are reasons to be gone") {
     };
 
     const Row rows[] = {
-        {"it died",
-         [](Items& items) {
-             items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
-         }},
-        {"it watches",
-         [](Items& items) {
-             items[{kPlayerInfo, 1}][2] = -1;
-         }},
+        {"it died", kDies},
+        {"it watches", kWatches},
         {"its player left",
          [](Items& items) {
              items.erase({kPlayerInfo, 1});
@@ -91,7 +98,7 @@ TEST_CASE("there are reasons to be gone") {
         CAPTURE(row.name);
         CHECK(found_after(row.change) == 0);
     }
-    CHECK(found_after([](Items& /*items*/) {}, two_tees(), 40) == 0); // the tee is back soon
+    CHECK(found_after(kNothing, two_tees(), 40) == 0); // the tee is back soon
 }
 
 TEST_CASE("what is told in a world that proves nothing, or was lost there, is a reason, too") {
@@ -103,42 +110,25 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
     };
 
     const Row rows[] = {
-        {"nothing", [](Items& /*items*/) {}, true, 1},
-        {"it died",
-         [](Items& items) {
-             items[{snapshot::kDeathType, 0}] = {1100, 1000, 1};
-         }},
-        {"it watches",
-         [](Items& items) {
-             items[{kPlayerInfo, 1}][2] = -1;
-         }},
-        {"the witness lost it", [](Items& /*items*/) {}, false},
+        {"nothing", kNothing, true, 1},
+        {"it died", kDies},
+        {"it watches", kWatches},
+        {"the witness lost it", kNothing, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        world::MissingTeeCheck vanishing;
-        record::TypeNames types;
-        std::size_t found = 0;
+        Watch watch;
         Items items = two_tees();
-        const auto look = [&](snapshot::Tick tick, bool proves, std::uint32_t session) {
-            Views views;
-            views.add(session, 0, items);
-            const auto list = views.list();
-            types.learn_types(list.front().items);
-            const record::WorldRecord world{
-                .tick = tick, .shown = {.items = list.front().items, .types = &types}};
-            found += vanishing.find_disappeared_tees(world, list, proves).size();
-        };
-        look(100, true, 1);
+        watch.look(100, items);
         items.erase({kCharacter, 1});
         row.change(items);
-        look(102, false, row.seen ? 1 : 2);
+        watch.look(102, items, false, row.seen ? 1 : 2);
         items = two_tees();
         items.erase({kCharacter, 1});
         for (snapshot::Tick tick = 104; tick < 180; tick += 2) {
-            look(tick, true, 1);
+            watch.look(tick, items);
         }
-        CHECK(found == row.found);
+        CHECK(watch.found == row.found);
     }
 }
 
@@ -146,8 +136,8 @@ TEST_CASE("DDNet hides tees of other teams, but not a player's own") {
     Items items = two_tees();
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_character");
     items[number] = uuid;
-    CHECK(found_after([](Items& /*items*/) {}, items) == 0);
-    CHECK(found_after([](Items& /*items*/) {}, items, 80, 0) == 1);
+    CHECK(found_after(kNothing, items) == 0);
+    CHECK(found_after(kNothing, items, 80, 0) == 1);
 }
 
 } // namespace tw::test

@@ -42,10 +42,7 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
         ViewScript script;
         script.collector.add_session(1, {"dm1", 7});
         script.collector.add_session(2, {"dm1", 7});
-        for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
-            script.at(1, tick);
-            script.at(2, tick);
-        }
+        script.play({1, 2}, 10, 30);
         const record::Timestamp before = script.epoch;
         script.collector.add_session(1, {std::string{row.map}, 7});
         const std::uint64_t strays = row.map == "dm1" ? 0 : 1;
@@ -69,8 +66,7 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
     }
 }
 
-TEST_CASE(
-    "who joins on the run's map, comes back to it or has its file of 0.7 enters no other run") {
+TEST_CASE("who joins on the run's map, returns to it or has its 0.7 file enters no other run") {
     ViewScript script;
     script.collector.add_session(1, {"dm1", 7});
     script.at(1, 100);
@@ -270,11 +266,7 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
     for (const bool all : {true, false}) {
         CAPTURE(all);
         ViewScript script;
-        for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
-            script.at(1, tick);
-            script.at(2, tick);
-            script.at(3, tick);
-        }
+        script.play({1, 2, 3}, 5000, 5100);
         script.collector.add_session(1, {"ctf1", 7});
         script.collector.add_session(2, {"ctf1", 7});
         if (all) {
@@ -300,15 +292,9 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
 
 TEST_CASE("a server that starts again, unheard, is another run") {
     ViewScript script;
-    for (snapshot::Tick tick = 5000; tick <= 5100; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
-    }
+    script.play({1, 2}, 5000, 5100);
     script.epoch += 5100 * kScriptTick;
-    for (snapshot::Tick tick = 2; tick <= 200; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
-    }
+    script.play({1, 2}, 2, 200);
     script.finish();
     CHECK(script.runs == 2);
     CHECK(script.collector.view_counts().stray <= 50);

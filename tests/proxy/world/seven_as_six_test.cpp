@@ -3,6 +3,7 @@
 #include "proxy/world/server_worlds.h"
 #include "proxy/world/seven_as_six.h"
 #include "tests/proxy/world/views.h"
+#include "tests/support/record_sink.h"
 
 #include <array>
 #include <map>
@@ -28,7 +29,7 @@ constexpr std::size_t kAmmo = 18;
 constexpr std::size_t kWeapon = 19;
 
 /// Returns the ints of a 0.7 character.
-std::vector<std::int32_t> seven_character(std::int32_t x, std::int32_t y, SetInts more = {}) {
+Ints seven_character(std::int32_t x, std::int32_t y, SetInts more = {}) {
     auto data = ints(22, {{1, x}, {2, y}, {8, -1}});
     for (const auto& [index, value] : more) {
         data[index] = value;
@@ -59,7 +60,7 @@ struct Told {
         seven.translate_views(views);
     }
 
-    [[nodiscard]] std::vector<std::int32_t> at(ItemKey key) const {
+    [[nodiscard]] Ints at(ItemKey key) const {
         const auto found = views[0].items.find(key);
         REQUIRE(found);
         const auto data = views[0].items[*found].data;
@@ -81,8 +82,7 @@ struct Told {
 };
 
 /// Stores the items of the worlds of a server.
-class WorldItems final : public record::RecordSink {
-  public:
+struct WorldItems final : SinkOf<WorldItems> {
     struct World {
         Dialect dialect{};
         bool first = false;
@@ -92,16 +92,13 @@ class WorldItems final : public record::RecordSink {
         std::map<ItemKey, std::string_view> types;
     };
 
-    void on_record(const record::Record& record) override {
-        if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-            findings.push_back(std::string{record::finding_info((*finding)->id).name} + " " +
-                               std::string{(*finding)->field});
-        }
-        const auto* const* it = std::get_if<const record::WorldRecord*>(&record);
-        if (it == nullptr) {
-            return;
-        }
-        const record::SnapshotRecord& shown = (*it)->shown;
+    void on(const record::FindingRecord& finding) {
+        findings.push_back(std::string{record::finding_info(finding.id).name} + " " +
+                           std::string{finding.field});
+    }
+
+    void on(const record::WorldRecord& record) {
+        const record::SnapshotRecord& shown = record.shown;
         World& world = worlds.emplace_back();
         world.dialect = shown.types->dialect();
         world.first = !shown.previous;
@@ -122,7 +119,7 @@ class WorldItems final : public record::RecordSink {
     }
 
     std::vector<World> worlds;
-    std::vector<std::string> findings;
+    Lines findings;
 };
 
 struct Server {
@@ -167,18 +164,17 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is missing"
     CHECK(told.at({kSix, 2}) ==
           ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
     CHECK(told.missing_ints({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
-    CHECK(told.at({4, 7}) == std::vector<std::int32_t>{500, 600, 2, 2});
+    CHECK(told.at({4, 7}) == Ints{500, 600, 2, 2});
     CHECK(told.missing_ints({4, 7}).empty());
-    CHECK(told.at({7, 0}) == std::vector<std::int32_t>{3, 4, -2, 1});
+    CHECK(told.at({7, 0}) == Ints{3, 4, -2, 1});
     CHECK(told.missing_ints({7, 0}).empty());
     CHECK(told.at({6, 0}) == ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
-    CHECK(told.at({snapshot::kPlayerInfoType, 2}) == std::vector<std::int32_t>{0, 2, 0, 0, 30});
+    CHECK(told.at({snapshot::kPlayerInfoType, 2}) == Ints{0, 2, 0, 0, 30});
     CHECK(told.missing_ints({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
-    CHECK(told.at({19, 5}) == std::vector<std::int32_t>{1, 2, 6});
-    CHECK(told.at({20, 6}) == std::vector<std::int32_t>{3, 4, 0});
+    CHECK(told.at({19, 5}) == Ints{1, 2, 6});
+    CHECK(told.at({20, 6}) == Ints{3, 4, 0});
     CHECK(told.missing_ints({20, 6}) == std::set<std::size_t>{2});
-    CHECK(told.at({23, 2}) ==
-          std::vector<std::int32_t>{44}); // an item without a 0.6 object is kept
+    CHECK(told.at({23, 2}) == Ints{44}); // an item without a 0.6 object is kept
     // A player who was announced but is not in the snapshot is left out.
     CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
     CHECK(told.missing_ints({snapshot::kClientInfoType, 2}).size() == 13);
@@ -191,8 +187,7 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is missing"
 }
 
 TEST_CASE("each pickup of 0.7 is the one of 0.6 that gives the same") {
-    const std::vector<std::vector<std::int32_t>> six{{0, 0}, {1, 0}, {2, 3}, {2, 2},
-                                                     {2, 4}, {3, 5}, {2, 1}, {2, 0}};
+    const std::vector<Ints> six{{0, 0}, {1, 0}, {2, 3}, {2, 2}, {2, 4}, {3, 5}, {2, 1}, {2, 0}};
     for (std::int32_t kind = 0; kind < 8; ++kind) {
         CAPTURE(kind);
         const Told told{{{{4, 1}, {1, 2, kind}}}};
@@ -221,7 +216,7 @@ TEST_CASE("numbers that 0.6 has for something else are never taken for it") {
     for (std::uint16_t type = 1; type < 64; ++type) {
         CAPTURE(type);
         for (const std::size_t size : {0U, 1U, 5U, 60U}) {
-            const Told told{{{{type, 3}, std::vector<std::int32_t>(size, 9)}}};
+            const Told told{{{{type, 3}, Ints(size, 9)}}};
             for (std::size_t i = 0; i < told.views[0].items.size(); ++i) {
                 const auto item = told.views[0].items[i];
                 const auto* const six =
@@ -278,7 +273,7 @@ TEST_CASE("a position that clients of 0.6 and 0.7 are told differently is found"
     server.show(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}}, Dialect::seven,
                 &roster);
     server.merger.finish();
-    CHECK(server.log.findings == std::vector<std::string>{"world.views_differ x"});
+    CHECK(server.log.findings == Lines{"world.views_differ x"});
 }
 
 TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client of it comes") {
@@ -314,7 +309,7 @@ TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
     struct Row {
         std::string_view name;
         Items seven;
-        std::vector<std::int32_t> six;
+        Ints six;
     };
 
     const ItemKey game{6, 0};
@@ -335,7 +330,7 @@ TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
         CHECK(told.at(game) == row.six);
         CHECK(told.missing_ints(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
     }
-    for (const std::vector<std::int32_t>& cut : {std::vector<std::int32_t>{}, {70}}) {
+    for (const Ints& cut : {Ints{}, {70}}) {
         CHECK_FALSE(Told{{{game, cut}}}.views[0].items.find(game));
     }
 }
@@ -363,9 +358,8 @@ TEST_CASE("a game has a game_info before and after its last client of 0.6 left")
         const bool with_six = i < 2;
         CHECK(world.dialect == Dialect::six);
         CHECK(world.types.at({6, 0}) == "game_info");
-        CHECK(world.items.at({6, 0}) == (with_six
-                                             ? std::vector<std::int32_t>{3, 4, 70, 0, 10, 20, 1, 2}
-                                             : std::vector<std::int32_t>{3, 4, 70, 0, 0, 0, 0, 0}));
+        CHECK(world.items.at({6, 0}) ==
+              (with_six ? Ints{3, 4, 70, 0, 10, 20, 1, 2} : Ints{3, 4, 70, 0, 0, 0, 0, 0}));
         CHECK(world.missing_ints.at({6, 0}) == (with_six ? 0 : 0xf8));
     }
 }

@@ -15,22 +15,16 @@ namespace tw::test {
 
 TEST_CASE("a tick closes when all who get every tick have reached it") {
     ViewScript script;
-    for (snapshot::Tick tick = 100; tick <= 108; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
-    }
-    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2", "104:2"});
+    script.play({1, 2}, 100, 108);
+    CHECK(script.closed == Lines{"100:2", "102:2", "104:2"});
     CHECK(script.finish().size() == 5);
     CHECK(script.collector.view_counts().late == 0);
 }
 
 TEST_CASE("without patience a tick closes with the last of those who were there before") {
     ViewScript script{{.least = 0, .most = 6}};
-    for (snapshot::Tick tick = 100; tick <= 104; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick); // too late for the first tick of both
-    }
-    CHECK(script.closed == std::vector<std::string>{"100:1", "102:2", "104:2"});
+    script.play({1, 2}, 100, 104);
+    CHECK(script.closed == Lines{"100:1", "102:2", "104:2"});
     script.at(2, 106);
     CHECK(script.closed.size() == 3);
     script.at(1, 106);
@@ -48,16 +42,12 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
     script.at(2, 100);
     script.at(1, 102);
     script.at(2, 102);
-    for (snapshot::Tick tick = 104; tick <= 150; tick += 2) {
-        script.at(1, tick);
-    }
-    CHECK(script.closed == std::vector<std::string>{"100:2", "102:2"});
+    script.play({1}, 104, 150);
+    CHECK(script.closed == Lines{"100:2", "102:2"});
     script.at(2, 104); // arrives late, but within the waiting time
     script.at(1, 154);
     CHECK(script.closed.at(2) == "104:2");
-    for (snapshot::Tick tick = 156; tick <= 170; tick += 2) {
-        script.at(1, tick);
-    }
+    script.play({1}, 156, 170);
     script.at(2, 106);
     CHECK(script.collector.view_counts().late == 1);
     CHECK(script.closed.size() > 6);
@@ -67,9 +57,7 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
     ViewScript script;
     script.at(2, 50);
     script.at(2, 100);
-    for (snapshot::Tick tick = 100; tick <= 110; tick += 2) {
-        script.at(1, tick);
-    }
+    script.play({1}, 100, 110);
     CHECK(script.closed.size() == 5);
     CHECK(script.closed.at(1) == "100:2");
 }
@@ -82,13 +70,11 @@ TEST_CASE("a world that lacks a view that was lost is not complete") {
             script.at(2, tick);
         }
     }
-    CHECK(script.finish() == std::vector<std::string>{"100:2", "102:2", "104:2", "106:2", "108:1!",
-                                                      "110:2", "112:2", "114:2", "116:2", "118:2",
-                                                      "120:2"});
+    CHECK(script.finish() == Lines{"100:2", "102:2", "104:2", "106:2", "108:1!", "110:2", "112:2",
+                                   "114:2", "116:2", "118:2", "120:2"});
 }
 
-TEST_CASE(
-    "worlds lack each view that was lost, however few are between, and none that was never due") {
+TEST_CASE("worlds lack each view that was lost, and none that was never due") {
     struct Row {
         std::string_view name;
         std::vector<snapshot::Tick> missing; ///< ticks that the other session does not receive
@@ -114,7 +100,7 @@ TEST_CASE(
                     script.at(2, tick);
                 }
             };
-            std::vector<std::string> expected;
+            Lines expected;
             for (snapshot::Tick tick = 100; tick <= 140; tick += 2) {
                 if (other_first) {
                     other(tick);
@@ -127,7 +113,7 @@ TEST_CASE(
                     expected.push_back(fmt::format("{}:1!", tick));
                 }
             }
-            std::vector<std::string> closed = script.finish();
+            Lines closed = script.finish();
             std::erase_if(closed, [](const std::string& world) { return !world.ends_with('!'); });
             CHECK(closed == expected);
         }
@@ -142,7 +128,7 @@ TEST_CASE("who is sent one snapshot a second again is due in no other for long")
             script.at(2, tick);
         }
     }
-    std::vector<std::string> lacking = script.finish();
+    Lines lacking = script.finish();
     std::erase_if(lacking, [](const std::string& world) { return !world.ends_with('!'); });
     REQUIRE(!lacking.empty()); // the view after tick 120 may have been lost
     CHECK(lacking.front() == "122:1!");
@@ -242,7 +228,7 @@ TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
     script.at(1, 1491157375, true);
     script.at(1, 100);
     script.at(2, 100);
-    CHECK(script.finish() == std::vector<std::string>{"100:2"});
+    CHECK(script.finish() == Lines{"100:2"});
 }
 
 TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
@@ -251,9 +237,7 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
     script.at(2, 100);
     script.at(2, 102);
     script.collector.remove_session(1);
-    for (snapshot::Tick tick = 104; tick <= 110; tick += 2) {
-        script.at(2, tick);
-    }
+    script.play({2}, 104, 110);
     CHECK(script.closed.size() == 4);
     script.collector.advance_time(script.epoch + 110 * kScriptTick +
                                   world::ViewCollector::kSilence);
@@ -267,7 +251,7 @@ TEST_CASE("the oldest tick can be asked to close with what it has") {
     script.at(1, 102);
     CHECK(script.collector.memory_bytes() > 0);
     CHECK(script.collector.close_oldest_tick_early());
-    CHECK(script.closed == std::vector<std::string>{"100:1"});
+    CHECK(script.closed == Lines{"100:1"});
     CHECK(script.finish().size() == 2);
     CHECK(script.collector.memory_bytes() == 0);
 }

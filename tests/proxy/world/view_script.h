@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct ViewScript {
     explicit ViewScript(world::MergeDelay ticks = {}) : patience{ticks} {}
 
     world::MergeDelay patience;
-    std::vector<std::string> closed;
+    Lines closed;
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
     world::ViewCollector collector{[this](const world::ClosedTick& world) {
@@ -43,6 +44,16 @@ struct ViewScript {
                             .dialect = dialect});
     }
 
+    /// Adds the sessions' views of every second tick.
+    void play(std::initializer_list<std::uint32_t> sessions, snapshot::Tick first,
+              snapshot::Tick last) {
+        for (snapshot::Tick tick = first; tick <= last; tick += 2) {
+            for (const std::uint32_t session : sessions) {
+                at(session, tick);
+            }
+        }
+    }
+
     /// Adds a view that is `by` ticks ahead of `tick`.
     void ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
         const record::Timestamp own = epoch;
@@ -51,7 +62,7 @@ struct ViewScript {
         epoch = own;
     }
 
-    std::vector<std::string> finish() {
+    Lines finish() {
         collector.finish();
         return closed;
     }

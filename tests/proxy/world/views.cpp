@@ -6,16 +6,16 @@
 
 namespace tw::test {
 
-std::vector<std::int32_t> ints(std::size_t size, SetInts set) {
-    std::vector<std::int32_t> data(size);
+Ints ints(std::size_t size, SetInts set) {
+    Ints data(size);
     for (const auto& [index, value] : set) {
         data[index] = value;
     }
     return data;
 }
 
-std::vector<std::int32_t> client_info(std::string_view name) {
-    std::vector<std::int32_t> data(17);
+Ints client_info(std::string_view name) {
+    Ints data(17);
     for (std::size_t i = 0; i < 16; ++i) {
         const auto letter = i < name.size() ? static_cast<std::uint8_t>(name[i]) : std::uint8_t{0};
         const auto shift = 24U - 8U * (i % 4);
@@ -27,11 +27,10 @@ std::vector<std::int32_t> client_info(std::string_view name) {
     return data;
 }
 
-std::pair<snapshot::ItemKey, std::vector<std::int32_t>> descriptor(std::uint16_t number,
-                                                                   std::string_view object) {
+std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number, std::string_view object) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, object, &snapshot::ObjectSpec::name);
-    std::vector<std::int32_t> data;
+    Ints data;
     for (std::size_t i = 0; i < found->uuid.size(); i += 4) {
         std::uint32_t word = 0;
         for (std::size_t k = 0; k < 4; ++k) {
@@ -42,7 +41,7 @@ std::pair<snapshot::ItemKey, std::vector<std::int32_t>> descriptor(std::uint16_t
     return {{.type = 0, .id = number}, data};
 }
 
-std::vector<std::int32_t> character(std::int32_t x, std::int32_t y, std::int32_t health) {
+Ints character(std::int32_t x, std::int32_t y, std::int32_t health) {
     return ints(22, {{1, x}, {2, y}, {8, -1}, {16, health}});
 }
 

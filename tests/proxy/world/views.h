@@ -17,18 +17,17 @@ inline constexpr std::uint16_t kDescribed =
 
 /// The ints of an item that are not 0, as `{index, value}`.
 using SetInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
-[[nodiscard]] std::vector<std::int32_t> ints(std::size_t size, SetInts set = {});
+[[nodiscard]] Ints ints(std::size_t size, SetInts set = {});
 
 /// Returns the ints of a client_info with this name.
-[[nodiscard]] std::vector<std::int32_t> client_info(std::string_view name);
+[[nodiscard]] Ints client_info(std::string_view name);
 
 /// Returns the descriptor item that gives a type number its UUID.
-[[nodiscard]] std::pair<snapshot::ItemKey, std::vector<std::int32_t>>
-descriptor(std::uint16_t number, std::string_view object);
+[[nodiscard]] std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number,
+                                                            std::string_view object);
 
 /// Returns a character that everybody sees, including the ints for its own player.
-[[nodiscard]] std::vector<std::int32_t> character(std::int32_t x, std::int32_t y,
-                                                  std::int32_t health = 0);
+[[nodiscard]] Ints character(std::int32_t x, std::int32_t y, std::int32_t health = 0);
 
 /// Owns views and the data that they point at.
 class Views {

@@ -17,7 +17,6 @@ namespace tw::test {
 namespace {
 
 using snapshot::Dialect;
-using Lines = std::vector<std::string>;
 
 std::vector<std::byte> chat(std::int32_t client, std::string_view text, std::int32_t team = 0) {
     return message("sv_chat").number(team).number(client).string(text).bytes();
@@ -201,8 +200,7 @@ TEST_CASE("what the server tells counts when a second session is told, or when o
                                "112 sv_chat 0 -1 alone again"});
 }
 
-TEST_CASE(
-    "what a session is told waits for the world of its tick, and comes with the next when late") {
+TEST_CASE("messages wait for the world of their tick, and come with the next one when late") {
     Stage stage;
     stage.say(1, 104, kill(1, 2));
     stage.close(102, {1});
@@ -310,8 +308,7 @@ TEST_CASE("a run does not tell what was said in the one before") {
     CHECK(stage.messages.memory_bytes() == 0);
 }
 
-TEST_CASE(
-    "a server that talks without end fills what is kept and no more, and the rest is counted") {
+TEST_CASE("of a server that talks without end, a limited amount is kept, the rest counted") {
     Stage stage;
     std::uint64_t said = 0;
     for (snapshot::Tick tick = 100; tick < 130; tick += 2) {
