@@ -2,7 +2,6 @@
 
 #include "proxy/filter/keys.h"
 #include "proxy/filter/line_record.h"
-#include "proxy/filter/scanner.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
@@ -21,19 +20,6 @@ std::string number_text(const Number& number) {
     return integer != nullptr ? fmt::format("{}", *integer)
                               : fmt::format("{}", std::get<double>(number));
 }
-
-/// Collects the values with which the comparisons of a filter were evaluated.
-class Collector final : public ValueObserver {
-  public:
-    explicit Collector(std::vector<ObservedValues>& observed) : observed_{&observed} {}
-
-    void on_value(std::size_t comparison, const Value& value) override {
-        (*observed_)[comparison].add(value);
-    }
-
-  private:
-    std::vector<ObservedValues>* observed_;
-};
 
 /// Returns a description such as "session 3, snapshot at 2026-01-01T12:00:00.000000Z, tick 500".
 std::string describe_record(const Record& record) {
@@ -118,14 +104,13 @@ std::string ObservedValues::describe() const {
 
 tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
                                                           const FilterOptions& options) {
-    FilterScanner scanner{text};
-    const std::size_t begin = scanner.offset();
-    const std::string_view word = scanner.read_word();
+    const std::string_view word = first_word(text);
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
         // The word is replaced by spaces, so that the offsets of errors stay right.
-        condition.replace(begin, word.size(), word.size(), ' ');
+        condition.replace(static_cast<std::size_t>(word.data() - text.data()), word.size(),
+                          word.size(), ' ');
     }
     auto filter = Filter::parse(condition, options);
     if (!filter) {
@@ -141,12 +126,14 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
 template <typename Matches, typename Describe>
 void Expectation::add_result(const Matches& matches, const Describe& describe) {
     ++asked_;
-    Collector collector{observed_};
-    const bool matched = matches(mode_ == Mode::once && matched_ == 0 ? &collector : nullptr);
+    const ValueObserver collect = [this](std::size_t comparison, const Value& value) {
+        observed_[comparison].add(value);
+    };
+    const bool matched = matches(mode_ == Mode::once && matched_ == 0 ? &collect : nullptr);
     matched_ += matched ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
         // Evaluates the record again to collect its values. The result is already known.
-        static_cast<void>(matches(&collector));
+        static_cast<void>(matches(&collect));
         offender_ = describe();
     }
 }
@@ -155,7 +142,7 @@ void Expectation::evaluate(const Record& record) {
     if (mode_ == Mode::always && !filter_.has_any_key_in(record)) {
         return;
     }
-    add_result([&](ValueObserver* observer) { return filter_.matches(record, observer); },
+    add_result([&](const ValueObserver* observer) { return filter_.matches(record, observer); },
                [&] {
                    offender_time_ =
                        std::visit([](const auto* each) { return each->head.time; }, record);
@@ -167,7 +154,7 @@ void Expectation::evaluate_line(std::string_view line) {
     if (mode_ == Mode::always && !has_any_key_in_line(filter_, line)) {
         return;
     }
-    add_result([&](ValueObserver* observer) { return matches_line(filter_, line, observer); },
+    add_result([&](const ValueObserver* observer) { return matches_line(filter_, line, observer); },
                [&] { return describe_line(line); });
 }
 

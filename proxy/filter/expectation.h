@@ -34,8 +34,6 @@ class ObservedValues {
     /// Returns a description, safe for a terminal, such as "3 to 17" or "air, freeze and more".
     [[nodiscard]] std::string describe() const;
 
-    friend bool operator==(const ObservedValues&, const ObservedValues&) = default;
-
   private:
     void widen_range(const Number& least, const Number& most);
     void add_text(std::string_view text);
@@ -68,8 +66,6 @@ class Expectation {
     /// Returns in one line why the expectation is not met, with the values that occurred instead.
     /// Empty if the expectation is met.
     [[nodiscard]] std::string unmet_reason() const;
-
-    friend bool operator==(const Expectation&, const Expectation&) = default;
 
   private:
     explicit Expectation(Filter filter) : filter_{std::move(filter)} {}

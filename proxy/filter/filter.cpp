@@ -1,5 +1,7 @@
 #include "proxy/filter/filter.h"
 
+#include "proxy/base/numbers.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -14,38 +16,28 @@ using record::SnapshotRecord;
 
 namespace {
 
-/// Returns the rebuilt snapshot in a record; null if the record has none.
-const SnapshotRecord* snapshot_of(const Record& record) {
-    if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-        return &(*world)->shown;
-    }
-    const auto* const* snapshot = std::get_if<const SnapshotRecord*>(&record);
-    return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
-}
-
-/// Passes the values of a record in memory to an Evaluation.
+/// Reads the values of a record in memory for an Evaluation.
 class RecordValues {
   public:
     using Item = FilteredItem;
 
     RecordValues(const Record& record, bool show_secrets)
-        : record_{&record}, show_secrets_{show_secrets} {}
+        : record_{&record}, reading_{buffer_, show_secrets} {}
 
-    void visit(const Key& key, FormatBuffer& buffer, ValueVisitor& visitor) const {
-        visit_record(key, *record_, show_secrets_, buffer, visitor);
+    void visit(const Key& key, ValueVisitor& visitor) const {
+        visit_record(key, *record_, reading_, visitor);
     }
 
-    static void visit_item(const Key& key, Item& item, FormatBuffer& buffer,
-                           ValueVisitor& visitor) {
-        filter::visit_item(key, item, buffer, visitor);
+    void visit_item(const Key& key, Item& item, ValueVisitor& visitor) const {
+        filter::visit_item(key, item, reading_, visitor);
     }
 
-    [[nodiscard]] bool has_items() const { return snapshot_of(*record_) != nullptr; }
+    [[nodiscard]] bool has_items() const { return rebuilt_snapshot() != nullptr; }
 
     template <typename Use>
-    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
+    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate_node, and calls it
     void for_each_item(const Use& use) const {
-        const SnapshotRecord* const snapshot = snapshot_of(*record_);
+        const SnapshotRecord* const snapshot = rebuilt_snapshot();
         for (std::size_t i = 0; snapshot != nullptr && i < snapshot->items.size(); ++i) {
             FilteredItem item{*snapshot, i};
             if (use(item)) {
@@ -55,8 +47,18 @@ class RecordValues {
     }
 
   private:
+    /// Returns the rebuilt snapshot in the record; null if the record has none.
+    [[nodiscard]] const SnapshotRecord* rebuilt_snapshot() const {
+        if (const auto* const* world = std::get_if<const record::WorldRecord*>(record_)) {
+            return &(*world)->shown;
+        }
+        const auto* const* snapshot = std::get_if<const SnapshotRecord*>(record_);
+        return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
+    }
+
     const Record* record_;
-    bool show_secrets_;
+    FormatBuffer buffer_; // not initialised, because text is always written before it is read
+    ReadContext reading_;
 };
 
 } // namespace
@@ -74,12 +76,14 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
     return filter;
 }
 
-bool Filter::matches(const Record& record, ValueObserver* observer) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, observer}.matches();
+bool Filter::matches(const Record& record, const ValueObserver* observer) const {
+    RecordValues values{record, show_secrets_};
+    return Evaluation{program_, values, observer}.matches();
 }
 
 bool Filter::has_any_key_in(const Record& record) const {
-    return Evaluation{program_, RecordValues{record, show_secrets_}, nullptr}.has_any_key();
+    RecordValues values{record, show_secrets_};
+    return Evaluation{program_, values}.has_any_key();
 }
 
 namespace {
@@ -109,20 +113,21 @@ bool requires_message(const Comparison& comparison) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-bool requires_message(const FilterProgram& program, std::size_t at) {
-    const FilterNode& node = program.nodes[at];
-    if (node.kind == NodeKind::comparison) {
+bool requires_message(const FilterProgram& program, const FilterNode& node) {
+    // NOLINTNEXTLINE(misc-no-recursion): as above
+    const auto requires_it = [&](const FilterNode& each) {
+        return requires_message(program, each);
+    };
+    switch (node.kind) {
+    case NodeKind::comparison:
         return requires_message(program.comparisons[node.index]);
-    }
-    const bool is_all = node.kind == NodeKind::all_of;
-    if (!is_all && node.kind != NodeKind::any_of) {
+    case NodeKind::all_of:
+        return std::ranges::any_of(node.children, requires_it);
+    case NodeKind::any_of:
+        return std::ranges::all_of(node.children, requires_it);
+    default:
         return false;
     }
-    std::size_t i = node.child;
-    while (i != FilterNode::kNone && requires_message(program, i) != is_all) {
-        i = program.nodes[i].next;
-    }
-    return (i != FilterNode::kNone) == is_all;
 }
 
 } // namespace
@@ -133,62 +138,181 @@ bool matches_only_messages(const FilterProgram& program) {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kKeywords{"and", "or", "not"};
-
-bool is_keyword(std::string_view word) {
-    return std::ranges::find(kKeywords, word) != kKeywords.end();
+bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-bool contains_word(const std::vector<std::string_view>& words, std::string_view word) {
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
+}
+
+/// True for characters that a literal may contain without quotes. More characters are allowed than
+/// in keys, for addresses, times, versions, and names in any script.
+bool is_bare(char c) {
+    constexpr std::string_view kNot = "()\"'=!<>~";
+    return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
+           kNot.find(c) == std::string_view::npos;
+}
+
+Operand bare_operand(std::string_view text) {
+    Operand literal{.text = std::string{text}, .null = text == "null"};
+    const std::size_t sign = text.starts_with('-') ? 1 : 0;
+    if (text == "true" || text == "false") {
+        literal.number = std::int64_t{text == "true" ? 1 : 0};
+    } else if (text.size() <= sign || !is_digit(text[sign])) {
+        return literal; // "inf" and "nan" are compared as texts, not as numbers
+    } else if (const auto integer = base::parse_number<std::int64_t>(text)) {
+        literal.number = *integer;
+    } else if (const auto real = base::parse_number<double>(text)) {
+        literal.number = *real;
+    }
+    return literal;
+}
+
+/// Returns a text as error messages show it: quoted, shortened, in printable ASCII.
+std::string quoted_for_message(std::string_view text) {
+    constexpr std::size_t kMaxShown = 40;
+    std::string out{'"'};
+    for (const char c : text.substr(0, kMaxShown)) {
+        out += c >= ' ' && c < '\x7f' ? c : '?';
+    }
+    out += text.size() > kMaxShown ? "...\"" : "\"";
+    return out;
+}
+
+/// Splits a filter's text into tokens. The parser calls the function for the kind of token that it
+/// expects, because the same text can be several kinds of token.
+class FilterScanner {
+  public:
+    explicit FilterScanner(std::string_view text) : text_{text} {}
+
+    /// Returns the offset of the next token; at the end, the length of the text.
+    [[nodiscard]] std::size_t offset() {
+        while (at_ < text_.size() && is_blank(text_[at_])) {
+            ++at_;
+        }
+        return at_;
+    }
+
+    [[nodiscard]] bool at_end() { return offset() == text_.size(); }
+
+    /// Reads a word of letters, digits, '_' and '.': a key, a keyword or a type name. Returns an
+    /// empty text if the next token is no word.
+    std::string_view read_word() {
+        const std::string_view word = peek_word();
+        at_ += word.size();
+        return word;
+    }
+
+    /// If this word comes next, moves past it and returns true; else returns false.
+    bool skip_if_next(std::string_view word) {
+        const bool there = peek_word() == word;
+        at_ += there ? word.size() : 0;
+        return there;
+    }
+
+    /// If `character` comes next, moves past it and returns true; else returns false.
+    bool skip_if_next(char character) {
+        const bool there = next_is(character);
+        at_ += there ? 1U : 0U;
+        return there;
+    }
+
+    [[nodiscard]] bool next_is(char character) { return !at_end() && text_[at_] == character; }
+
+    std::optional<Operator> read_operator() {
+        static constexpr std::array<std::pair<std::string_view, Operator>, 7> kOperators{
+            {{"==", Operator::equal},
+             {"!=", Operator::unequal},
+             {"<=", Operator::at_most},
+             {">=", Operator::at_least},
+             {"<", Operator::less},
+             {">", Operator::greater},
+             {"~", Operator::contains}}};
+        const std::string_view rest = text_.substr(offset());
+        for (const auto& [sign, op] : kOperators) {
+            if (rest.starts_with(sign)) {
+                at_ += sign.size();
+                return op;
+            }
+        }
+        return std::nullopt;
+    }
+
+    /// Reads the literal of a comparison: a quoted string, or a word without quotes. The error says
+    /// why no literal could be read.
+    tl::expected<Operand, std::string_view> read_literal() {
+        if (next_is('"') || next_is('\'')) {
+            return read_quoted(text_[at_]);
+        }
+        const std::size_t begin = offset();
+        while (at_ < text_.size() && is_bare(text_[at_])) {
+            ++at_;
+        }
+        if (at_ == begin) {
+            return tl::unexpected<std::string_view>{"a value is missing"};
+        }
+        return bare_operand(text_.substr(begin, at_ - begin));
+    }
+
+    /// Returns the next token, shortened and in printable characters, for error messages.
+    [[nodiscard]] std::string describe_next_token() {
+        if (at_end()) {
+            return "the end";
+        }
+        const std::string_view word = peek_word();
+        return quoted_for_message(word.empty() ? text_.substr(at_, 1) : word);
+    }
+
+  private:
+    [[nodiscard]] std::string_view peek_word() {
+        const std::size_t begin = offset();
+        std::size_t end = begin;
+        while (end < text_.size() && is_word(text_[end])) {
+            ++end;
+        }
+        return text_.substr(begin, end - begin);
+    }
+
+    tl::expected<Operand, std::string_view> read_quoted(char quote) {
+        Operand literal;
+        for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+            if (text_[at_] == '\\') {
+                ++at_;
+                if (at_ == text_.size() ||
+                    std::string_view{"\"'\\"}.find(text_[at_]) == std::string_view::npos) {
+                    return tl::unexpected<std::string_view>{
+                        "only a quote or a backslash can follow a backslash"};
+                }
+            }
+            literal.text += text_[at_];
+        }
+        if (at_ == text_.size()) {
+            return tl::unexpected<std::string_view>{"the string that starts here is not closed"};
+        }
+        ++at_;
+        return literal;
+    }
+
+    std::string_view text_;
+    std::size_t at_ = 0;
+};
+
+bool contains_word(std::span<const std::string_view> words, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
 }
 
 /// Returns a key as error messages show it. An item's key gets the prefix "items.".
 std::string shown_key(KeyScope scope, std::string_view name) {
-    return std::string{scope == KeyScope::item ? kItemsPrefix : std::string_view{}} +
-           std::string{name};
+    return fmt::format("{}{}", scope == KeyScope::item ? kItemsPrefix : "", name);
 }
 
 std::string suggestion_text(std::string_view word) {
     return word.empty() ? std::string{} : fmt::format("; did you mean \"{}\"?", word);
-}
-
-/// Converts the literal to the type of its key. Returns an error text if that is not possible.
-std::optional<std::string> convert_literal(Comparison& comparison, DescribedTypes more) {
-    const Key& key = comparison.key;
-    Operand& literal = comparison.literal;
-    const bool equality = comparison.op == Operator::equal || comparison.op == Operator::unequal;
-    const bool contains = comparison.op == Operator::contains;
-    if (literal.null) {
-        return equality ? std::nullopt
-                        : std::optional<std::string>{"null can only be compared with == and !="};
-    }
-    if (contains) {
-        return key.kind == KeyKind::number
-                   ? std::optional{fmt::format("~ searches text, but {} is a number",
-                                               comparison.text)}
-                   : std::nullopt;
-    }
-    const bool word = literal.text == "true" || literal.text == "false";
-    if (key.kind == KeyKind::number && (literal.number.index() == 0 || word)) {
-        return fmt::format("{} is a number, but {} is not", comparison.text,
-                           quoted_for_message(literal.text));
-    }
-    if (key.kind == KeyKind::boolean && literal.number.index() == 0) {
-        return fmt::format("{} is true or false", comparison.text);
-    }
-    const std::vector<std::string_view> words = possible_words(key, more);
-    const bool number_allowed = key.kind == KeyKind::any && literal.number.index() != 0;
-    const bool ranked = key.scope == KeyScope::record && key.name == "severity";
-    if (!words.empty() && (equality || ranked) && !number_allowed && !literal.text.empty() &&
-        !contains_word(words, literal.text)) {
-        return fmt::format("{} is never {}{}", comparison.text, quoted_for_message(literal.text),
-                           suggestion_text(most_similar_word(literal.text, words)));
-    }
-    if (const auto severity = record::find_severity(literal.text); ranked && severity) {
-        literal.number = static_cast<std::int64_t>(*severity);
-    }
-    return std::nullopt;
 }
 
 class Parser {
@@ -197,29 +321,25 @@ class Parser {
         : scanner_{text}, more_{options.described} {}
 
     tl::expected<FilterProgram, FilterError> parse(KeyScope scope) {
-        const auto root = parse_any_of(scope);
+        auto root = parse_any_of(scope);
         if (root && !scanner_.at_end()) {
             fail_unexpected_rest();
         }
-        if (!root || error_) {
-            return tl::unexpected{error_.value_or(FilterError{})};
+        if (error_) {
+            return tl::unexpected{*error_};
         }
-        program_.root = *root;
+        program_.root = *std::move(root);
         return std::move(program_);
     }
 
   private:
-    using Parsed = std::optional<std::size_t>;
+    using Parsed = std::optional<FilterNode>;
 
-    Parsed fail(std::size_t offset, std::string_view message) {
+    /// Stores the first error. `hint`: a suggestion, which is written after the position.
+    std::nullopt_t fail(std::size_t offset, std::string_view message, std::string_view hint = {}) {
         if (!error_) {
-            error_ = FilterError{fmt::format("{} at column {}", message, offset + 1), offset};
-            // Writes the column before the suggestion, which ends with a question mark.
-            if (const std::size_t hint = message.find("; did you mean");
-                hint != std::string_view::npos) {
-                error_->message = fmt::format("{} at column {}{}", message.substr(0, hint),
-                                              offset + 1, message.substr(hint));
-            }
+            error_ =
+                FilterError{fmt::format("{} at column {}{}", message, offset + 1, hint), offset};
         }
         return std::nullopt;
     }
@@ -236,32 +356,21 @@ class Parser {
                                     scanner_.describe_next_token()));
     }
 
-    std::size_t add_node(FilterNode node) {
-        program_.nodes.push_back(node);
-        return program_.nodes.size() - 1;
-    }
-
     // NOLINTBEGIN(misc-no-recursion): nested no deeper than kMaxDepth
 
     /// Parses conditions that are joined by `word`. `part` parses one condition. Returns a node of
     /// the kind `kind`, or the condition's node if there is only one condition.
     template <typename Part>
     Parsed parse_joined(std::string_view word, NodeKind kind, const Part& part) {
-        const Parsed first = part();
-        if (!first || scanner_.peek_word() != word) {
-            return first;
-        }
-        std::size_t last = *first;
-        while (scanner_.peek_word() == word) {
-            scanner_.read_word();
-            const Parsed next = part();
+        FilterNode joined{.kind = kind};
+        for (bool more = true; more; more = scanner_.skip_if_next(word)) {
+            Parsed next = part();
             if (!next) {
                 return std::nullopt;
             }
-            program_.nodes[last].next = *next;
-            last = *next;
+            joined.children.push_back(*std::move(next));
         }
-        return add_node({.kind = kind, .child = *first});
+        return joined.children.size() == 1 ? std::move(joined.children.front()) : std::move(joined);
     }
 
     Parsed parse_any_of(KeyScope scope) {
@@ -281,41 +390,33 @@ class Parser {
                 fmt::format("more than {} brackets and \"not\" are nested", Filter::kMaxDepth));
         }
         ++depth_;
-        const Parsed parsed = part();
+        Parsed parsed = part();
         --depth_;
         return parsed;
     }
 
     Parsed parse_negation(KeyScope scope) {
-        if (scanner_.peek_word() != "not") {
+        if (!scanner_.skip_if_next("not")) {
             return parse_primary(scope);
         }
-        scanner_.read_word();
-        const Parsed inner = parse_nested([&] { return parse_negation(scope); });
-        return inner ? Parsed{add_node({.kind = NodeKind::negation, .child = *inner})}
+        Parsed inner = parse_nested([&] { return parse_negation(scope); });
+        return inner ? Parsed{node_with_child(NodeKind::negation, *std::move(inner))}
                      : std::nullopt;
-    }
-
-    Parsed expect_closing_bracket(Parsed inner) {
-        if (inner && !scanner_.skip_if_next(')')) {
-            return fail(scanner_.offset(),
-                        fmt::format("expected \")\", not {}", scanner_.describe_next_token()));
-        }
-        return inner;
     }
 
     Parsed parse_primary(KeyScope scope) {
         if (scanner_.skip_if_next('(')) {
-            return expect_closing_bracket(parse_nested([&] { return parse_any_of(scope); }));
+            Parsed inner = parse_nested([&] { return parse_any_of(scope); });
+            return inner && skip_closing_bracket() ? std::move(inner) : std::nullopt;
         }
         const std::size_t at = scanner_.offset();
         const std::string_view word = scanner_.read_word();
-        if (word.empty() || is_keyword(word)) {
+        if (word.empty() || word == "and" || word == "or" || word == "not") {
             return fail_missing_condition(at, word);
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
             return scope == KeyScope::record ? parse_group(word == "count")
-                                             : fail(at, "items contain no items");
+                                             : Parsed{fail(at, "items contain no items")};
         }
         const std::size_t sign = scanner_.offset();
         if (const auto op = scanner_.read_operator()) {
@@ -325,15 +426,6 @@ class Parser {
             return fail(sign, "equality is written ==");
         }
         return parse_single_word(scope, at, word);
-    }
-
-    Parsed fail_missing_condition(std::size_t at, std::string_view word) {
-        if (scanner_.next_is('!')) {
-            return fail(at, "negation is written \"not\"");
-        }
-        const std::string found =
-            word.empty() ? scanner_.describe_next_token() : quoted_for_message(word);
-        return fail(at, fmt::format("expected a condition, not {}", found));
     }
 
     /// Parses the text after "any" or "count": `(items: CONDITION)`. After "count", `(items)` is
@@ -346,21 +438,45 @@ class Parser {
         }
         FilterNode node{.kind = count ? NodeKind::count_items : NodeKind::some_item};
         if (scanner_.skip_if_next(':')) {
-            const Parsed inner = parse_nested([&] { return parse_any_of(KeyScope::item); });
+            Parsed inner = parse_nested([&] { return parse_any_of(KeyScope::item); });
             if (!inner) {
                 return std::nullopt;
             }
-            node.child = *inner;
+            node.children.push_back(*std::move(inner));
         } else if (!count) {
             return fail(scanner_.offset(), "expected \":\" and a condition on items");
         }
-        if (!expect_closing_bracket(Parsed{0})) {
+        if (!skip_closing_bracket()) {
             return std::nullopt;
         }
-        return count ? parse_count_comparison(node) : Parsed{add_node(node)};
+        return count ? parse_count_comparison(std::move(node)) : Parsed{std::move(node)};
     }
 
     // NOLINTEND(misc-no-recursion)
+
+    static FilterNode node_with_child(NodeKind kind, FilterNode child) {
+        FilterNode node{.kind = kind};
+        node.children.push_back(std::move(child));
+        return node;
+    }
+
+    bool skip_closing_bracket() {
+        if (scanner_.skip_if_next(')')) {
+            return true;
+        }
+        fail(scanner_.offset(),
+             fmt::format("expected \")\", not {}", scanner_.describe_next_token()));
+        return false;
+    }
+
+    Parsed fail_missing_condition(std::size_t at, std::string_view word) {
+        if (scanner_.next_is('!')) {
+            return fail(at, "negation is written \"not\"");
+        }
+        const std::string found =
+            word.empty() ? scanner_.describe_next_token() : quoted_for_message(word);
+        return fail(at, fmt::format("expected a condition, not {}", found));
+    }
 
     Parsed parse_count_comparison(FilterNode node) {
         const auto op = scanner_.read_operator();
@@ -372,39 +488,81 @@ class Parser {
         count.key.scope = KeyScope::item;
         count.key.kind = KeyKind::number;
         const auto index = parse_literal(std::move(count));
-        if (!index) {
-            return std::nullopt;
-        }
-        node.index = *index;
-        return add_node(node);
+        node.index = index.value_or(0);
+        return index ? Parsed{std::move(node)} : std::nullopt;
     }
 
     /// Reads the literal of a comparison, and stores the comparison. Returns the comparison's index
     /// in FilterProgram::comparisons.
-    Parsed parse_literal(Comparison comparison) {
+    std::optional<std::size_t> parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
-        FilterScanner::ScannedLiteral value = scanner_.read_literal();
-        if (!value.literal) {
-            return fail(at, value.error);
+        auto literal = scanner_.read_literal();
+        if (!literal) {
+            return fail(at, literal.error());
         }
-        comparison.literal = std::move(*value.literal);
+        comparison.literal = *std::move(literal);
         return add_comparison(std::move(comparison), at);
     }
 
-    Parsed add_comparison(Comparison comparison, std::size_t at) {
-        if (const auto complaint = convert_literal(comparison, more_)) {
-            return fail(at, *complaint);
+    std::optional<std::size_t> add_comparison(Comparison comparison, std::size_t at) {
+        if (!convert_literal(comparison, at)) {
+            return std::nullopt;
         }
         program_.comparisons.push_back(std::move(comparison));
         return program_.comparisons.size() - 1;
     }
 
-    Parsed add_comparison_node(Parsed index, bool some_item) {
+    /// Converts the literal, which is at the offset `at`, to the type of its key. Returns false if
+    /// that is not possible.
+    bool convert_literal(Comparison& comparison, std::size_t at) {
+        const Key& key = comparison.key;
+        Operand& literal = comparison.literal;
+        const bool equality =
+            comparison.op == Operator::equal || comparison.op == Operator::unequal;
+        const bool is_number = literal.number.index() != 0;
+        const bool is_word = literal.text == "true" || literal.text == "false";
+        const bool ranked = key.scope == KeyScope::record && key.name == "severity";
+        const auto reject = [&](std::string_view message, std::string_view hint = {}) {
+            fail(at, message, hint);
+            return false;
+        };
+        if (literal.null) {
+            return equality || reject("null can only be compared with == and !=");
+        }
+        if (comparison.op == Operator::contains) {
+            return key.kind != KeyKind::number ||
+                   reject(fmt::format("~ searches text, but {} is a number", comparison.text));
+        }
+        const std::string shown = quoted_for_message(literal.text);
+        if (key.kind == KeyKind::number && (!is_number || is_word)) {
+            return reject(fmt::format("{} is a number, but {} is not", comparison.text, shown));
+        }
+        if (key.kind == KeyKind::boolean && !is_number) {
+            return reject(fmt::format("{} is true or false", comparison.text));
+        }
+        const std::vector<std::string_view> words = possible_words(key, more_);
+        if (!words.empty() && (equality || ranked) && !literal.text.empty() &&
+            !(key.kind == KeyKind::any && is_number) && !contains_word(words, literal.text)) {
+            return reject(fmt::format("{} is never {}", comparison.text, shown),
+                          suggestion_text(most_similar_word(literal.text, words)));
+        }
+        if (const auto severity = record::find_severity(literal.text); ranked && severity) {
+            literal.number = static_cast<std::int64_t>(*severity);
+        }
+        return true;
+    }
+
+    /// Returns the node of a comparison. In the scope of records, a comparison of an item's key is
+    /// true if it is true for at least one item.
+    Parsed make_comparison_node(KeyScope scope, std::optional<std::size_t> index) {
         if (!index) {
             return std::nullopt;
         }
-        const std::size_t node = add_node({.kind = NodeKind::comparison, .index = *index});
-        return some_item ? add_node({.kind = NodeKind::some_item, .child = node}) : node;
+        FilterNode node{.kind = NodeKind::comparison, .index = *index};
+        const bool is_of_item = program_.comparisons[*index].key.scope == KeyScope::item;
+        return scope == KeyScope::record && is_of_item
+                   ? node_with_child(NodeKind::some_item, std::move(node))
+                   : std::move(node);
     }
 
     [[nodiscard]] std::optional<Key> find_known_key(KeyScope scope, std::string_view name) const {
@@ -416,12 +574,13 @@ class Parser {
 
     Parsed fail_unknown_key(KeyScope scope, std::size_t at, std::string_view name) {
         const bool item = scope == KeyScope::item || name.starts_with(kItemsPrefix);
-        return fail(at, fmt::format("no {} has a key {}{}",
-                                    item                        ? "item"
-                                    : scope == KeyScope::record ? "record"
-                                                                : "item or record",
-                                    quoted_for_message(name),
-                                    suggestion_text(suggest_key(scope, name, more_))));
+        return fail(at,
+                    fmt::format("no {} has a key {}",
+                                item                        ? "item"
+                                : scope == KeyScope::record ? "record"
+                                                            : "item or record",
+                                quoted_for_message(name)),
+                    suggestion_text(suggest_key(scope, name, more_)));
     }
 
     Parsed parse_comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
@@ -429,31 +588,29 @@ class Parser {
         if (!found) {
             return fail_unknown_key(scope, at, name);
         }
-        const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
-        return add_comparison_node(parse_literal({.key = std::move(*found),
-                                                  .op = op,
-                                                  .literal = {},
-                                                  .text = shown_key(scope, name)}),
-                                   short_form);
+        return make_comparison_node(scope, parse_literal({.key = *std::move(found),
+                                                          .op = op,
+                                                          .literal = {},
+                                                          .text = shown_key(scope, name)}));
     }
 
     /// Parses a single word: a record type, an item type, or a boolean key.
     Parsed parse_single_word(KeyScope scope, std::size_t at, std::string_view word) {
-        const std::vector<std::string_view> types =
-            scope != KeyScope::record ? item_type_names(more_)
-                                      : std::vector<std::string_view>{record::kRecordTypes.begin(),
-                                                                      record::kRecordTypes.end()};
+        const std::vector<std::string_view> item_types = item_type_names(more_);
+        const std::span<const std::string_view> types =
+            scope == KeyScope::record ? std::span<const std::string_view>{record::kRecordTypes}
+                                      : item_types;
         const bool type = contains_word(types, word);
-        auto found = find_known_key(scope, type ? "type" : word);
+        const std::string_view name = type ? "type" : word;
+        auto found = find_known_key(scope, name);
         if (!found) {
-            const std::string near =
-                scope == KeyScope::record && contains_word(item_type_names(more_), word)
-                    ? fmt::format("any(items: {})", word)
-                    : std::string{most_similar_word(word, types)};
+            const std::string near = scope == KeyScope::record && contains_word(item_types, word)
+                                         ? fmt::format("any(items: {})", word)
+                                         : std::string{most_similar_word(word, types)};
             return near.empty()
                        ? fail_unknown_key(scope, at, word)
-                       : fail(at, fmt::format("unknown name {}{}", quoted_for_message(word),
-                                              suggestion_text(near)));
+                       : Parsed{fail(at, fmt::format("unknown name {}", quoted_for_message(word)),
+                                     suggestion_text(near))};
         }
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
             return fail(at, fmt::format("{} must be compared with something", word));
@@ -462,13 +619,11 @@ class Parser {
         if (!type) {
             literal.number = std::int64_t{1};
         }
-        const bool short_form = scope == KeyScope::record && found->scope == KeyScope::item;
-        return add_comparison_node(add_comparison({.key = std::move(*found),
-                                                   .op = Operator::equal,
-                                                   .literal = std::move(literal),
-                                                   .text = shown_key(scope, type ? "type" : word)},
-                                                  at),
-                                   short_form);
+        return make_comparison_node(scope, add_comparison({.key = *std::move(found),
+                                                           .op = Operator::equal,
+                                                           .literal = std::move(literal),
+                                                           .text = shown_key(scope, name)},
+                                                          at));
     }
 
     FilterScanner scanner_;
@@ -479,6 +634,10 @@ class Parser {
 };
 
 } // namespace
+
+std::string_view first_word(std::string_view text) {
+    return FilterScanner{text}.read_word();
+}
 
 tl::expected<FilterProgram, FilterError>
 parse_filter(std::string_view text, const FilterOptions& options, KeyScope scope) {

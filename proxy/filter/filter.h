@@ -1,15 +1,18 @@
 #pragma once
 
 #include "proxy/filter/keys.h"
-#include "proxy/filter/scanner.h"
+#include "proxy/filter/value.h"
 #include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -23,48 +26,35 @@ struct Comparison {
     Operator op = Operator::equal;
     Operand literal;
     std::string text; ///< the key as written, such as "items.at.game"; for error messages
-
-    friend bool operator==(const Comparison&, const Comparison&) = default;
 };
 
 enum class NodeKind : std::uint8_t {
     all_of,     ///< children joined by "and"
     any_of,     ///< children joined by "or"
     negation,   ///< one child
-    comparison, ///< no child; `index` is an index into FilterProgram::comparisons
+    comparison, ///< no child; compares the values of a key
     some_item,  ///< one child; true if at least one item matches the child
     /// At most one child. Compares the number of items that match the child, or of all items
-    /// without a child. `index` is an index into FilterProgram::comparisons.
+    /// without a child.
     count_items,
 };
 
-/// A node of the expression tree. The children of a node form a list. Therefore a long chain of
-/// conditions makes the tree wide and not deep, and calls nest no deeper than the brackets of the
-/// text.
+/// A node of the expression tree. A long chain of conditions makes the tree wide and not deep, so
+/// calls nest no deeper than the brackets of the text.
 struct FilterNode {
-    static constexpr std::size_t kNone = SIZE_MAX;
-
     NodeKind kind = NodeKind::all_of;
-    std::size_t index = kNone;
-    std::size_t child = kNone; ///< index of the first child
-    std::size_t next = kNone;  ///< index of the next child of the same parent
-
-    friend bool operator==(const FilterNode&, const FilterNode&) = default;
+    std::size_t index = 0; ///< of the comparison in FilterProgram::comparisons, if the node has one
+    std::vector<FilterNode> children{};
 };
 
 struct FilterProgram {
-    std::vector<FilterNode> nodes;
-    std::vector<Comparison> comparisons;
-    std::size_t root = FilterNode::kNone;
-
-    friend bool operator==(const FilterProgram&, const FilterProgram&) = default;
+    FilterNode root{};
+    std::vector<Comparison> comparisons{};
 };
 
 struct FilterError {
     std::string message;    ///< one line with the error, its position and perhaps a suggestion
     std::size_t offset = 0; ///< position of the error in the text, in bytes
-
-    friend bool operator==(const FilterError&, const FilterError&) = default;
 };
 
 struct FilterOptions {
@@ -76,10 +66,7 @@ struct FilterOptions {
 };
 
 /// Receives each compared value. `comparison`: an index into Filter::comparisons().
-class ValueObserver : public record::Interface {
-  public:
-    virtual void on_value(std::size_t comparison, const Value& value) = 0;
-};
+using ValueObserver = std::function<void(std::size_t comparison, const Value& value)>;
 
 /// A condition on records, in the language that FILTERS.md describes. Matching does not allocate
 /// and is thread-safe.
@@ -98,7 +85,7 @@ class Filter {
     /// Returns whether the record matches. Passes each compared value to the observer, if there is
     /// one. Conditions that cannot change the result are not evaluated.
     [[nodiscard]] bool matches(const record::Record& record,
-                               ValueObserver* observer = nullptr) const;
+                               const ValueObserver* observer = nullptr) const;
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
@@ -109,8 +96,6 @@ class Filter {
     /// Returns whether the record has at least one of the filter's keys; see
     /// Evaluation::has_any_key().
     [[nodiscard]] bool has_any_key_in(const record::Record& record) const;
-
-    friend bool operator==(const Filter&, const Filter&) = default;
 
   private:
     Filter() = default;
@@ -143,13 +128,13 @@ class FilteredSink final : public record::RecordSink {
 /// receives all values.
 class ValueComparer final : public ValueVisitor {
   public:
-    ValueComparer(const Comparison& comparison, std::size_t index, ValueObserver* observer)
+    ValueComparer(const Comparison& comparison, std::size_t index, const ValueObserver* observer)
         : comparison_{&comparison}, index_{index}, observer_{observer} {}
 
     bool receive_value(const Value& value) override {
         any_ = true;
         if (observer_ != nullptr) {
-            observer_->on_value(index_, value);
+            (*observer_)(index_, value);
         }
         satisfied_ = satisfied_ || (!comparison_->literal.null &&
                                     satisfies(value, comparison_->op, comparison_->literal));
@@ -166,7 +151,7 @@ class ValueComparer final : public ValueVisitor {
   private:
     const Comparison* comparison_;
     std::size_t index_;
-    ValueObserver* observer_;
+    const ValueObserver* observer_;
     bool any_ = false;
     bool satisfied_ = false;
 };
@@ -183,15 +168,16 @@ class ValueDetector final : public ValueVisitor {
 };
 
 /// Evaluates a filter for one record. `Source` reads the record; it has a type `Item` and the
-/// functions visit(key, buffer, visitor), visit_item(key, item, buffer, visitor), has_items() and
+/// functions visit(key, visitor), visit_item(key, item, visitor), has_items() and
 /// for_each_item(use). for_each_item() calls `use` for each item until `use` returns true.
 template <typename Source>
 class Evaluation {
   public:
     using Item = typename Source::Item;
 
-    Evaluation(const FilterProgram& program, Source source, ValueObserver* observer)
-        : program_{&program}, source_{source}, observer_{observer} {}
+    Evaluation(const FilterProgram& program, Source& source,
+               const ValueObserver* observer = nullptr)
+        : program_{&program}, source_{&source}, observer_{observer} {}
 
     /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::row), the row's
     /// item; otherwise null.
@@ -208,9 +194,9 @@ class Evaluation {
             named = true;
             ValueDetector any;
             if (comparison.key.scope == KeyScope::record) {
-                source_.visit(comparison.key, buffer_, any);
+                source_->visit(comparison.key, any);
             }
-            if (any.found || (comparison.key.scope == KeyScope::item && source_.has_items())) {
+            if (any.found || (comparison.key.scope == KeyScope::item && source_->has_items())) {
                 return true;
             }
         }
@@ -219,25 +205,16 @@ class Evaluation {
 
   private:
     // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-    bool evaluate_node(std::size_t at, Item* item) {
-        const FilterNode& node = program_->nodes[at];
+    bool evaluate_node(const FilterNode& node, Item* item) {
+        // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
+        const auto is_true = [&](const FilterNode& child) { return evaluate_node(child, item); };
         switch (node.kind) {
         case NodeKind::all_of:
-            for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
-                if (!evaluate_node(i, item)) {
-                    return false;
-                }
-            }
-            return true;
+            return std::ranges::all_of(node.children, is_true);
         case NodeKind::any_of:
-            for (std::size_t i = node.child; i != FilterNode::kNone; i = program_->nodes[i].next) {
-                if (evaluate_node(i, item)) {
-                    return true;
-                }
-            }
-            return false;
+            return std::ranges::any_of(node.children, is_true);
         case NodeKind::negation:
-            return !evaluate_node(node.child, item);
+            return !is_true(node.children.front());
         case NodeKind::comparison:
             return evaluate_comparison(node.index, item);
         case NodeKind::some_item:
@@ -252,9 +229,9 @@ class Evaluation {
         const Comparison& comparison = program_->comparisons[index];
         ValueComparer comparer{comparison, index, observer_};
         if (comparison.key.scope == KeyScope::item) {
-            source_.visit_item(comparison.key, *item, buffer_, comparer);
+            source_->visit_item(comparison.key, *item, comparer);
         } else {
-            source_.visit(comparison.key, buffer_, comparer);
+            source_->visit(comparison.key, comparer);
         }
         return comparer.is_satisfied();
     }
@@ -264,8 +241,8 @@ class Evaluation {
     std::size_t count_items(const FilterNode& node, std::size_t enough) {
         std::size_t count = 0;
         // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
-        source_.for_each_item([&](Item& item) {
-            count += node.child == FilterNode::kNone || evaluate_node(node.child, &item) ? 1U : 0U;
+        source_->for_each_item([&](Item& item) {
+            count += node.children.empty() || evaluate_node(node.children.front(), &item) ? 1U : 0U;
             return count >= enough;
         });
         return count;
@@ -273,7 +250,7 @@ class Evaluation {
 
     // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
     bool evaluate_count(const FilterNode& node) {
-        if (!source_.has_items()) {
+        if (!source_->has_items()) {
             return false;
         }
         const std::size_t count = count_items(node, SIZE_MAX);
@@ -283,14 +260,16 @@ class Evaluation {
     }
 
     const FilterProgram* program_;
-    Source source_;
-    ValueObserver* observer_;
-    FormatBuffer buffer_; // not initialised, because text is always written before it is read
+    Source* source_;
+    const ValueObserver* observer_;
 };
 
 /// Returns whether the filter requires a message record: by its type, or a key of messages only. A
 /// negated condition counts as not requiring a message.
 [[nodiscard]] bool matches_only_messages(const FilterProgram& program);
+
+/// Returns the first word of a filter's text; empty if the text does not begin with a word.
+[[nodiscard]] std::string_view first_word(std::string_view text);
 
 /// Parses a filter's text. In each comparison of the result, the key exists, and the literal is a
 /// possible value if the key's values are a closed set. `scope`: the object to which the keys in

@@ -1,9 +1,9 @@
 #include "proxy/filter/json_line.h"
 
+#include "proxy/base/numbers.h"
 #include "proxy/filter/filter.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -29,15 +29,6 @@ std::string_view path_head(std::string_view path) {
 
 std::string_view path_tail(std::string_view path) {
     return path.substr(std::min(path.size(), path_head(path).size() + 1));
-}
-
-/// Parses the whole text as a number.
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value}
-                                                                    : std::nullopt;
 }
 
 /// Returns the text of a number, string or word. For a list or object, returns the opening bracket.
@@ -185,10 +176,10 @@ class PathValues {
         if (text == "true" || text == "false") {
             return visitor_->receive_value(Value::of(text == "true"));
         }
-        if (const auto integer = number_of<std::int64_t>(text)) {
+        if (const auto integer = base::parse_number<std::int64_t>(text)) {
             return visitor_->receive_value(Value::of(*integer));
         }
-        const auto real = number_of<double>(text);
+        const auto real = base::parse_number<double>(text);
         return real && visitor_->receive_value(Value::of(*real)); // null is not passed
     }
 
@@ -233,7 +224,7 @@ std::optional<std::string_view> JsonObject::find_text(std::string_view key) {
 
 std::optional<std::int64_t> JsonObject::find_integer(std::string_view key) {
     const auto text = find_text(key);
-    return text ? number_of<std::int64_t>(*text) : std::nullopt;
+    return text ? base::parse_number<std::int64_t>(*text) : std::nullopt;
 }
 
 std::uint64_t JsonObject::find_count(std::string_view key) {
@@ -251,7 +242,7 @@ bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& vis
         return false;
     }
     auto count = reading_->find(*object, finding);
-    const auto number = count ? number_of<std::int64_t>(text_of(*count)) : std::nullopt;
+    const auto number = count ? base::parse_number<std::int64_t>(text_of(*count)) : std::nullopt;
     return visitor.receive_value(Value::of(number.value_or(0)));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/filter/scanner.h"
+#include "proxy/filter/value.h"
 
 #include <cstdint>
 #include <functional>

@@ -15,7 +15,6 @@ namespace tw::filter {
 
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
-using snapshot::ObjectSpec;
 
 namespace {
 
@@ -23,80 +22,107 @@ constexpr std::string_view kFields = "fields.";
 constexpr std::string_view kNames = "names.";
 constexpr std::string_view kAt = "at.";
 
-template <typename Use>
-void for_each_field(DescribedTypes more, const Use& use) {
-    for (const auto& table : {snapshot::object_table(), more.objects}) {
-        for (const ObjectSpec& object : table) {
-            for (const FieldSpec& field : object.fields) {
-                use(field);
-            }
+/// A field of messages or items.
+struct Field {
+    std::string_view name;
+    KeyKind kind = KeyKind::any;
+    const snapshot::NameTable* names = nullptr; ///< the names of its values; null if they have none
+};
+
+void add_fields(std::span<const snapshot::ObjectSpec> objects, std::vector<Field>& fields) {
+    for (const snapshot::ObjectSpec& object : objects) {
+        for (const FieldSpec& field : object.fields) {
+            const KeyKind kind = field.kind == FieldKind::int_string ? KeyKind::text
+                                 : field.kind == FieldKind::boolean  ? KeyKind::boolean
+                                                                     : KeyKind::number;
+            fields.push_back({field.name, kind, field.names});
         }
     }
 }
 
-KeyKind kind_of(const FieldSpec& field) {
-    if (field.kind == FieldKind::int_string) {
-        return KeyKind::text;
+/// Returns the fields of all messages (KeyScope::record) or items. A name may occur several times.
+std::vector<Field> fields_of(KeyScope scope, DescribedTypes more) {
+    std::vector<Field> fields;
+    if (scope == KeyScope::item) {
+        add_fields(snapshot::object_table(), fields);
+        add_fields(more.objects, fields);
+        return fields;
     }
-    return field.kind == FieldKind::boolean ? KeyKind::boolean : KeyKind::number;
-}
-
-bool has_word(std::span<const std::string_view> words, std::string_view word) {
-    return std::ranges::find(words, word) != words.end();
+    const auto add = [&fields](std::span<const wire::MessageField> list) {
+        for (const wire::MessageField& field : list) {
+            fields.push_back({.name = field.name, .names = field.names});
+        }
+    };
+    for (const auto& messages : {wire::message_table(), more.messages}) {
+        for (const wire::MessageSpec& message : messages) {
+            add(message.fields);
+        }
+    }
+    for (const wire::Dialect dialect : {wire::Dialect::six, wire::Dialect::seven}) {
+        for (const wire::ConnlessSpec& packet : wire::connless_table(dialect)) {
+            add(packet.fields);
+        }
+    }
+    add(wire::table::kClient);
+    add(wire::table::kSevenClient);
+    add(std::array{wire::table::kAddress, wire::table::kPort, wire::table::kSurplus,
+                   wire::table::kCloseReason, wire::table::kControlToken});
+    add_fields(snapshot::object_table(), fields);
+    return fields;
 }
 
 /// Returns whether each name of a dotted path exists in at least one message.
-bool path_exists(std::string_view path, DescribedTypes more) {
-    const std::vector<std::string_view> words = message_field_names(more);
-    while (true) {
+bool path_exists(std::string_view path, const std::vector<Field>& fields) {
+    for (bool more = true; more;) {
         const std::size_t dot = path.find('.');
-        if (!has_word(words, path.substr(0, dot))) {
+        if (std::ranges::find(fields, path.substr(0, dot), &Field::name) == fields.end()) {
             return false;
         }
-        if (dot == std::string_view::npos) {
-            return true;
-        }
-        path.remove_prefix(dot + 1);
+        more = dot != std::string_view::npos;
+        path.remove_prefix(more ? dot + 1 : 0);
     }
+    return true;
 }
 
-/// Returns whether at least one object has the key's field. Sets the key's kind to the field's
-/// type, or to `any` if the type differs between the objects.
-bool find_item_field(Key& key, DescribedTypes more) {
+/// Returns whether a key below `fields` or `names` exists. Sets its kind, to `any` if the kind
+/// differs between the objects.
+bool find_field(Key& key, DescribedTypes more) {
+    const std::vector<Field> fields = fields_of(key.scope, more);
+    const bool named = key.way == Key::Location::names;
+    if (key.scope == KeyScope::record && !named) {
+        return path_exists(key.path, fields);
+    }
     bool found = false;
-    for_each_field(more, [&](const FieldSpec& field) {
-        if (field.name != key.path || (key.way == Key::Location::names && field.names == nullptr)) {
-            return;
+    for (const Field& field : fields) {
+        if (field.name == key.path && (!named || field.names != nullptr)) {
+            const KeyKind kind = named ? KeyKind::text : field.kind;
+            key.kind = found && kind != key.kind ? KeyKind::any : kind;
+            found = true;
         }
-        const KeyKind kind = key.way == Key::Location::names ? KeyKind::text : kind_of(field);
-        key.kind = found && kind != key.kind ? KeyKind::any : kind;
-        found = true;
-    });
+    }
     return found;
 }
 
-bool find_path(Key& key, DescribedTypes more) {
-    if (key.scope == KeyScope::item) {
-        return find_item_field(key, more);
+/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no record
+/// type has the key.
+bool find_record_key(Key& key) {
+    std::size_t types = 0;
+    for (std::size_t type = 0; type < key.of_records.size(); ++type) {
+        const auto* const row = find_row(record_keys()[type], key.name);
+        key.of_records[type] = row;
+        if (row != nullptr) {
+            key.kind = types != 0 && key.kind != row->kind ? KeyKind::any : row->kind;
+            ++types;
+        }
     }
-    if (key.way == Key::Location::names) {
-        key.kind = KeyKind::text;
-        return !message_value_names(key.path, more).empty();
-    }
-    return path_exists(key.path, more);
+    key.common = types == key.of_records.size();
+    return types != 0;
 }
 
-bool find_table_row(Key& key) {
-    if (key.scope == KeyScope::record) {
-        return resolve_record_key(key);
-    }
-    if (key.name == record::kItemData.key.name()) {
-        key.way = Key::Location::data;
-        key.kind = KeyKind::number;
-        return true;
-    }
-    if (key.name == record::kItemSeenBy.key.name()) {
-        key.way = Key::Location::seen_by;
+bool find_item_key(Key& key) {
+    const bool is_data = key.name == record::kItemData.key.name();
+    if (is_data || key.name == record::kItemSeenBy.key.name()) {
+        key.way = is_data ? Key::Location::data : Key::Location::seen_by;
         key.kind = KeyKind::number;
         return true;
     }
@@ -181,37 +207,23 @@ namespace {
 
 /// Finds a key of records or of items.
 std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes more) {
+    static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
+        {{kFields, Key::Location::fields},
+         {kNames, Key::Location::names},
+         {kAt, Key::Location::place}}};
     Key key;
     key.name = name;
     key.scope = scope;
-
-    struct Prefix {
-        std::string_view text;
-        Key::Location way;
-    };
-
-    static constexpr std::array<Prefix, 3> kPrefixes{{{kFields, Key::Location::fields},
-                                                      {kNames, Key::Location::names},
-                                                      {kAt, Key::Location::place}}};
-    for (const Prefix& prefix : kPrefixes) {
-        if (name.starts_with(prefix.text)) {
-            key.way = prefix.way;
-            key.path = name.substr(prefix.text.size());
+    for (const auto& [prefix, way] : kPrefixes) {
+        if (name.starts_with(prefix)) {
+            key.way = way;
+            key.path = name.substr(prefix.size());
         }
     }
-    bool found = false;
-    switch (key.way) {
-    case Key::Location::fields:
-    case Key::Location::names:
-        found = find_path(key, more);
-        break;
-    case Key::Location::place:
-        found = find_place(key);
-        break;
-    default:
-        found = find_table_row(key);
-        break;
-    }
+    const bool found = key.way == Key::Location::place ? find_place(key)
+                       : key.way != Key::Location::row ? find_field(key, more)
+                       : scope == KeyScope::record     ? find_record_key(key)
+                                                       : find_item_key(key);
     return found ? std::optional{std::move(key)} : std::nullopt;
 }
 
@@ -238,38 +250,29 @@ std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedType
     return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
 }
 
-bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
-                  FormatBuffer& buffer, ValueVisitor& visitor) {
-    OptionalValue found;
-    if (key.way == Key::Location::row) {
-        found = read_record(key, record, show_secrets, buffer);
-    } else if (key.way == Key::Location::place) {
-        const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
-        if (finding != nullptr && (*finding)->place) {
-            found = key.of_place->read(*(*finding)->place, {buffer, show_secrets});
-        }
-    } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
-        if ((*message)->name.empty()) {
-            return false; // items of unknown objects have no fields
-        }
-        return key.way == Key::Location::names
-                   ? visit_field_names(key.path, **message, visitor)
-                   : visit_fields(key.path, **message, show_secrets, buffer, visitor);
-    }
-    return found && visitor.receive_value(*found);
-}
-
 std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
     };
+    const auto add_fields_of = [&](KeyScope each) {
+        for (const Field& field : fields_of(each, more)) {
+            add(kFields, field.name);
+            if (field.names != nullptr) {
+                add(kNames, field.name);
+            }
+        }
+    };
     for (const auto& row : place_keys()) {
         add(kAt, row.name);
     }
     if (scope != KeyScope::item) {
-        add_record_keys(names);
-        add_message_keys(names, more);
+        for (const auto& keys : record_keys()) {
+            for (const auto& row : keys) {
+                add({}, row.name);
+            }
+        }
+        add_fields_of(KeyScope::record);
     }
     if (scope == KeyScope::row) {
         names.emplace_back(kRowRemoved);
@@ -280,12 +283,7 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
         for (const auto& row : item_keys()) {
             add({}, row.name);
         }
-        for_each_field(more, [&](const FieldSpec& field) {
-            add(kFields, field.name);
-            if (field.names != nullptr) {
-                add(kNames, field.name);
-            }
-        });
+        add_fields_of(KeyScope::item);
     }
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -366,40 +364,35 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes mo
 }
 
 std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more) {
-    switch (key.way) {
-    case Key::Location::place:
-        return tile_names(key.path);
-    case Key::Location::names:
-        break;
-    case Key::Location::row:
-        if (key.scope == KeyScope::record && key.name != "item.type") {
-            return possible_record_words(key.name);
-        }
-        if (key.name.ends_with("type")) {
-            return item_type_names(more);
-        }
-        return {};
-    default:
-        return {};
-    }
-    if (key.scope == KeyScope::record) {
-        return message_value_names(key.path, more);
-    }
     std::vector<std::string_view> words;
-    for_each_field(more, [&](const FieldSpec& field) {
-        if (field.name == key.path && field.names != nullptr) {
-            for (const snapshot::NamedValue& value : field.names->values) {
-                words.push_back(value.name);
+    if (key.way == Key::Location::place) {
+        return tile_names(key.path);
+    }
+    if (key.way == Key::Location::names) {
+        for (const Field& field : fields_of(key.scope, more)) {
+            if (field.name == key.path && field.names != nullptr) {
+                for (const snapshot::NamedValue& value : field.names->values) {
+                    words.push_back(value.name);
+                }
             }
         }
-    });
+    } else if (key.name == "item.type" || (key.of_item != nullptr && key.name == "type")) {
+        return item_type_names(more);
+    } else if (key.way == Key::Location::row && key.scope == KeyScope::record) {
+        for (const auto& keys : record_keys()) {
+            const auto* const row = find_row(keys, key.name);
+            if (row != nullptr && !row->words.empty()) {
+                return row->words;
+            }
+        }
+    }
     return words;
 }
 
 std::vector<std::string_view> item_type_names(DescribedTypes more) {
     std::vector<std::string_view> words{"descriptor"};
     for (const auto& table : {snapshot::object_table(), more.objects}) {
-        for (const ObjectSpec& object : table) {
+        for (const snapshot::ObjectSpec& object : table) {
             words.push_back(object.name);
         }
     }
@@ -410,57 +403,6 @@ using record::MessageRecord;
 using wire::FieldValue;
 
 namespace {
-
-/// Finds the values at a dotted path in the flat list of a message's values. The elements of an
-/// array have no names; their path is the path of their array.
-class PathWalk {
-  public:
-    explicit PathWalk(std::string_view path) : path_{path} {}
-
-    /// Must be called with each value of a message in order. Returns true if the value is at the
-    /// path that the key names.
-    bool step(const FieldValue& value) {
-        if (value.kind == FieldValue::Kind::end) {
-            --depth_;
-            inside_ = std::min(inside_, depth_);
-            return false;
-        }
-        std::size_t next = behind_[inside_];
-        const bool fits = inside_ == depth_ && (value.name.empty() || take(value.name, next));
-        if (value.kind != FieldValue::Kind::array_begin &&
-            value.kind != FieldValue::Kind::object_begin) {
-            return fits && next >= path_.size();
-        }
-        ++depth_;
-        if (fits && depth_ < behind_.size()) {
-            inside_ = depth_;
-            behind_[inside_] = next;
-        }
-        return false;
-    }
-
-  private:
-    /// The deepest nesting that is read; messages have at most three levels.
-    static constexpr std::size_t kMaxDepth = 8;
-
-    /// If the path continues with this name, moves `at` past the name and its dot. Returns whether
-    /// the path continues with the name.
-    [[nodiscard]] bool take(std::string_view name, std::size_t& at) const {
-        const std::string_view rest = path_.substr(std::min(at, path_.size()));
-        const std::string_view first = rest.substr(0, rest.find('.'));
-        if (first != name) {
-            return false;
-        }
-        at += name.size() + 1;
-        return true;
-    }
-
-    std::string_view path_;
-    std::size_t depth_ = 0;  ///< number of open brackets
-    std::size_t inside_ = 0; ///< number of open brackets that are on the path
-    /// For each open bracket on the path, the length of the path up to the bracket.
-    std::array<std::size_t, kMaxDepth> behind_{};
-};
 
 /// Returns a partly redacted text, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
@@ -473,10 +415,10 @@ Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
                                       std::min(shown.size(), room) + wire::kRedacted.size()});
 }
 
-Value value_of(const FieldValue& value, bool show_secrets, FormatBuffer& buffer) {
-    if (value.secrecy == wire::Secrecy::secret && !show_secrets &&
+Value value_of(const FieldValue& value, ReadContext reading) {
+    if (value.secrecy == wire::Secrecy::secret && !reading.show_secrets &&
         (value.kind == FieldValue::Kind::string || value.kind == FieldValue::Kind::raw)) {
-        return redacted_value(value, buffer);
+        return redacted_value(value, reading.buffer);
     }
     switch (value.kind) {
     case FieldValue::Kind::boolean:
@@ -485,66 +427,52 @@ Value value_of(const FieldValue& value, bool show_secrets, FormatBuffer& buffer)
         return Value::of(std::string_view{reinterpret_cast<const char*>(value.bytes.data()),
                                           value.bytes.size()});
     case FieldValue::Kind::raw:
-        return hex_value(value.bytes, buffer);
+        return hex_value(value.bytes, reading.buffer);
     case FieldValue::Kind::uuid: {
         snapshot::Uuid uuid{};
         std::memcpy(uuid.data(), value.bytes.data(), std::min(uuid.size(), value.bytes.size()));
-        return uuid_value(uuid, buffer);
+        return uuid_value(uuid, reading.buffer);
     }
     default:
         return Value::of(value.integer);
     }
 }
 
-template <typename Use>
-void for_each_message_field(DescribedTypes more, const Use& use) {
-    for (const auto& messages : {wire::message_table(), more.messages}) {
-        for (const wire::MessageSpec& message : messages) {
-            for (const wire::MessageField& field : message.fields) {
-                use(field.name, field.names);
-            }
-        }
+/// Returns the rest of a dotted path behind its first name; nullopt if that is another name.
+std::optional<std::string_view> path_behind(std::optional<std::string_view> path,
+                                            std::string_view name) {
+    if (!path || path->substr(0, path->find('.')) != name) {
+        return std::nullopt;
     }
-    for (const wire::Dialect dialect : {wire::Dialect::six, wire::Dialect::seven}) {
-        for (const wire::ConnlessSpec& packet : wire::connless_table(dialect)) {
-            for (const wire::MessageField& field : packet.fields) {
-                use(field.name, field.names);
-            }
-        }
-    }
-    for (const wire::MessageField& field : wire::table::kClient) {
-        use(field.name, field.names);
-    }
-    for (const wire::MessageField& field : wire::table::kSevenClient) {
-        use(field.name, field.names);
-    }
-    for (const wire::MessageField& field :
-         {wire::table::kAddress, wire::table::kPort, wire::table::kSurplus,
-          wire::table::kCloseReason, wire::table::kControlToken}) {
-        use(field.name, field.names);
-    }
-    for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
-        for (const snapshot::FieldSpec& field : object.fields) {
-            use(field.name, field.names);
-        }
-    }
+    return path->substr(std::min(path->size(), name.size() + 1));
 }
 
-} // namespace
-
-bool visit_fields(std::string_view path, const MessageRecord& record, bool show_secrets,
-                  FormatBuffer& buffer, ValueVisitor& visitor) {
-    PathWalk walk{path};
-    for (const FieldValue& value : record.values) {
-        if (walk.step(value) && visitor.receive_value(value_of(value, show_secrets, buffer))) {
+/// Passes the values at a dotted path to the visitor. Reads `values`, a flat list, up to the end of
+/// the current object or array. The elements of an array have no names; their path is the path of
+/// the array.
+// NOLINTNEXTLINE(misc-no-recursion): messages have at most three levels
+bool visit_fields(std::span<const FieldValue>& values, std::optional<std::string_view> path,
+                  ReadContext reading, ValueVisitor& visitor) {
+    while (!values.empty()) {
+        const FieldValue& value = values.front();
+        values = values.subspan(1);
+        if (value.kind == FieldValue::Kind::end) {
+            return false;
+        }
+        const auto rest = value.name.empty() ? path : path_behind(path, value.name);
+        const bool is_nested = value.kind == FieldValue::Kind::array_begin ||
+                               value.kind == FieldValue::Kind::object_begin;
+        if (is_nested ? visit_fields(values, rest, reading, visitor)
+                      : rest == "" && visitor.receive_value(value_of(value, reading))) {
             return true;
         }
     }
     return false;
 }
 
+/// Passes the values at a dotted path below a message's `names` to the visitor. Searches the fields
+/// of nested objects, too, but no arrays, whose names the JSON leaves out.
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
-    // Searches the fields of nested objects, too, but no arrays, whose names the JSON leaves out.
     std::size_t depth = 0;
     std::optional<std::size_t> array;
     for (const FieldValue& value : record.values) {
@@ -566,32 +494,28 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
     return false;
 }
 
-std::vector<std::string_view> message_field_names(DescribedTypes more) {
-    std::vector<std::string_view> words;
-    for_each_message_field(
-        more, [&](std::string_view name, const snapshot::NameTable*) { words.push_back(name); });
-    return words;
-}
+} // namespace
 
-void add_message_keys(std::vector<std::string>& names, DescribedTypes more) {
-    for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* values) {
-        names.push_back("fields." + std::string{name});
-        if (values != nullptr) {
-            names.push_back("names." + std::string{name});
+bool visit_record(const Key& key, const record::Record& record, ReadContext reading,
+                  ValueVisitor& visitor) {
+    OptionalValue found;
+    if (key.way == Key::Location::row) {
+        const auto* const row = key.of_records[record.index()];
+        found = row == nullptr ? std::nullopt : row->read(record, reading);
+    } else if (key.way == Key::Location::place) {
+        const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
+        if (finding != nullptr && (*finding)->place) {
+            found = key.of_place->read(*(*finding)->place, reading);
         }
-    });
-}
-
-std::vector<std::string_view> message_value_names(std::string_view field, DescribedTypes more) {
-    std::vector<std::string_view> words;
-    for_each_message_field(more, [&](std::string_view name, const snapshot::NameTable* names) {
-        if (name == field && names != nullptr) {
-            for (const snapshot::NamedValue& value : names->values) {
-                words.push_back(value.name);
-            }
+    } else if (const auto* const* message = std::get_if<const MessageRecord*>(&record)) {
+        if ((*message)->name.empty()) {
+            return false; // items of unknown objects have no fields
         }
-    });
-    return words;
+        std::span<const FieldValue> values = (*message)->values;
+        return key.way == Key::Location::names ? visit_field_names(key.path, **message, visitor)
+                                               : visit_fields(values, key.path, reading, visitor);
+    }
+    return found && visitor.receive_value(*found);
 }
 
 } // namespace tw::filter

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/filter/scanner.h"
+#include "proxy/filter/value.h"
 #include "proxy/record/item_schema.h"
 #include "proxy/wire/message.h"
 
@@ -36,9 +36,10 @@ inline constexpr std::string_view kRowRemoved = "removed";
 
 using OptionalValue = std::optional<Value>;
 
-/// Arguments of SchemaKey::read.
+/// How values are read.
 struct ReadContext {
-    FormatBuffer& buffer;
+    FormatBuffer& buffer; ///< receives formatted texts
+    /// Whether passwords and codes are read as they are; if false, as "[redacted]".
     bool show_secrets;
 };
 
@@ -54,6 +55,8 @@ struct SchemaKey {
 
 template <typename Source>
 using SchemaKeys = std::vector<SchemaKey<Source>>;
+
+inline constexpr std::size_t kRecordTypeCount = std::variant_size_v<record::Record>;
 
 /// An existing key, with the location of its values.
 struct Key {
@@ -75,12 +78,10 @@ struct Key {
     bool common = false; ///< the key is v, t, type, session (in all records) or dir (in most)
     /// For each record type, the key's entry in the table of the type; null if the type does not
     /// have the key.
-    std::array<const SchemaKey<record::Record>*, std::variant_size_v<record::Record>> of_records{};
+    std::array<const SchemaKey<record::Record>*, kRecordTypeCount> of_records{};
     const SchemaKey<record::RecordItem>* of_item = nullptr;
     const SchemaKey<map::Location>* of_place = nullptr;
-    std::string path; ///< the dotted name below `fields` or `names`
-
-    friend bool operator==(const Key&, const Key&) = default;
+    std::string path; ///< the dotted name below `fields`, `names` or `at`
 };
 
 /// The objects and messages of a mod's description, which extend the standard tables.
@@ -119,18 +120,13 @@ class FilteredItem {
 
     [[nodiscard]] const record::RecordItem& record_item() const { return shown_; }
 
-    [[nodiscard]] const snapshot::ItemView& item() const { return shown_.item; }
-
-    [[nodiscard]] const snapshot::ObjectSpec* object() const { return shown_.object; }
+    [[nodiscard]] std::span<const std::int32_t> data() const { return shown_.item.data; }
 
     [[nodiscard]] const std::optional<map::Location>& place();
 
-    /// Returns whether at least one session received the item's int at this index.
-    [[nodiscard]] bool was_int_received(std::size_t offset) const {
-        const record::Sightings* sightings = shown_.record->sightings;
-        return sightings == nullptr ||
-               (sightings->missing_ints[index_] & record::Sightings::int_bit(offset)) == 0;
-    }
+    /// Returns the item's field with this name; null if the item is too short for the field,
+    /// because old servers send fewer ints, or if no session received the field.
+    [[nodiscard]] const snapshot::FieldSpec* find_field(std::string_view name) const;
 
     /// Passes the numbers of the sessions that received the item to the visitor.
     bool visit_sessions(ValueVisitor& visitor) const;
@@ -143,19 +139,17 @@ class FilteredItem {
 };
 
 /// Passes the values of a record's key to the visitor. Stops and returns true when the visitor
-/// wants no more. Does not allocate. `show_secrets`: whether to pass passwords and codes as they
-/// are; if false, they are passed as "[redacted]".
-bool visit_record(const Key& key, const record::Record& record, bool show_secrets,
-                  FormatBuffer& buffer, ValueVisitor& visitor);
+/// wants no more. Does not allocate.
+bool visit_record(const Key& key, const record::Record& record, ReadContext reading,
+                  ValueVisitor& visitor);
 /// Passes the values of an item's key to the visitor, as visit_record() does.
-bool visit_item(const Key& key, FilteredItem& item, FormatBuffer& buffer, ValueVisitor& visitor);
+bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVisitor& visitor);
 
 // The declarations below are for the code that builds the tables of keys.
 
 // These functions return a value as text, formatted in `buffer`.
 [[nodiscard]] Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer);
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer);
-[[nodiscard]] Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer);
 [[nodiscard]] Value time_value(record::Timestamp time, FormatBuffer& buffer);
 
 /// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
@@ -178,34 +172,13 @@ OptionalValue number_value(const std::optional<Integer>& value) {
     return value ? number_value(*value) : std::nullopt;
 }
 
+/// Returns the keys of each record type.
+[[nodiscard]] const std::array<SchemaKeys<record::Record>, kRecordTypeCount>& record_keys();
 /// Returns the keys below `at`, which describe the item's place on the map.
 [[nodiscard]] const SchemaKeys<map::Location>& place_keys();
 /// Returns the keys of an item, except fields, names, at and data, which are read separately.
 [[nodiscard]] const SchemaKeys<record::RecordItem>& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
-
-/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no record
-/// type has the key.
-bool resolve_record_key(Key& key);
-[[nodiscard]] OptionalValue read_record(const Key& key, const record::Record& record,
-                                        bool show_secrets, FormatBuffer& buffer);
-void add_record_keys(std::vector<std::string>& names);
-/// Returns all words that a record's key can have as value; empty if these are no closed set.
-[[nodiscard]] std::vector<std::string_view> possible_record_words(std::string_view key);
-
-/// Passes the values at a dotted path below a message's `fields` to the visitor.
-bool visit_fields(std::string_view path, const record::MessageRecord& record, bool show_secrets,
-                  FormatBuffer& buffer, ValueVisitor& visitor);
-/// Passes the values at a dotted path below a message's `names` to the visitor.
-bool visit_field_names(std::string_view path, const record::MessageRecord& record,
-                       ValueVisitor& visitor);
-
-/// Returns all names that a dotted path below a message's `fields` can contain.
-[[nodiscard]] std::vector<std::string_view> message_field_names(DescribedTypes more);
-void add_message_keys(std::vector<std::string>& names, DescribedTypes more);
-/// Returns all names that the values of this message field can have.
-[[nodiscard]] std::vector<std::string_view> message_value_names(std::string_view field,
-                                                                DescribedTypes more);
 
 } // namespace tw::filter

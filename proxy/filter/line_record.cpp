@@ -75,48 +75,29 @@ Texts common_texts(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-WantedTexts find_wanted_texts(const FilterProgram& program, std::size_t at) {
-    const FilterNode& node = program.nodes[at];
-    switch (node.kind) {
-    case NodeKind::comparison:
+WantedTexts find_wanted_texts(const FilterProgram& program, const FilterNode& node) {
+    if (node.kind == NodeKind::comparison) {
         return find_wanted_texts(program.comparisons[node.index]);
-    case NodeKind::all_of: {
-        WantedTexts all;
-        for (std::size_t i = node.child; i != FilterNode::kNone; i = program.nodes[i].next) {
-            WantedTexts one = find_wanted_texts(program, i);
-            all.keys.merge(one.keys);
-            all.texts.merge(one.texts);
+    }
+    WantedTexts wanted;
+    if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
+        wanted.keys.insert(in_quotes("items"));
+    }
+    if (node.kind == NodeKind::negation || node.kind == NodeKind::count_items) {
+        return wanted; // a count may be compared with 0, so the texts of items are not required
+    }
+    for (const FilterNode& child : node.children) {
+        WantedTexts one = find_wanted_texts(program, child);
+        if (node.kind == NodeKind::any_of && &child != &node.children.front()) {
+            wanted.keys = common_texts(wanted.keys, one.keys);
+            wanted.texts = common_texts(wanted.texts, one.texts);
+        } else {
+            wanted.keys.merge(one.keys);
+            wanted.texts.merge(one.texts);
         }
-        return all;
     }
-    case NodeKind::any_of: {
-        WantedTexts common = find_wanted_texts(program, node.child);
-        for (std::size_t i = program.nodes[node.child].next; i != FilterNode::kNone;
-             i = program.nodes[i].next) {
-            const WantedTexts one = find_wanted_texts(program, i);
-            common.keys = common_texts(common.keys, one.keys);
-            common.texts = common_texts(common.texts, one.texts);
-        }
-        return common;
-    }
-    case NodeKind::some_item: {
-        WantedTexts some = node.child == FilterNode::kNone ? WantedTexts{}
-                                                           : find_wanted_texts(program, node.child);
-        some.keys.insert(in_quotes("items"));
-        return some;
-    }
-    case NodeKind::
-        count_items: // the count may be compared with 0, so the items' texts are not required
-        return {.keys = {in_quotes("items")}, .texts = {}};
-    case NodeKind::negation:
-        return {};
-    }
-    return {};
+    return wanted;
 }
-
-} // namespace
-
-namespace {
 
 /// Returns whether the text contains `part`. Uses memmem, which is several times as fast as
 /// std::string_view::find.
@@ -126,16 +107,17 @@ bool contains_text(std::string_view text, std::string_view part) {
 
 } // namespace
 
-RequiredTexts::RequiredTexts(const FilterProgram& program) {
-    const WantedTexts wanted = find_wanted_texts(program, program.root);
-    keys_.assign(wanted.keys.begin(), wanted.keys.end());
-    texts_.assign(wanted.texts.begin(), wanted.texts.end());
+LineFilter::LineFilter(FilterProgram program) : program_{std::move(program)} {
+    const WantedTexts wanted = find_wanted_texts(program_, program_.root);
+    required_keys_.assign(wanted.keys.begin(), wanted.keys.end());
+    required_texts_.assign(wanted.texts.begin(), wanted.texts.end());
 }
 
-bool RequiredTexts::are_all_in(std::string_view line) const {
+bool LineFilter::may_match(std::string_view line) const {
     return std::ranges::all_of(
-               keys_, [line](const std::string& key) { return contains_text(line, key); }) &&
-           std::ranges::all_of(texts_, [line](const std::string& text) {
+               required_keys_,
+               [line](const std::string& key) { return contains_text(line, key); }) &&
+           std::ranges::all_of(required_texts_, [line](const std::string& text) {
                return contains_text(line, text) || line.find('\\') != std::string_view::npos;
            });
 }
@@ -195,14 +177,14 @@ class SeverityRanks final : public ValueVisitor {
     ValueVisitor* target_;
 };
 
-/// Passes the values of a line to an Evaluation.
+/// Reads the values of a line for an Evaluation.
 class LineRecord {
   public:
     using Item = JsonObject;
 
     explicit LineRecord(JsonLine& line) : line_{&line} {}
 
-    void visit(const Key& key, FormatBuffer& /*buffer*/, ValueVisitor& visitor) const {
+    void visit(const Key& key, ValueVisitor& visitor) const {
         if (key.name == "severity") {
             SeverityRanks weighing{visitor};
             line_->object().visit(key.name, weighing);
@@ -211,15 +193,14 @@ class LineRecord {
         }
     }
 
-    static void visit_item(const Key& key, Item& item, FormatBuffer& /*buffer*/,
-                           ValueVisitor& visitor) {
+    static void visit_item(const Key& key, Item& item, ValueVisitor& visitor) {
         visit_row(item, key.name, visitor);
     }
 
     [[nodiscard]] bool has_items() const { return line_->object().has_member("items"); }
 
     template <typename Use>
-    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate, and calls it
+    // NOLINTNEXTLINE(misc-no-recursion): called by Evaluation::evaluate_node, and calls it
     void for_each_item(const Use& use) const {
         line_->for_each_item(use);
     }
@@ -229,8 +210,10 @@ class LineRecord {
 };
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
-bool line_matches(const FilterProgram& program, JsonLine& line, ValueObserver* observer) {
-    return line.is_readable() && Evaluation{program, LineRecord{line}, observer}.matches();
+bool line_matches(const FilterProgram& program, JsonLine& line,
+                  const ValueObserver* observer = nullptr) {
+    LineRecord record{line};
+    return line.is_readable() && Evaluation{program, record, observer}.matches();
 }
 
 } // namespace
@@ -276,7 +259,7 @@ bool is_valid_record(std::string_view line) {
     return is_record_line(line) && record::is_json_object(line);
 }
 
-bool matches_line(const Filter& filter, std::string_view line, ValueObserver* observer) {
+bool matches_line(const Filter& filter, std::string_view line, const ValueObserver* observer) {
     JsonLine json{line};
     return line_matches(filter.program(), json, observer);
 }
@@ -305,16 +288,18 @@ bool LineFilter::matches(std::string_view line) {
         return false;
     }
     line_.set_line(line);
-    return line_matches(program_, line_, nullptr);
+    return line_matches(program_, line_);
 }
 
 bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
-    return Evaluation{program_, LineRecord{line}, nullptr}.matches(&item);
+    LineRecord record{line};
+    return Evaluation{program_, record}.matches(&item);
 }
 
 bool has_any_key_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
-    return Evaluation{filter.program(), LineRecord{json}, nullptr}.has_any_key();
+    LineRecord record{json};
+    return Evaluation{filter.program(), record}.has_any_key();
 }
 
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor) {

@@ -7,24 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tw::filter {
-
-/// The keys and texts that a line must contain to match a filter. A search for them quickly rejects
-/// most lines that do not match.
-class RequiredTexts {
-  public:
-    explicit RequiredTexts(const FilterProgram& program);
-
-    /// Returns false if the line cannot match; true if it may.
-    [[nodiscard]] bool are_all_in(std::string_view line) const;
-
-  private:
-    std::vector<std::string> keys_;
-    std::vector<std::string> texts_; ///< texts that the line may contain with JSON escapes
-};
 
 /// The values at the start of a line of a recording.
 struct RecordLineHead {
@@ -52,7 +37,7 @@ struct RecordLineHead {
 /// record from which the line was written, except that the line lacks some data, such as unchanged
 /// items. Passes each compared value to the observer, if there is one.
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
-                                ValueObserver* observer = nullptr);
+                                const ValueObserver* observer = nullptr);
 
 /// Matches many lines against one filter, faster than matches_line(). If parsed for rows, matches
 /// rows of a table of items; a row has the keys of the item and of the item's line.
@@ -66,21 +51,20 @@ class LineFilter {
 
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
-    /// Returns false if neither the line nor any of its items can match; otherwise true.
-    [[nodiscard]] bool may_match(std::string_view line) const {
-        return required_texts_.are_all_in(line);
-    }
+    /// Returns false if neither the line nor any of its items can match, because the line lacks a
+    /// key or text; otherwise true. Quickly rejects most lines that do not match.
+    [[nodiscard]] bool may_match(std::string_view line) const;
 
     [[nodiscard]] bool matches(std::string_view line);
     /// Matches a row. Precondition: the filter was parsed for rows.
     [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:
-    explicit LineFilter(FilterProgram program)
-        : program_{std::move(program)}, required_texts_{program_} {}
+    explicit LineFilter(FilterProgram program);
 
     FilterProgram program_;
-    RequiredTexts required_texts_;
+    std::vector<std::string> required_keys_;
+    std::vector<std::string> required_texts_; ///< a line may contain them with JSON escapes
     JsonLine line_;
 };
 

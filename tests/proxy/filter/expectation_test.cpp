@@ -1,11 +1,13 @@
 #include "proxy/filter/expectation.h"
 #include "tests/proxy/sink/sample_records.h"
+#include "tests/support/text.h"
 
 #include <doctest/doctest.h>
 
 using tw::filter::Expectation;
 using tw::filter::Expectations;
 using tw::record::Record;
+using tw::test::contains;
 using tw::test::SampleRecords;
 
 namespace {
@@ -105,9 +107,8 @@ TEST_CASE("offsets of errors count in the whole text of an expectation") {
     REQUIRE_FALSE(expectation.has_value());
     CHECK(expectation.error().offset == 8);
     // "never" alone is not a condition, and a longer word that begins with it is a key.
-    CHECK(Expectation::parse("never").error().message.find("expected a condition") !=
-          std::string::npos);
-    CHECK(Expectation::parse("nevermore").error().message.find("nevermore") != std::string::npos);
+    CHECK(contains(Expectation::parse("never").error().message, "expected a condition"));
+    CHECK(contains(Expectation::parse("nevermore").error().message, "nevermore"));
 }
 
 TEST_CASE("what peers send is kept short, few and harmless in reports") {

@@ -1,4 +1,4 @@
-// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp, proxy/filter/scanner.cpp
+// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp, proxy/filter/value.cpp
 #include "proxy/filter/filter.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/sink/json_lines.h"

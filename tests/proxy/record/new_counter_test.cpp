@@ -49,7 +49,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     CHECK(key->kind == filter::KeyKind::number);
     filter::FormatBuffer buffer;
     TakenNumber taken;
-    REQUIRE(filter::visit_record(*key, &summary, false, buffer, taken));
+    REQUIRE(filter::visit_record(*key, &summary, {buffer, false}, taken));
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 
     const record::ByteLedger ledger;

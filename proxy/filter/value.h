@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -65,58 +64,14 @@ enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_
 
 /// The literal on the right side of a comparison.
 struct Operand {
-    std::string text;    ///< the text as written in the filter, without quotes
-    Number number{};     ///< the literal as a number; also set for true, false and severities
-    bool null = false;   ///< the literal is the word null
-    bool quoted = false; ///< the literal is in quotes
-
-    friend bool operator==(const Operand&, const Operand&) = default;
+    std::string text;  ///< the text as written in the filter, without quotes
+    Number number{};   ///< the literal as a number; also set for true, false and severities
+    bool null = false; ///< the literal is the word null
 };
 
 /// Returns whether the comparison `value op literal` is true. Compares numbers if the value is a
 /// number, and otherwise texts, byte by byte. A number is unequal to every literal that is not a
 /// number. `contains` compares only texts and ignores the case of ASCII letters.
 [[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
-
-/// Splits a filter's text into tokens. The parser calls the function for the kind of token that it
-/// expects, because the same text can be several kinds of token.
-class FilterScanner {
-  public:
-    explicit FilterScanner(std::string_view text) : text_{text} {}
-
-    /// Returns the offset of the next token; at the end, the length of the text.
-    [[nodiscard]] std::size_t offset();
-
-    [[nodiscard]] bool at_end() { return offset() == text_.size(); }
-
-    /// Reads a word of letters, digits, '_' and '.': a key, a keyword or a type name. Returns an
-    /// empty text if the next token is no word.
-    std::string_view read_word();
-    /// Like read_word(), but does not move past the word.
-    [[nodiscard]] std::string_view peek_word();
-    /// If `character` comes next, moves past it and returns true; else returns false.
-    bool skip_if_next(char character);
-    [[nodiscard]] bool next_is(char character);
-    std::optional<Operator> read_operator();
-
-    struct ScannedLiteral {
-        std::optional<Operand> literal{};
-        std::string_view error{}; ///< why no literal could be read; empty if one was read
-    };
-
-    /// Reads the literal of a comparison: a quoted string, or a word without quotes.
-    ScannedLiteral read_literal();
-    /// Returns the next token, shortened and in printable characters, for error messages.
-    [[nodiscard]] std::string describe_next_token();
-
-  private:
-    ScannedLiteral read_quoted(char quote);
-
-    std::string_view text_;
-    std::size_t at_ = 0;
-};
-
-/// Returns a text as error messages show it: quoted, shortened, in printable ASCII.
-[[nodiscard]] std::string quoted_for_message(std::string_view text);
 
 } // namespace tw::filter
