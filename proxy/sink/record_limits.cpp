@@ -47,18 +47,11 @@ void FindingRateLimiter::on_record(const record::Record& record) {
 
 void FindingRateLimiter::limit_finding(const record::FindingRecord& finding) {
     const std::uint64_t key = key_of(finding);
-    auto found = kinds_.find(key);
-    if (found == kinds_.end() && kinds_.size() >= kMaxKinds) {
-        forget_idle_entries(finding.head.time);
+    if (kinds_.size() >= kMaxKinds && !kinds_.contains(key)) {
+        finish();
     }
-    if (found == kinds_.end() && kinds_.size() < kMaxKinds) {
-        found = kinds_.emplace(key, Kind{.written = finding.head.time - kWindow}).first;
-    }
-    if (found == kinds_.end()) {
-        target_->on_record(&finding);
-        return;
-    }
-    Kind& kind = found->second;
+    Kind& kind =
+        kinds_.try_emplace(key, Kind{.written = finding.head.time - kWindow}).first->second;
     if (finding.head.time - kind.written < kWindow && finding.head.time >= kind.written) {
         ++kind.left_out;
         kind.head = finding.head;
@@ -95,24 +88,6 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
         report_omitted_findings(id, head, left_out);
     }
     kinds_.erase(begin, end);
-}
-
-void FindingRateLimiter::forget_idle_entries(record::Timestamp now) {
-    const auto is_past = [now](record::Timestamp then) {
-        return now - then >= kWindow || now < then;
-    };
-    if (!is_past(cleared_)) {
-        return;
-    }
-    cleared_ = now;
-    std::erase_if(kinds_, [&](const auto& each) {
-        const auto& [key, kind] = each;
-        const bool past = is_past(std::max(kind.written, kind.head.time));
-        if (past) {
-            report_omitted_findings(id_of(key), kind.head, kind.left_out);
-        }
-        return past;
-    });
 }
 
 void FindingRateLimiter::finish() {
@@ -154,8 +129,8 @@ void MessageRateLimiter::on_record(const record::Record& record) {
 
 void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     const record::Timestamp now = message.head.time;
-    if (sessions_.size() >= kMaxSessions) {
-        forget_idle_entries(now);
+    if (sessions_.size() >= kMaxSessions && !sessions_.contains(message.head.session)) {
+        finish();
     }
     const auto [found, is_new] = sessions_.try_emplace(message.head.session);
     Session& session = found->second;
@@ -202,25 +177,6 @@ void MessageRateLimiter::report_omitted_messages(Session& session) {
                                         .lost = session.left_out,
                                         .limit = static_cast<std::int64_t>(bytes_)};
     target_->on_record(&finding);
-}
-
-/// Forgets sessions that wrote nothing recently: they may write a full burst again. If that does
-/// not make room in the table, forgets the sessions with the lowest numbers, too.
-void MessageRateLimiter::forget_idle_entries(record::Timestamp now) {
-    for (auto each = sessions_.begin(); each != sessions_.end();) {
-        Session& session = each->second;
-        refill(session, now);
-        if (session.room >= static_cast<std::int64_t>(kBurstSeconds * bytes_)) {
-            report_omitted_messages(session);
-            each = sessions_.erase(each);
-        } else {
-            ++each;
-        }
-    }
-    while (sessions_.size() >= kMaxSessions) {
-        report_omitted_messages(sessions_.begin()->second);
-        sessions_.erase(sessions_.begin());
-    }
 }
 
 void MessageRateLimiter::finish() {

@@ -23,13 +23,12 @@ class FindingRateLimiter final : public record::RecordSink {
     /// Must be called at a session's end if on_record() does not get the record about it.
     void end_session(const record::RecordHeader& head);
 
-    /// Reports omitted records that are not reported yet. No record may be passed afterwards.
+    /// Reports omitted records that are not reported yet, and forgets all earlier records.
     void finish();
 
   private:
-    /// The most kinds of findings (session and id). If more occur, kinds without a finding in the
-    /// last second are forgotten. This is needed because some callers do not report a session's
-    /// end.
+    /// The most kinds of findings (session and id). If more occur, all are reported and forgotten.
+    /// This is needed because some callers do not report a session's end.
     static constexpr std::size_t kMaxKinds = std::size_t{1} << 16U;
 
     struct Kind {
@@ -39,13 +38,10 @@ class FindingRateLimiter final : public record::RecordSink {
     };
 
     void limit_finding(const record::FindingRecord& finding);
-    /// Forgets kinds without a recent finding, at most once a second.
-    void forget_idle_entries(record::Timestamp now);
     void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
                                  std::uint64_t left_out);
 
     record::RecordSink* target_;
-    record::Timestamp cleared_ = 0;       ///< when kinds were last forgotten
     std::map<std::uint64_t, Kind> kinds_; ///< the key is made of session, id and item type
 };
 
@@ -64,15 +60,14 @@ class MessageRateLimiter final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Reports omitted records that are not reported yet. No record may be passed afterwards.
+    /// Reports omitted records that are not reported yet, and forgets all earlier records.
     void finish();
 
     /// Returns the number of omitted messages of all sessions.
     [[nodiscard]] std::uint64_t num_left_out() const { return left_out_; }
 
   private:
-    /// The most sessions. If more occur, some are forgotten, first those that wrote little
-    /// recently.
+    /// The most sessions. If more occur, all are reported and forgotten.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
@@ -87,7 +82,6 @@ class MessageRateLimiter final : public record::RecordSink {
     void limit_message(const record::MessageRecord& message);
     void refill(Session& session, record::Timestamp now) const;
     void report_omitted_messages(Session& session);
-    void forget_idle_entries(record::Timestamp now);
 
     JsonLines* target_;
     std::uint64_t bytes_;

@@ -26,16 +26,24 @@ namespace tw::test {
     return lines;
 }
 
-/// Returns the JSON lines of the records, parsed.
-[[nodiscard]] inline std::vector<boost::json::value>
-write_json(const std::vector<record::Record>& records, const sink::JsonOptions& options = {}) {
+/// Returns the JSON line of a record, parsed; null if it is not one valid line.
+[[nodiscard]] inline boost::json::value write_json(const record::Record& record,
+                                                   const sink::JsonOptions& options = {}) {
     sink::TextOutput output;
     sink::JsonLines json{options, output};
-    for (const record::Record& record : records) {
-        json.on_record(record);
-    }
+    json.on_record(record);
     json.flush();
-    return parse_lines(output.text);
+    const auto lines = parse_lines(output.text);
+    return lines.size() == 1 ? lines.front() : boost::json::value{};
+}
+
+/// Returns the keys of an object, each with a space behind it.
+[[nodiscard]] inline std::string keys_of(const boost::json::value& object) {
+    std::string keys;
+    for (const auto& member : object.as_object()) {
+        keys += std::string{member.key()} + ' ';
+    }
+    return keys;
 }
 
 } // namespace tw::test

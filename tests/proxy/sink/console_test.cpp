@@ -1,4 +1,5 @@
 #include "proxy/sink/console.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 namespace tw::sink {
+
+using test::contains;
 
 TEST_CASE("a status line is cut to the terminal's width, and its colours end there") {
     struct Row {
@@ -46,8 +49,8 @@ TEST_CASE("a finding is shown once, with its player") {
     sink.on_record(record::Record{&finding});
     const auto lines = console.take_lines(0);
     REQUIRE(lines.size() == 1);
-    CHECK(lines[0].find("error snapshot.crc_mismatch: session 1 (ann). ") != std::string::npos);
-    CHECK(console.take_status(0, 1, "", 200).find("1 error |") != std::string::npos);
+    CHECK(contains(lines[0], "error snapshot.crc_mismatch: session 1 (ann). "));
+    CHECK(contains(console.take_status(0, 1, "", 200), "1 error |"));
     CHECK(console.take_lines(0).empty());
 }
 
@@ -85,7 +88,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
         console.count_snapshots(row.snapshots, row.verified);
-        CHECK(console.take_status(0, 2, "recording to a", 200).find(row.says) != std::string::npos);
+        CHECK(contains(console.take_status(0, 2, "recording to a", 200), row.says));
     }
 }
 

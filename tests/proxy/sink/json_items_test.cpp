@@ -23,13 +23,6 @@ using test::write_json;
 
 namespace {
 
-boost::json::value only(const record::Record& record, const sink::JsonOptions& options = {}) {
-    const auto lines = write_json({record}, options);
-    REQUIRE(lines.size() == 1);
-    REQUIRE(lines.front().is_object());
-    return lines.front();
-}
-
 /// Snapshots one after the other, as a session hands them over.
 class SnapshotRow {
   public:
@@ -167,7 +160,7 @@ TEST_CASE("a world that no session was shown says so") {
     const std::vector<std::uint32_t> missing_ints{0};
     const record::Sightings sightings{.missing_ints = missing_ints};
     record.sightings = &sightings;
-    CHECK(only(&record).at("items").at(0).at("seen_by") == boost::json::array{});
+    CHECK(write_json(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
 
 TEST_CASE("a world has no place for an item whose position each viewer is told differently") {
@@ -197,7 +190,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         const Sightings sightings{.missing_ints = missing_ints};
         record.sightings = &sightings;
         record.tile_map = &world;
-        const auto line = only(&record);
+        const auto line = write_json(&record);
         const auto& item = line.at("items").at(0).as_object();
         CHECK((item.if_contains("at") != nullptr) == row.counts_against_limit);
     }
@@ -219,7 +212,7 @@ TEST_CASE("a world says whose number an id is, and who knows a player by another
         auto record = snapshots.next(items);
         sightings.renumbered_anew = anew;
         record.sightings = &sightings;
-        return only(&record);
+        return write_json(&record);
     };
     const auto first = next(false);
     const auto& shown = first.at("items").as_array();
@@ -252,16 +245,16 @@ TEST_CASE("of items the changed, all or none are listed") {
     for (const Row& row : rows) {
         SnapshotRow snapshots;
         const auto a = snapshots.next(first);
-        CHECK(ids(only(&a, {.items = row.choice})) == std::vector<std::int64_t>{1, 2, 3});
+        CHECK(ids(write_json(&a, {.items = row.choice})) == std::vector<std::int64_t>{1, 2, 3});
         const auto b = snapshots.next(second);
-        const auto line = only(&b, {.items = row.choice});
+        const auto line = write_json(&b, {.items = row.choice});
         CHECK(ids(line) == row.ids);
         CHECK(line.at("removed") == boost::json::parse("[[14,3]]"));
         CHECK(line.as_object().contains("full") == row.full);
     }
     SnapshotRow snapshots;
     const auto record = snapshots.next(first);
-    const auto none = only(&record, {.items = sink::ItemChoice::none});
+    const auto none = write_json(&record, {.items = sink::ItemChoice::none});
     CHECK_FALSE(none.as_object().contains("items"));
     CHECK_FALSE(none.as_object().contains("removed"));
     CHECK(none.at("num_items").as_int64() == 3);
@@ -270,8 +263,9 @@ TEST_CASE("of items the changed, all or none are listed") {
 TEST_CASE("raw ints are written on request") {
     SnapshotRow snapshots;
     const auto record = snapshots.next({{{13, 1}, {8, 9}}});
-    CHECK_FALSE(only(&record).at("items").at(0).as_object().contains("data"));
-    CHECK(only(&record, {.raw = true}).at("items").at(0).at("data") == boost::json::parse("[8,9]"));
+    CHECK_FALSE(write_json(&record).at("items").at(0).as_object().contains("data"));
+    CHECK(write_json(&record, {.raw = true}).at("items").at(0).at("data") ==
+          boost::json::parse("[8,9]"));
 }
 
 TEST_CASE("what belongs to a client tells its name, where it is known") {
@@ -287,7 +281,7 @@ TEST_CASE("what belongs to a client tells its name, where it is known") {
                                         {{17, 3}, {10, 20, 70000}},
                                         {{4, 3}, {10, 20, 0, 0}}});
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> players;
-    const auto line = only(&record);
+    const auto line = write_json(&record);
     for (const auto& item : line.at("items").as_array()) {
         const auto* player = item.as_object().if_contains("player");
         players[{item.at("type_id").as_int64(), item.at("id").as_int64()}] =
@@ -320,7 +314,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
         CAPTURE(row.type);
         SnapshotRow snapshots;
         const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
-        const auto line = only(&record);
+        const auto line = write_json(&record);
         const auto* names = line.at("items").at(0).as_object().if_contains("names");
         const auto* type = names == nullptr ? nullptr : names->as_object().if_contains("type");
         if (row.names.empty()) {
@@ -337,7 +331,7 @@ TEST_CASE("with changed, the first snapshot and every 250th list all items") {
     SnapshotRow snapshots;
     for (int ordinal = 0; ordinal <= 501; ++ordinal) {
         const auto record = snapshots.next({{{13, 1}, {8, 9}}, {{13, 2}, {ordinal, 0}}});
-        const auto line = only(&record);
+        const auto line = write_json(&record);
         CAPTURE(ordinal);
         const bool full = ordinal % 250 == 0;
         CHECK(line.as_object().contains("full") == full);
@@ -347,7 +341,7 @@ TEST_CASE("with changed, the first snapshot and every 250th list all items") {
 
 TEST_CASE("a snapshot that could not be rebuilt has no items and says so") {
     const record::SnapshotRecord record{.tick = 5, .delta_tick = 3, .crc_wanted = 7};
-    const auto line = only(&record);
+    const auto line = write_json(&record);
     CHECK_FALSE(line.at("ok").as_bool());
     CHECK(line.at("crc_got").is_null());
     CHECK_FALSE(line.as_object().contains("items"));

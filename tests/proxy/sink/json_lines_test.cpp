@@ -4,6 +4,7 @@
 #include "tests/proxy/sink/sample_records.h"
 #include "tests/support/json_records.h"
 #include "tests/support/session_script.h"
+#include "tests/support/text.h"
 
 #include <array>
 #include <optional>
@@ -14,25 +15,11 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
+using test::contains;
+using test::keys_of;
 using test::write_json;
-using Keys = std::vector<std::string>;
 
 namespace {
-
-Keys keys_of(const boost::json::value& value) {
-    Keys keys;
-    for (const auto& member : value.as_object()) {
-        keys.emplace_back(member.key());
-    }
-    return keys;
-}
-
-boost::json::value only(const record::Record& record, const sink::JsonOptions& options = {}) {
-    const auto lines = write_json({record}, options);
-    REQUIRE(lines.size() == 1);
-    REQUIRE(lines.front().is_object());
-    return lines.front();
-}
 
 /// A message with one string field.
 boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
@@ -42,8 +29,29 @@ boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
                                  .name = "text",
                                  .bytes = test::as_bytes(text)};
     const record::MessageRecord message{.name = "m", .values = {&value, 1}};
-    return only(&message, options).at("fields").at("text");
+    return write_json(&message, options).at("fields").at("text");
 }
+
+/// A session without tokens whose records are written.
+struct PlainSession {
+    explicit PlainSession(const sink::JsonOptions& options = {}) : json{options, output} {
+        session.open(0);
+        pass(wire::Direction::c2s, wire::encode_control({.kind = wire::ControlKind::connect}));
+        pass(wire::Direction::s2c,
+             wire::encode_control({.kind = wire::ControlKind::connectaccept}));
+    }
+
+    void pass(wire::Direction direction, const test::Bytes& datagram) {
+        session.on_datagram(0, direction, datagram, *workspace);
+        json.flush();
+    }
+
+    sink::TextOutput output;
+    sink::JsonLines json;
+    test::FakeMaps maps;
+    std::unique_ptr<inspect::Workspace> workspace = std::make_unique<inspect::Workspace>();
+    inspect::Session session{1, "client", "server", {}, maps, json};
+};
 
 } // namespace
 
@@ -56,43 +64,30 @@ TEST_CASE("every record has the common keys first and its own behind them") {
 
     struct Row {
         record::Record record;
-        Keys keys;
+        std::string keys; ///< behind the common ones
     };
 
     const Row rows[] = {
-        {&sample.session,
-         {"v", "t", "type", "session", "dir", "event", "client", "server", "protocol", "reason"}},
-        {&sample.message,
-         {"v", "t", "type", "session", "dir", "name", "system", "vital", "seq", "size", "fields",
-          "names"}},
-        {&sample.unknown,
-         {"v", "t", "type", "session", "dir", "name", "system", "vital", "size", "id", "raw"}},
-        {&sample.unknown_uuid,
-         {"v", "t", "type", "session", "dir", "name", "system", "vital", "size", "uuid", "raw"}},
-        {&sample.control, {"v", "t", "type", "session", "dir", "name", "layer", "size", "fields"}},
-        {&sample.connless,
-         {"v", "t", "type", "session", "dir", "server_name", "name", "layer", "size", "fields"}},
-        {&sample.map,
-         {"v", "t", "type", "session", "dir", "name", "crc", "size", "sha256", "source", "width",
-          "height", "again"}},
-        {&sample.snapshot,
-         {"v", "t", "type", "session", "dir", "tick", "delta_tick", "crc_wanted", "crc_got", "ok",
-          "num_items", "bytes", "parts", "full", "items", "removed"}},
-        {&sample.finding,
-         {"v",        "t",          "type",       "session",       "dir",     "id",
-          "severity", "tick",       "delta_tick", "offset",        "part",    "item",
-          "field",    "crc_wanted", "crc_got",    "since_tick",    "lost",    "value",
-          "limit",    "expected",   "confirmed",  "ddnet_code",    "name",    "what",
-          "detail",   "hex",        "at",         "other_session", "left_out"}},
-        {&summary,
-         {"v", "t", "type", "session", "dir", "c2s", "s2c", "snapshots", "ack_lag_ticks",
-          "input_margin_ms", "map_changes", "gap_lost", "findings", "impaired", "worlds"}},
-        {&impairment, {"v", "t", "type", "session", "dir", "settings", "seed", "c2s", "s2c"}},
+        {&sample.session, "event client server protocol reason "},
+        {&sample.message, "name system vital seq size fields names "},
+        {&sample.unknown, "name system vital size id raw "},
+        {&sample.unknown_uuid, "name system vital size uuid raw "},
+        {&sample.control, "name layer size fields "},
+        {&sample.connless, "server_name name layer size fields "},
+        {&sample.map, "name crc size sha256 source width height again "},
+        {&sample.snapshot, "tick delta_tick crc_wanted crc_got ok num_items bytes parts full items "
+                           "removed "},
+        {&sample.finding, "id severity tick delta_tick offset part item field crc_wanted crc_got "
+                          "since_tick lost value limit expected confirmed ddnet_code name what "
+                          "detail hex at other_session left_out "},
+        {&summary, "c2s s2c snapshots ack_lag_ticks input_margin_ms map_changes gap_lost findings "
+                   "impaired worlds "},
+        {&impairment, "settings seed c2s s2c "},
     };
     for (const Row& row : rows) {
-        const auto line = only(row.record);
+        const auto line = write_json(row.record);
         CAPTURE(std::string{line.at("type").as_string()});
-        CHECK(keys_of(line) == row.keys);
+        CHECK(keys_of(line) == "v t type session dir " + row.keys);
         CHECK(line.at("v").as_int64() == 1);
         CHECK(line.at("t").as_string() == "2026-01-01T00:00:00.123456Z");
         CHECK(line.at("session").as_int64() == 3);
@@ -117,7 +112,7 @@ TEST_CASE("a world names its map, once that is known") {
         CAPTURE(row.name);
         const record::MapRecord map{.name = row.announced.value_or("")};
         const record::WorldRecord world{.server = "a:1", .map = row.announced ? &map : nullptr};
-        const auto line = only(&world);
+        const auto line = write_json(&world);
         const boost::json::value* const found = line.as_object().if_contains("map");
         CHECK((found == nullptr ? boost::json::value{} : *found) == row.expected);
     }
@@ -125,7 +120,7 @@ TEST_CASE("a world names its map, once that is known") {
 
 TEST_CASE("the summary of a run counts its sessions") {
     const test::SampleRecords sample;
-    const auto line = only(&sample.summary);
+    const auto line = write_json(&sample.summary);
     CHECK(line.at("session").as_int64() == 0);
     CHECK(line.as_object().contains("sessions"));
 }
@@ -137,7 +132,7 @@ TEST_CASE("what a finding may be about is counted, and the likeliest are listed"
          {.item = {40, 7, {}}}}};
     record::FindingRecord finding = sample.finding;
     finding.candidates = record::CandidateList{3, candidates};
-    CHECK(only(&finding).at("candidates") ==
+    CHECK(write_json(&finding).at("candidates") ==
           boost::json::parse(
               R"({"count":3,"likeliest":[{"item":{"type":"character","type_id":9,"id":2},)"
               R"("field":"x","value":5,"expected":4},{"item":{"type":"","type_id":40,"id":7}}]})"));
@@ -145,17 +140,16 @@ TEST_CASE("what a finding may be about is counted, and the likeliest are listed"
 
 TEST_CASE("values stand in records as they were") {
     const test::SampleRecords sample;
-    const auto finding = only(&sample.finding);
+    const auto finding = write_json(&sample.finding);
     CHECK(finding.at("id").as_string() == "snapshot.crc_mismatch");
     CHECK(finding.at("severity").as_string() == "error");
     CHECK(finding.at("hex").as_string() == "dead");
-    CHECK(keys_of(finding.at("item")) == Keys{"type", "type_id", "id"});
-    CHECK(keys_of(finding.at("at")) ==
-          Keys{"x", "y", "tile", "game", "index", "front", "tele", "speedup", "switch", "tune"});
-    const auto map = only(&sample.map);
+    CHECK(keys_of(finding.at("item")) == "type type_id id ");
+    CHECK(keys_of(finding.at("at")) == "x y tile game index front tele speedup switch tune ");
+    const auto map = write_json(&sample.map);
     CHECK(map.at("crc").as_string() == "00ff12ab");
     CHECK(map.at("sha256").as_string().size() == 64);
-    const auto snapshot = only(&sample.snapshot);
+    const auto snapshot = write_json(&sample.snapshot);
     const auto& character = snapshot.at("items").at(0);
     CHECK(character.at("type").as_string() == "character");
     CHECK(character.at("player").as_string() == "nameless tee");
@@ -163,12 +157,12 @@ TEST_CASE("values stand in records as they were") {
     const auto& unknown = snapshot.at("items").at(5);
     CHECK(unknown.at("type").as_string().empty());
     CHECK(unknown.at("data") == boost::json::parse("[123,-5]"));
-    const auto summary = only(&sample.summary);
+    const auto summary = write_json(&sample.summary);
     CHECK(summary.at("findings") == boost::json::parse(R"({"snapshot.crc_mismatch":1})"));
     CHECK(summary.at("snapshots").at("items").at("mean").to_number<double>() == 3.5);
-    const auto connless = only(&sample.connless);
+    const auto connless = write_json(&sample.connless);
     CHECK(connless.at("fields").at("clients").at(1).at("name").as_string() == "bob");
-    const auto input = only(&sample.input);
+    const auto input = write_json(&sample.input);
     CHECK(input.at("fields").at("data").at("more") == boost::json::parse("[11,12]"));
 }
 
@@ -188,15 +182,16 @@ TEST_CASE("times are UTC with microseconds, also before 1970 and past the calend
     };
     for (const Row& row : rows) {
         const record::SessionRecord record{.head = {.time = row.time}};
-        CHECK(only(&record).at("t").as_string() == row.text);
+        CHECK(write_json(&record).at("t").as_string() == row.text);
     }
 }
 
 TEST_CASE("secrets are redacted unless asked for") {
     const test::SampleRecords sample;
-    CHECK(only(&sample.input).at("fields").at("password").as_string() == "[redacted]");
-    CHECK(only(&sample.input, {.show_secrets = true}).at("fields").at("password").as_string() ==
-          "hunter2");
+    CHECK(write_json(&sample.input).at("fields").at("password").as_string() == "[redacted]");
+    CHECK(
+        write_json(&sample.input, {.show_secrets = true}).at("fields").at("password").as_string() ==
+        "hunter2");
     CHECK(text_field("open", wire::Secrecy::open).as_string() == "open");
 }
 
@@ -246,25 +241,15 @@ TEST_CASE("no password gets into the records of a session by any way") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        sink::TextOutput output;
-        sink::JsonLines json{{}, output};
-        test::FakeMaps maps;
-        const auto workspace = std::make_unique<inspect::Workspace>();
-        inspect::Session session{1, "client", "server", {}, maps, json};
+        PlainSession plain;
         test::SessionScript peers; // only to build packets
-        session.open(0);
-        for (const auto& [direction, kind] :
-             {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
-              std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
-            session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
-        }
-        session.on_datagram(0, row.direction, peers.pack(row.direction, {test::vital(row.message)}),
-                            *workspace);
-        session.close(0, "shutdown", *workspace);
-        json.flush();
-        CHECK(session.totals().directions[wire::index_of(row.direction)].vital == 1);
-        CHECK(output.text.find("hunter2") == std::string::npos);
-        CHECK(output.text.find("68756e74657232") == std::string::npos); // the same in hex
+        plain.pass(row.direction, peers.pack(row.direction, {test::vital(row.message)}));
+        plain.session.close(0, "shutdown", *plain.workspace);
+        plain.json.flush();
+        const std::string& text = plain.output.text;
+        CHECK(plain.session.totals().directions[wire::index_of(row.direction)].vital == 1);
+        CHECK_FALSE(contains(text, "hunter2"));
+        CHECK_FALSE(contains(text, "68756e74657232")); // the same in hex
     }
 }
 
@@ -364,22 +349,10 @@ TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
         for (const bool show : {false, true}) {
             CAPTURE(row.name);
             CAPTURE(show);
-            sink::TextOutput output;
-            sink::JsonLines json{{.show_secrets = show}, output};
-            test::FakeMaps maps;
-            const auto workspace = std::make_unique<inspect::Workspace>();
-            inspect::Session session{1, "client", "server", {}, maps, json};
-            session.open(0);
-            for (const auto& [direction, kind] :
-                 {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
-                  std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
-                session.on_datagram(0, direction, wire::encode_control({.kind = kind}), *workspace);
-            }
-            session.on_datagram(0, wire::Direction::c2s, row.datagram, *workspace);
-            json.flush();
-            CHECK(output.text.find(row.finding) != std::string::npos);
-            const bool shown = output.text.find("68756e74657232") != std::string::npos;
-            CHECK(shown == show);
+            PlainSession plain{{.show_secrets = show}};
+            plain.pass(wire::Direction::c2s, row.datagram);
+            CHECK(contains(plain.output.text, row.finding));
+            CHECK(contains(plain.output.text, "68756e74657232") == show);
         }
     }
 }
@@ -418,7 +391,7 @@ TEST_CASE("any bytes become valid JSON and UTF-8") {
     for (const char c : output.text) {
         CHECK((c == '\n' || (static_cast<unsigned char>(c) >= 0x20)));
     }
-    CHECK(output.text.find(R"("\u001b[2J\u007f\u009b")") != std::string::npos);
+    CHECK(contains(output.text, R"("\u001b[2J\u007f\u009b")"));
 }
 
 using namespace tw::test;
