@@ -141,8 +141,8 @@ std::uint64_t BusOutput::total_lost_lines() const {
 
 /// Updates the error and the number of lost lines, which other threads read.
 void BusOutput::update_shared_counters() {
-    error_ = backlog_->status().error;
-    lost_ = total_lost_lines();
+    state.error = backlog_->status().error;
+    state.lost = total_lost_lines();
 }
 
 record::BusTotals BusOutput::totals() const {

@@ -10,7 +10,7 @@
 namespace tw::pipeline {
 
 void log_reopening_error(store::OutputFile& file) {
-    if (const int error = file.take_reopening_error(); error != 0) {
+    if (const int error = file.state.reopening_error.exchange(0); error != 0) {
         spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
                       std::generic_category().message(error));
     }
@@ -18,15 +18,15 @@ void log_reopening_error(store::OutputFile& file) {
 
 void QueuedOutputFile::log_changes() {
     store::OutputFile& file = *target_;
-    if (const auto cut = file.take_removed_end(); cut.bytes != 0) {
-        spdlog::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
-                     cut.bytes,
-                     cut.units == 0
-                         ? ""
-                         : ", which held at least " +
-                               record::count_with_noun(cut.units, "whole record[s] or packet[s]"));
+    if (const auto bytes = file.state.cut_bytes.exchange(0); bytes != 0) {
+        const std::uint64_t units = file.state.cut_units.exchange(0);
+        spdlog::warn(
+            "{} ended in the middle of a record: removed its last {} bytes{}", file.path(), bytes,
+            units == 0 ? ""
+                       : ", which held at least " +
+                             record::count_with_noun(units, "whole record[s] or packet[s]"));
     }
-    if (const auto jump = file.take_clock_jump(); jump != 0) {
+    if (const auto jump = file.state.clock_jump.exchange(0); jump != 0) {
         spdlog::warn(
             "the clock was set {} by {} seconds; what {} keeps is counted by the time that "
             "passed",
@@ -40,8 +40,8 @@ void QueuedOutputFile::log_changes() {
     error_ = error;
     if (error != 0) {
         spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
-                      file.is_disk_scarce() ? "less disk space is free than has to stay free"
-                                            : std::generic_category().message(error));
+                      file.state.disk_scarce ? "less disk space is free than has to stay free"
+                                             : std::generic_category().message(error));
     } else {
         spdlog::info("recording to {} resumed", file.path());
     }

@@ -284,7 +284,7 @@ std::string ObserverRun::recording_text() const {
     if (path.size() > kLongPath) { // only the name is shown; the full path was logged at the start
         path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
     }
-    const std::uint64_t bytes = file->written_bytes();
+    const std::uint64_t bytes = file->state.written_bytes;
     return fmt::format("recording {}to {}",
                        bytes != 0 ? file_size_text(bytes) + ' ' : std::string{},
                        record::terminal_text(path));

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -103,9 +104,7 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
     std::size_t written = 0;
     while (written < room.size()) {
         if (at_ == packed_.size()) {
-            packed_.resize(kPiece);
-            packed_.resize(read_file(packed_));
-            at_ = 0;
+            std::ignore = load_packed_bytes();
         }
         const auto step = unpacker_->unpack(std::span{packed_}.subspan(at_), room.subspan(written));
         at_ += step.read;
@@ -115,9 +114,7 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
             break;
         }
         if (packed_.empty() && step.written == 0) {
-            end_ = end_ == FileEnd::unreadable ? end_
-                   : step.within_frame         ? FileEnd::within_frame
-                                               : FileEnd::whole;
+            set_end(step.within_frame ? FileEnd::within_frame : FileEnd::whole);
             break;
         }
     }
@@ -142,15 +139,18 @@ std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     return size;
 }
 
+/// Sets how the file ends, unless it could not be read.
+void ByteSource::set_end(FileEnd end) {
+    end_ = end_ == FileEnd::unreadable ? end_ : end;
+}
+
 /// Decompresses until `text_` contains text for read(). Returns false at the current end of the
 /// file.
 bool ByteSource::unpack_frame() {
     unpacked_ = released_ = given_ = 0;
     while (released_ == 0) {
         if (searching_ && !find_next_frame()) {
-            end_ = end_ == FileEnd::unreadable ? end_
-                   : too_wide_                 ? FileEnd::too_wide
-                                               : FileEnd::damaged;
+            set_end(too_wide_ ? FileEnd::too_wide : FileEnd::damaged);
             return false;
         }
         if (!make_text_room()) { // the frame has more text than kMaxHeld
@@ -161,9 +161,7 @@ bool ByteSource::unpack_frame() {
                 skip_damaged_frame();
                 continue;
             }
-            end_ = end_ == FileEnd::unreadable ? end_
-                   : within_frame_             ? FileEnd::within_frame
-                                               : FileEnd::whole;
+            set_end(within_frame_ ? FileEnd::within_frame : FileEnd::whole);
             released_ = unpacked_; // the file ends within the frame, so a checksum cannot follow
             shown_ = shown_ || released_ != 0;
             return released_ != 0;
@@ -182,6 +180,8 @@ bool ByteSource::make_text_room() {
     return !free_text_space().empty();
 }
 
+/// Returns the free part of `text_`. If text of the current frame was already returned, uses only as
+/// much of `text_` as fits into the processor's cache.
 std::span<char> ByteSource::free_text_space() {
     const std::size_t most = shown_ ? std::min(kPiece, text_.size()) : text_.size();
     return std::span{text_}.first(most).subspan(unpacked_);

@@ -23,11 +23,8 @@ enum class FileEnd : std::uint8_t {
     unreadable,   ///< the system reported a read error
 };
 
-/// How a reader handles damaged compressed data.
-enum class DamageHandling : std::uint8_t {
-    stop, ///< read nothing after the damage
-    skip, ///< skip damaged zstd frames and read all other frames
-};
+/// Whether a reader of damaged compressed data stops there, or skips damaged zstd frames.
+enum class DamageHandling : std::uint8_t { stop, skip };
 
 /// Reads a file, and decompresses its data if the file starts as zstd or gzip data. The path "-"
 /// stands for standard input. read() may be called again after the end was reached, because the
@@ -59,7 +56,7 @@ class ByteSource {
     /// Returns whether read() has returned text of a frame that later turned out to be damaged.
     [[nodiscard]] bool has_returned_damaged_text() const { return doubtful_; }
 
-    /// The number of bytes of the file that were read.
+    /// Returns the number of bytes of the file that were read.
     [[nodiscard]] std::uint64_t position() const { return position_; }
 
     [[nodiscard]] int descriptor() const { return file_; }
@@ -72,9 +69,8 @@ class ByteSource {
     [[nodiscard]] std::size_t read_undamaged_text(std::span<char> room);
     [[nodiscard]] bool unpack_frame();
     [[nodiscard]] bool make_text_room();
-    /// Returns the free part of `text_`. If text of the current frame was already returned, uses
-    /// only as much of `text_` as fits into the processor's cache.
     [[nodiscard]] std::span<char> free_text_space();
+    void set_end(FileEnd end);
     [[nodiscard]] bool load_packed_bytes();
     void apply_step(const Decompressor::Step& step);
     [[nodiscard]] bool contains_another_frame() const;

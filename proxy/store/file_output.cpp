@@ -188,13 +188,13 @@ void FileOutput::reopen() {
     }
     const int next = open_at_once(path(), 0);
     if (next < 0) {
-        reopening_error_ = errno;
+        state.reopening_error = errno;
         return;
     }
     ::close(descriptor_);
     descriptor_ = next;
     detect_file_kind();
-    error_ = 0;
+    state.error = 0;
     put(units().file_header());
 }
 
@@ -250,7 +250,7 @@ void FileOutput::put(std::string_view block) {
     whole_ = block.empty() ? whole_ : units().size_of_whole_units(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_ && !wait_for_reader()) {
-            error_ = ETIMEDOUT;
+            state.error = ETIMEDOUT;
             break;
         }
         const std::size_t size = waits_ ? std::min(block.size(), writable_bytes()) : block.size();
@@ -258,11 +258,11 @@ void FileOutput::put(std::string_view block) {
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));
         } else if (errno != EINTR && errno != EAGAIN) {
-            error_ = errno;
+            state.error = errno;
         }
     }
     if (failed()) {
-        lost_ += units().count_units(block);
+        state.lost += units().count_units(block);
     }
 }
 

@@ -26,13 +26,6 @@ struct RecordingLoss {
     std::string_view cause;
 };
 
-/// The unfinished end of a file, which was cut off.
-struct RemovedFileEnd {
-    std::uint64_t bytes = 0;
-    /// Number of complete records or packets that were cut off and could be read.
-    std::uint64_t units = 0;
-};
-
 /// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
 /// only between units. Each text that is passed to these functions must start with a unit.
 class RecordingFormat : public record::Interface {
@@ -86,15 +79,31 @@ class RecordingFormat : public record::Interface {
 
 [[nodiscard]] const RecordingFormat& record_line_format();
 
+/// The state of an output. Any thread may read it.
+struct OutputState {
+    std::atomic<int> error{0}; ///< errno of the last failure; 0 if the output works
+    std::atomic<bool> disk_scarce{
+        false};                         ///< writing stopped: less disk is free than must stay free
+    std::atomic<std::uint64_t> lost{0}; ///< number of lost records or packets since the start
+    std::atomic<std::uint64_t> written_bytes{0}; ///< written to a disk by this process
+
+    // What happened since a reader set the value to 0.
+    /// The errno of a failure to open the path again. The output continues in the file that is
+    /// open.
+    std::atomic<int> reopening_error{0};
+    std::atomic<std::uint64_t> cut_bytes{0}; ///< size of the unfinished ends cut off files
+    /// Number of complete records or packets that were cut off and could be read.
+    std::atomic<std::uint64_t> cut_units{0};
+    /// The number of seconds by which the wall clock was set; 0 for small corrections.
+    std::atomic<std::int64_t> clock_jump{0};
+};
+
 /// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
-/// bus. A single thread calls the virtual functions. Any thread may read the state and make a
-/// request, which the writing thread carries out with the next data or in on_time().
+/// bus. A single thread calls the virtual functions. Any thread may make a request, which the
+/// writing thread carries out with the next data or in on_time().
 class OutputFile : public sink::Output {
   public:
     using Clock = std::chrono::steady_clock;
-
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
 
     /// Carries out requests and work that is due at this time, such as syncing. Must be called
     /// regularly, also without new data.
@@ -103,6 +112,8 @@ class OutputFile : public sink::Output {
     /// Returns whether data is accepted. Returns false while earlier data could not be written;
     /// on_time() then tries to write it again.
     [[nodiscard]] virtual bool ready() const { return true; }
+
+    [[nodiscard]] virtual bool has_segments() const { return false; }
 
     /// Returns whether the next segment is due. If so, the writer must call start_segment() as soon
     /// as the data that follows can be read without the earlier segments.
@@ -116,21 +127,16 @@ class OutputFile : public sink::Output {
     /// afterwards.
     virtual void finish() {}
 
-    // Requests. Any thread may call these functions.
-
-    /// Makes the writing thread open the path again and continue there with the next unit; with
-    /// segments, makes it start the next segment. Clears the error, but not the number of lost
-    /// units.
+    /// Requests to open the path again and continue there with the next unit; with segments, to
+    /// start the next segment. Clears the error, but not the number of lost units.
     void request_reopening() { reopening_wanted_ = true; }
 
-    /// Makes the writing thread remove an unfinished unit from the end of the file. No other
-    /// process may write to the file at that time.
+    /// Requests to remove an unfinished unit from the end of the file. No other process may write
+    /// to the file at that time.
     void remove_unfinished_unit() { repair_wanted_ = true; }
 
     /// Makes writes not wait for a slow reader any more.
     void stop_waiting() { hurried_ = true; }
-
-    // The state. Any thread may call these functions.
 
     /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -138,57 +144,25 @@ class OutputFile : public sink::Output {
     /// Returns the format of the written data.
     [[nodiscard]] const RecordingFormat& units() const { return *units_; }
 
-    /// Returns whether the output is written in segments; see is_segment_due().
-    [[nodiscard]] bool has_segments() const { return segmented_; }
+    [[nodiscard]] int error() const { return state.error; }
 
-    /// Returns the errno of the last failure; 0 if the output works.
-    [[nodiscard]] int error() const { return error_; }
+    [[nodiscard]] bool failed() const { return error() != 0; }
 
-    [[nodiscard]] bool failed() const { return error_ != 0; }
+    [[nodiscard]] std::uint64_t num_lost() const { return state.lost; }
 
-    /// Returns whether writing stopped because less disk space is free than must stay free.
-    [[nodiscard]] bool is_disk_scarce() const { return scarce_; }
-
-    /// Returns the number of records or packets that were lost since the start.
-    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
-
-    /// Returns the number of bytes that this process wrote to a disk; 0 for other outputs.
-    [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
-
-    /// Returns the errno of a failure to open the path again; 0 if there was none since the last
-    /// call of take_reopening_error(). The output then continues in the file that is open.
-    [[nodiscard]] int take_reopening_error() { return reopening_error_.exchange(0); }
-
-    /// Returns how much was cut off the ends of files since the last call of take_removed_end().
-    [[nodiscard]] RemovedFileEnd take_removed_end() {
-        return {.bytes = cut_bytes_.exchange(0), .units = cut_units_.exchange(0)};
-    }
-
-    /// Returns the number of seconds by which the wall clock was set since the last call of
-    /// take_clock_jump(); 0 for small corrections.
-    [[nodiscard]] std::int64_t take_clock_jump() { return clock_jump_.exchange(0); }
+    OutputState state;
 
   protected:
-    explicit OutputFile(std::string path, const RecordingFormat& units = record_line_format(),
-                        bool segmented = false)
-        : path_{std::move(path)}, units_{&units}, segmented_{segmented} {}
+    explicit OutputFile(std::string path, const RecordingFormat& units = record_line_format())
+        : path_{std::move(path)}, units_{&units} {}
 
     std::atomic<bool> reopening_wanted_{false};
-    std::atomic<int> reopening_error_{0};
     std::atomic<bool> repair_wanted_{false};
     std::atomic<bool> hurried_{false};
-    std::atomic<int> error_{0};
-    std::atomic<bool> scarce_{false};
-    std::atomic<std::uint64_t> lost_{0};
-    std::atomic<std::uint64_t> written_bytes_{0};
-    std::atomic<std::uint64_t> cut_bytes_{0};
-    std::atomic<std::uint64_t> cut_units_{0};
-    std::atomic<std::int64_t> clock_jump_{0};
 
   private:
     std::string path_;
     const RecordingFormat* units_;
-    bool segmented_;
 };
 
 /// Appends data to a file, or to standard output if the path is "-". After the first error, only

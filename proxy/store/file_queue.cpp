@@ -1,5 +1,6 @@
 #include "proxy/store/file_queue.h"
 
+#include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 
 #include <cerrno>
@@ -112,6 +113,14 @@ std::optional<std::string> take_first(std::vector<std::string>& texts) {
 
 } // namespace
 
+/// A file that tasks of the queue write.
+struct FileQueue::OpenFile {
+    std::filesystem::path path{};
+    base::UniqueFd descriptor{};    ///< used only by the queue's thread
+    bool is_closed = false;         ///< used only by the queue's thread
+    std::atomic<bool> dead = false; ///< true if no data can be appended after an error
+};
+
 FileQueue::FileQueue(FullQueuePolicy full, std::size_t max_bytes,
                      std::atomic<std::uint64_t>* progress)
     : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run_queue(); }} {}
@@ -130,62 +139,69 @@ void FileQueue::finish() {
     }
     wake_.notify_one();
     thread_.join();
-    open_.clear();
 }
 
-bool FileQueue::push_command(Command command) {
+bool FileQueue::push_task(Task task, bool may_be_refused) {
     {
         std::unique_lock lock{mutex_};
-        const std::size_t size = command.bytes.size();
-        if (command.kind == Command::Kind::append && dead_.contains(command.file)) {
-            ++lost_;
-            return false;
-        }
-        // A command that is larger than the limit is accepted if the queue is empty.
-        const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + size <= max_bytes_; };
-        if (size != 0 && full_ == FullQueuePolicy::wait) {
-            room_.wait(lock, fits);
-        } else if (size != 0 && command.kind != Command::Kind::patch && !fits()) {
+        const std::size_t size = task.bytes.size();
+        // A task that is larger than the limit is accepted if the queue is empty.
+        const auto has_room = [&] { return size == 0 || fits(size); };
+        if (full_ == FullQueuePolicy::wait) {
+            room_.wait(lock, has_room);
+        } else if (may_be_refused && !has_room()) {
             ++lost_;
             return false;
         }
         queued_bytes_ += size;
-        queue_.push_back(std::move(command));
+        queue_.push_back(std::move(task));
     }
     wake_.notify_one();
     return true;
 }
 
-std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path,
-                                                 std::vector<std::byte> bytes, Readers readers) {
-    const File file = next_++;
-    const bool pushed = push_command({.kind = Command::Kind::create,
-                                      .file = file,
-                                      .bytes = std::move(bytes),
-                                      .path = std::move(path),
-                                      .readers = readers});
-    return pushed ? std::optional{file} : std::nullopt;
+std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path, Bytes bytes,
+                                                 Readers readers) {
+    const auto file = std::make_shared<OpenFile>();
+    file->path = std::move(path);
+    const auto run = [this, readers](OpenFile& each, auto data) {
+        create_file(each, data, readers);
+    };
+    return push_task({file, std::move(bytes), run}) ? std::optional{file} : std::nullopt;
 }
 
-bool FileQueue::append(File file, std::vector<std::byte> bytes) {
-    return push_command({.kind = Command::Kind::append, .file = file, .bytes = std::move(bytes)});
+bool FileQueue::append(const File& file, Bytes bytes) {
+    if (file->dead) {
+        ++lost_;
+        return false;
+    }
+    const auto run = [this](OpenFile& each, auto data) { write(each, data, {}); };
+    return push_task({file, std::move(bytes), run});
 }
 
-void FileQueue::patch(File file, std::size_t at, std::vector<std::byte> bytes) {
-    static_cast<void>(push_command(
-        {.kind = Command::Kind::patch, .file = file, .bytes = std::move(bytes), .at = at}));
+void FileQueue::patch(const File& file, std::size_t at, Bytes bytes) {
+    const auto run = [this, at](OpenFile& each, auto data) { write(each, data, at); };
+    static_cast<void>(push_task({file, std::move(bytes), run}, false));
 }
 
-void FileQueue::close(File file) {
-    static_cast<void>(push_command({.kind = Command::Kind::close, .file = file}));
+void FileQueue::close(const File& file) {
+    const auto run = [this](OpenFile& each, auto /*data*/) {
+        each.descriptor = base::UniqueFd{};
+        each.is_closed = true;
+        const std::lock_guard lock{mutex_};
+        if (!each.dead && written_.size() < kMaxTexts) {
+            written_.push_back(each.path.string());
+        }
+    };
+    static_cast<void>(push_task({file, {}, run}));
 }
 
 bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patience) {
     std::unique_lock lock{mutex_};
-    const auto fits = [&] { return queued_bytes_ == 0 || queued_bytes_ + bytes <= max_bytes_; };
-    while (!fits()) {
+    while (!fits(bytes)) {
         const std::size_t before = queued_bytes_;
-        if (!room_.wait_for(lock, patience, [&] { return fits() || queued_bytes_ != before; })) {
+        if (!room_.wait_for(lock, patience,
+                            [&] { return fits(bytes) || queued_bytes_ != before; })) {
             return false;
         }
     }
@@ -209,97 +225,75 @@ void FileQueue::run_queue() {
         if (queue_.empty()) {
             return;
         }
-        // The command stays in the queue while it is executed, so that its bytes count as queued.
-        Command& command = queue_.front();
+        // The task stays in the queue while it runs, so that its bytes count as queued.
+        const Task& task = queue_.front();
         lock.unlock();
-        execute_command(command);
+        task.run(*task.file, task.bytes);
         lock.lock();
-        queued_bytes_ -= command.bytes.size();
+        queued_bytes_ -= task.bytes.size();
         if (progress_ != nullptr) {
-            progress_->fetch_add(command.bytes.size(), std::memory_order_relaxed);
+            progress_->fetch_add(task.bytes.size(), std::memory_order_relaxed);
         }
         queue_.pop_front();
         room_.notify_all();
     }
 }
 
-void FileQueue::execute_command(Command& command) {
-    if (command.kind == Command::Kind::create) {
-        create_file(command);
-        return;
-    }
-    const auto found = open_.find(command.file);
-    if (found == open_.end()) {
-        return;
-    }
-    if (command.kind != Command::Kind::close) {
-        write(found->second, command);
-        return;
-    }
-    const std::lock_guard lock{mutex_};
-    if (!found->second.dead && written_.size() < kMaxTexts) {
-        written_.push_back(found->second.path.string());
-    }
-    open_.erase(found);
-    dead_.erase(command.file);
-}
-
-void FileQueue::create_file(const Command& command) {
-    OpenFile& open = open_[command.file];
-    open.path = command.path;
-    const mode_t mode = permissions_of(command.readers);
+void FileQueue::create_file(OpenFile& file, std::span<const std::byte> bytes, Readers readers) {
+    const std::filesystem::path wanted = file.path;
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {
-        open.descriptor = base::UniqueFd{
-            ::open(open.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
-        if (open.descriptor.valid() || errno != EEXIST) {
+        file.descriptor = base::UniqueFd{::open(
+            file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions_of(readers))};
+        if (file.descriptor.valid() || errno != EEXIST) {
             break;
         }
-        open.path =
-            command.path.parent_path() / fmt::format("{}-{}{}", command.path.stem().string(),
-                                                     number, command.path.extension().string());
+        file.path = wanted.parent_path() / fmt::format("{}-{}{}", wanted.stem().string(), number,
+                                                       wanted.extension().string());
     }
-    if (!open.descriptor.valid()) {
-        mark_failed(open, command.file, {errno, std::generic_category()});
+    if (!file.descriptor.valid()) {
+        mark_failed(file, {errno, std::generic_category()});
         return;
     }
-    write(open, command);
-    if (open.dead) {
-        ::unlink(open.path.c_str()); // the file would be incomplete
-        open.descriptor = base::UniqueFd{};
+    write(file, bytes, {});
+    if (file.dead) {
+        ::unlink(file.path.c_str()); // the file would be incomplete
+        file.descriptor = base::UniqueFd{};
     } else {
         ++created_;
     }
 }
 
-void FileQueue::write(OpenFile& open, const Command& command) {
-    const bool is_patch = command.kind == Command::Kind::patch;
-    if (!open.descriptor.valid() || (open.dead && !is_patch)) {
+/// Appends bytes, or overwrites the bytes from the offset `at` on.
+void FileQueue::write(OpenFile& file, std::span<const std::byte> bytes,
+                      std::optional<std::size_t> at) {
+    if (file.is_closed) {
+        return;
+    }
+    if (!file.descriptor.valid() || (file.dead && !at)) {
         ++lost_;
         return;
     }
-    const int file = open.descriptor.get();
-    const off_t end = ::lseek(file, 0, SEEK_CUR);
-    if (is_patch) {
-        ::lseek(file, static_cast<off_t>(command.at), SEEK_SET);
+    const int descriptor = file.descriptor.get();
+    const off_t end = ::lseek(descriptor, 0, SEEK_CUR);
+    if (at) {
+        ::lseek(descriptor, static_cast<off_t>(*at), SEEK_SET);
     }
-    const std::error_code error = base::write_all(file, command.bytes);
-    const bool cut = error && !is_patch && ::ftruncate(file, end) == 0;
-    if (is_patch || cut) {
-        ::lseek(file, end, SEEK_SET); // the next data is appended after the last complete data
+    const std::error_code error = base::write_all(descriptor, bytes);
+    if (at || (error && ::ftruncate(descriptor, end) == 0)) {
+        ::lseek(descriptor, end, SEEK_SET); // the next data is appended after the complete data
     }
     if (error) {
-        mark_failed(open, command.file, error);
+        mark_failed(file, error);
     }
 }
 
-void FileQueue::mark_failed(OpenFile& open, File file, const std::error_code& error) {
-    open.dead = true;
-    const std::lock_guard lock{mutex_};
-    dead_.insert(file);
+void FileQueue::mark_failed(OpenFile& file, const std::error_code& error) {
+    file.dead = true;
     ++lost_;
+    const std::lock_guard lock{mutex_};
     if (complaints_.size() < kMaxTexts) {
-        complaints_.push_back(fmt::format("{}: {}", open.path.string(), error.message()));
+        complaints_.push_back(fmt::format("{}: {}", file.path.string(), error.message()));
     }
 }
 

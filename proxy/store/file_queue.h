@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/base/descriptors.h"
 #include "proxy/record/interface.h"
 
 #include <atomic>
@@ -10,10 +9,11 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <map>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -93,7 +93,9 @@ class FileQueue {
 
     using Readers = store::Readers;
 
-    using File = std::uint32_t;
+    struct OpenFile;
+    using File = std::shared_ptr<OpenFile>;
+    using Bytes = std::vector<std::byte>;
 
     /// `progress` counts the bytes written; it may be null.
     explicit FileQueue(FullQueuePolicy full = FullQueuePolicy::refuse,
@@ -106,17 +108,16 @@ class FileQueue {
 
     /// Creates a file with these bytes. If a file of this name exists, adds a number to the name:
     /// NAME-2.demo. Returns nullopt if the queue is full.
-    [[nodiscard]] std::optional<File> create(std::filesystem::path path,
-                                             std::vector<std::byte> bytes,
+    [[nodiscard]] std::optional<File> create(std::filesystem::path path, Bytes bytes,
                                              Readers readers = Readers::all);
 
     /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
     /// earlier write to the file failed. The file therefore has no gap.
-    [[nodiscard]] bool append(File file, std::vector<std::byte> bytes);
+    [[nodiscard]] bool append(const File& file, Bytes bytes);
     /// Overwrites bytes of a file from the offset `at` on.
-    void patch(File file, std::size_t at, std::vector<std::byte> bytes);
+    void patch(const File& file, std::size_t at, Bytes bytes);
     /// Closes the file. No further call for the file is allowed.
-    void close(File file);
+    void close(const File& file);
 
     /// Waits for room in the queue. Returns false if no data was written for the time `patience`.
     [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
@@ -140,29 +141,22 @@ class FileQueue {
     [[nodiscard]] std::uint64_t num_created() const { return created_; }
 
   private:
-    struct Command {
-        enum class Kind : std::uint8_t { create, append, patch, close };
-
-        Kind kind = Kind::append;
-        File file = 0;
-        std::vector<std::byte> bytes{};
-        std::size_t at = 0;           ///< offset of a patch
-        std::filesystem::path path{}; ///< path of a created file
-        Readers readers = Readers::all;
+    /// Creates, writes or closes a file.
+    struct Task {
+        File file;
+        Bytes bytes;
+        std::function<void(OpenFile& file, std::span<const std::byte> bytes)> run;
     };
 
-    struct OpenFile {
-        base::UniqueFd descriptor{}; ///< invalid if the file could not be created
-        std::filesystem::path path{};
-        bool dead = false; ///< true if no data can be appended after an error
-    };
+    [[nodiscard]] bool fits(std::size_t bytes) const {
+        return queued_bytes_ == 0 || queued_bytes_ + bytes <= max_bytes_;
+    }
 
-    [[nodiscard]] bool push_command(Command command);
+    [[nodiscard]] bool push_task(Task task, bool may_be_refused = true);
     void run_queue();
-    void execute_command(Command& command);
-    void create_file(const Command& command);
-    void write(OpenFile& open, const Command& command);
-    void mark_failed(OpenFile& open, File file, const std::error_code& error);
+    void create_file(OpenFile& file, std::span<const std::byte> bytes, Readers readers);
+    void write(OpenFile& file, std::span<const std::byte> bytes, std::optional<std::size_t> at);
+    void mark_failed(OpenFile& file, const std::error_code& error);
 
     FullQueuePolicy full_;
     std::size_t max_bytes_;
@@ -170,16 +164,13 @@ class FileQueue {
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable room_;
-    std::deque<Command> queue_;
+    std::deque<Task> queue_;
     std::atomic<std::size_t> queued_bytes_{0};
-    std::atomic<File> next_{1};
     std::vector<std::string> complaints_;
     std::vector<std::string> written_; ///< paths of complete files
     std::atomic<std::uint64_t> lost_{0};
     std::atomic<std::uint64_t> created_{0};
-    std::set<File> dead_; ///< open files to which no more data can be appended
     bool stop_ = false;
-    std::map<File, OpenFile> open_; ///< used only by the queue's thread
     std::thread thread_;
 };
 

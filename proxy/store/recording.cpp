@@ -25,8 +25,6 @@ namespace tw::store {
 
 namespace {
 
-using Result = RepairResult::Result;
-
 /// The most text in an unfinished frame that is cut off. Every frame of a recording has less text,
 /// also in recordings by earlier versions.
 constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
@@ -69,68 +67,12 @@ std::string begin_of_text(int file) {
     return decompress_start(packed, kBegin);
 }
 
-/// Cuts off the unfinished frame at the end of a file. Counts its readable complete units.
-RepairResult cut_frame(Disk& disk, int file, const RecordingFormat& units, const FrameScan& scan) {
-    RemovedFileEnd cut{.bytes = scan.size - scan.whole};
-    std::uint64_t text_bytes = 0;
-    std::string rest; // text after the last complete unit
-    const bool readable = read_frames(file, scan.whole, [&](std::string_view text) {
-        text_bytes += text.size();
-        rest.append(text);
-        const std::size_t whole = units.size_of_whole_units(rest);
-        cut.units += units.count_units(std::string_view{rest}.substr(0, whole));
-        rest.erase(0, whole);
-        return text_bytes <= kMaxCutText;
-    });
-    if (!readable || text_bytes > kMaxCutText || cut.bytes > kMaxCutBytes) {
-        return {.result = Result::too_much};
-    }
-    if (!disk.truncate(file, scan.whole)) {
-        return {.result = Result::failed};
-    }
-    return {.cut = cut};
-}
-
 /// Returns the data of a file from the offset `end` on; empty if the data is longer than any unit.
 std::string rest_of(int file, std::uint64_t end, std::uint64_t size) {
     std::string text(size - end <= sink::kMaxLineBytes ? size - end : 0, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
     return read == static_cast<ssize_t>(text.size()) ? text : std::string{};
 }
-
-} // namespace
-
-RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units, bool compressed) {
-    const auto facts = disk.facts(file);
-    if (!facts || !facts->regular) {
-        return {};
-    }
-    if (compressed) {
-        const auto scan = scan_frames(file);
-        if (!scan) {
-            return {};
-        }
-        if (scan->foreign || units.is_foreign_data(begin_of_text(file))) {
-            return {.result = Result::foreign};
-        }
-        return scan->whole == scan->size ? RepairResult{} : cut_frame(disk, file, units, *scan);
-    }
-    if (units.is_foreign_file(file)) {
-        return {.result = Result::foreign};
-    }
-    const auto end = units.find_last_unit_end(file, facts->size);
-    if (!end || *end >= facts->size) {
-        return {};
-    }
-    const std::string_view missing =
-        units.completion_of_last_unit(rest_of(file, *end, facts->size));
-    if (!missing.empty() && write_all(disk, file, missing)) {
-        return {};
-    }
-    return {.cut = {.bytes = disk.truncate(file, *end) ? facts->size - *end : 0}};
-}
-
-namespace {
 
 /// The longest time for which a frame stays open. Readers of the file get data about a second late:
 /// after this time, and the time for which the data waits in a queue.
@@ -158,9 +100,9 @@ std::string other_writer_complaint(const std::string& path) {
 } // namespace
 
 Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
-    : OutputFile{options.path, *options.units, options.segments.has_value()},
-      options_{std::move(options)}, disk_{&disk}, head_{units().file_header()},
-      ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_}, looked_{now_}, checked_{now_} {
+    : OutputFile{options.path, *options.units}, options_{std::move(options)}, disk_{&disk},
+      head_{units().file_header()}, ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_},
+      checked_{now_} {
     clock_ = disk_->utc_seconds() - seconds_of(now_);
     if (options_.compressed) {
         frames_.emplace();
@@ -180,29 +122,27 @@ Recording::~Recording() {
 }
 
 void Recording::open(StartMode begin) {
-    const auto print_error = [this] {
-        const int error = errno;
-        throw std::system_error{error, std::generic_category(), options_.path};
+    const auto require = [this](bool is_done) {
+        if (!is_done) {
+            throw std::system_error{errno, std::generic_category(), options_.path};
+        }
     };
+    // Another process may still write to a shared recording; see continue_recording().
+    const bool is_shared = begin == StartMode::shared;
     if (options_.segments) {
-        const base::UniqueFd starting =
-            begin == StartMode::shared ? base::UniqueFd{} : await_writer();
+        const base::UniqueFd starting = is_shared ? base::UniqueFd{} : await_writer();
         count_segments();
-        if (begin != StartMode::shared) {
+        if (!is_shared) {
             repair_last_segment();
         }
         free_disk_space();
-        if (begin != StartMode::shared && !open_segment()) {
-            print_error();
-        }
-        return; // another process may still write; continue_recording() opens the segment later
+        require(is_shared || open_segment());
+        return;
     }
     current_ = options_.path;
     file_ = disk_->open(current_, Disk::OpenMode::append, options_.readers);
-    if (file_ < 0) {
-        print_error();
-    }
-    if (begin == StartMode::shared) {
+    require(file_ >= 0);
+    if (is_shared) {
         return;
     }
     for (const auto until = Clock::now() + options_.patience; !lock_file();) {
@@ -211,15 +151,10 @@ void Recording::open(StartMode begin) {
         }
         std::this_thread::sleep_for(kLockPoll);
     }
-    if (begin == StartMode::empty && !disk_->truncate(file_, 0)) {
-        print_error();
-    }
-    const RepairResult::Result result =
-        begin == StartMode::behind ? repair() : RepairResult::Result::done;
-    if (result == RepairResult::Result::failed) {
-        print_error();
-    }
-    if (result != RepairResult::Result::done) {
+    require(begin != StartMode::empty || disk_->truncate(file_, 0));
+    const RepairResult result = begin == StartMode::behind ? repair() : RepairResult::done;
+    require(result != RepairResult::failed);
+    if (result != RepairResult::done) {
         throw std::runtime_error{repair_error_text(result)};
     }
     begin_file();
@@ -303,11 +238,58 @@ std::string Recording::frame_of(std::string_view text) {
     return frame;
 }
 
-RepairResult::Result Recording::repair() {
-    const RepairResult done = repair_end(*disk_, file_, units(), options_.compressed);
-    cut_bytes_ += done.cut.bytes;
-    cut_units_ += done.cut.units;
-    return done.result;
+/// Repairs the end of the file so that units can be appended: cuts off an unfinished line, block or
+/// compressed frame. Completes a last line that lacks only its newline.
+Recording::RepairResult Recording::repair() {
+    const auto facts = disk_->facts(file_);
+    if (!facts || !facts->regular) {
+        return RepairResult::done;
+    }
+    if (options_.compressed) {
+        const auto scan = scan_frames(file_);
+        if (scan && (scan->foreign || units().is_foreign_data(begin_of_text(file_)))) {
+            return RepairResult::foreign;
+        }
+        return !scan || scan->whole == scan->size ? RepairResult::done : cut_frame(*scan);
+    }
+    if (units().is_foreign_file(file_)) {
+        return RepairResult::foreign;
+    }
+    const auto end = units().find_last_unit_end(file_, facts->size);
+    if (!end || *end >= facts->size) {
+        return RepairResult::done;
+    }
+    const std::string_view missing =
+        units().completion_of_last_unit(rest_of(file_, *end, facts->size));
+    if ((missing.empty() || !write_all(*disk_, file_, missing)) && disk_->truncate(file_, *end)) {
+        state.cut_bytes += facts->size - *end;
+    }
+    return RepairResult::done;
+}
+
+/// Cuts off the unfinished frame at the end of the file. Counts its readable complete units.
+Recording::RepairResult Recording::cut_frame(const FrameScan& scan) {
+    const std::uint64_t cut_bytes = scan.size - scan.whole;
+    std::uint64_t cut_units = 0;
+    std::uint64_t text_bytes = 0;
+    std::string rest; // text after the last complete unit
+    const bool readable = read_frames(file_, scan.whole, [&](std::string_view text) {
+        text_bytes += text.size();
+        rest.append(text);
+        const std::size_t whole = units().size_of_whole_units(rest);
+        cut_units += units().count_units(std::string_view{rest}.substr(0, whole));
+        rest.erase(0, whole);
+        return text_bytes <= kMaxCutText;
+    });
+    if (!readable || text_bytes > kMaxCutText || cut_bytes > kMaxCutBytes) {
+        return RepairResult::too_much;
+    }
+    if (!disk_->truncate(file_, scan.whole)) {
+        return RepairResult::failed;
+    }
+    state.cut_bytes += cut_bytes;
+    state.cut_units += cut_units;
+    return RepairResult::done;
 }
 
 /// Removes the unfinished end of the last segment, which a crash leaves. Nothing is appended to this
@@ -325,8 +307,8 @@ void Recording::repair_last_segment() {
     }
 }
 
-std::string Recording::repair_error_text(RepairResult::Result result) const {
-    if (result == RepairResult::Result::foreign) {
+std::string Recording::repair_error_text(RepairResult result) const {
+    if (result == RepairResult::foreign) {
         return fmt::format(
             "{} contains something other than {}{}; name another file, or move this one away",
             options_.path, units().unit_name(), options_.compressed ? ", compressed" : "");
@@ -343,7 +325,7 @@ std::string Recording::repair_error_text(RepairResult::Result result) const {
 
 void Recording::write(std::string_view block) {
     if (!ready()) {
-        lost_ += units().count_units(block);
+        state.lost += units().count_units(block);
         return;
     }
     if (!frames_) {
@@ -367,19 +349,25 @@ void Recording::end_frame() {
 }
 
 bool Recording::write_current_unit() {
-    tried_ = now_;
-    if (scarce_) {
-        error_ = ENOSPC;
+    if (state.disk_scarce) {
+        set_error(ENOSPC);
         return false;
     }
     if (file_ < 0 && !open_segment()) {
-        error_ = errno;
+        set_error(errno);
         return false;
     }
     if (was_truncated_elsewhere()) {
         begin_file();
     }
+    tried_ = now_;
     return write_unit();
+}
+
+/// Sets the error after a failed attempt to write, open or sync a file.
+void Recording::set_error(int error) {
+    state.error = error;
+    tried_ = now_;
 }
 
 /// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
@@ -395,18 +383,18 @@ bool Recording::write_unit() {
         if (done > 0) {
             written_ += static_cast<std::size_t>(done);
             file_bytes_ += static_cast<std::uint64_t>(done);
-            written_bytes_ += static_cast<std::uint64_t>(done);
+            state.written_bytes += static_cast<std::uint64_t>(done);
             unsynced_ = true;
         } else if (done == 0 || errno != EINTR) {
             const int error = done == 0 ? EIO : errno;
             remove_written_part();
-            error_ = error;
+            state.error = error;
             return false;
         }
     }
     unit_.clear();
     written_ = 0;
-    error_ = 0;
+    state.error = 0;
     return true;
 }
 
@@ -421,7 +409,7 @@ void Recording::remove_written_part() {
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
         file_bytes_ -= std::min<std::uint64_t>(file_bytes_, torn);
-        written_bytes_ -= torn;
+        state.written_bytes -= torn;
     }
     unit_.erase(0, kept);
     written_ -= kept;
@@ -430,12 +418,13 @@ void Recording::remove_written_part() {
 void Recording::on_time(Clock::time_point now) {
     now_ = now;
     execute_requests();
-    if (now - checked_ >= kLookEvery) {
+    const bool is_check_due = now - checked_ >= kLookEvery;
+    if (is_check_due) {
         checked_ = now;
         check_clock();
         free_disk_space();
     }
-    if (error_ != 0) {
+    if (failed()) {
         if (now - tried_ >= kRetryEvery || hurried_) {
             std::ignore = write_current_unit();
         }
@@ -445,8 +434,7 @@ void Recording::on_time(Clock::time_point now) {
         end_frame();
         std::ignore = write_current_unit();
     }
-    if (now - looked_ >= kLookEvery) {
-        looked_ = now;
+    if (is_check_due) {
         check_path();
         if (!locked_ && file_ >= 0) {
             std::ignore = lock_file(); // the process that had locked the file has ended
@@ -462,18 +450,16 @@ void Recording::continue_recording() {
     if (options_.segments) {
         count_segments();
         if (file_ < 0 && !open_segment()) { // only an open segment can be locked
-            error_ = errno;
-            tried_ = now_;
+            set_error(errno);
         }
         return;
     }
-    const RepairResult::Result result = repair();
-    if (result == RepairResult::Result::done) {
+    const RepairResult result = repair();
+    if (result == RepairResult::done) {
         std::ignore = lock_file();
         begin_file();
-    } else if (result == RepairResult::Result::failed) {
-        error_ = errno;
-        tried_ = now_;
+    } else if (result == RepairResult::failed) {
+        set_error(errno);
         repair_wanted_ = true;
     }
 }
@@ -496,13 +482,12 @@ void Recording::reopen() {
     moved_ = false; // check_path() sets moved_ again if the path still names another file
     const int next = disk_->open(current_, Disk::OpenMode::append, options_.readers);
     const int error = next < 0 ? errno : 0;
-    if (error != 0 && std::exchange(told_error_, error) != error) {
-        reopening_error_ = error;
+    if (std::exchange(told_error_, error) != error && error != 0) {
+        state.reopening_error = error;
     }
     if (error != 0) {
         return;
     }
-    told_error_ = 0;
     const auto own = disk_->facts(file_);
     const auto other = disk_->facts(next);
     if (own && other && own->is_same_file(*other)) {
@@ -510,12 +495,12 @@ void Recording::reopen() {
         return;
     }
     end_frame();
-    if (error_ == 0) {
+    if (!failed()) {
         std::ignore = write_current_unit();
     }
     const int before = file_;
     file_ = next;
-    if (repair() != RepairResult::Result::done) { // no data may be appended to the new file
+    if (repair() != RepairResult::done) { // no data may be appended to the new file
         file_ = before;
         disk_->close(next);
         return;
@@ -526,7 +511,7 @@ void Recording::reopen() {
     std::ignore = lock_file();
     written_ = 0;
     begin_file();
-    if (error_ != 0) {
+    if (failed()) {
         std::ignore =
             write_current_unit(); // the unit that could not be written to the previous file
     }
@@ -543,12 +528,12 @@ void Recording::check_path() {
 void Recording::check_clock() {
     const std::int64_t clock = disk_->utc_seconds() - seconds_of(now_);
     if (std::abs(clock - clock_) >= kJumpSeconds) {
-        clock_jump_ += clock - clock_;
+        state.clock_jump += clock - clock_;
         clock_ = clock;
     }
 }
 
-/// Deletes old segments if too little disk space is free. Sets scarce_ if there is still too
+/// Deletes old segments if too little disk space is free. Sets state.disk_scarce if there is still too
 /// little.
 void Recording::free_disk_space() {
     if (options_.least_free == 0) {
@@ -561,7 +546,7 @@ void Recording::free_disk_space() {
         delete_segments();
         scarce = is_scarce();
     }
-    scarce_ = scarce;
+    state.disk_scarce = scarce;
 }
 
 void Recording::delete_segments() {
@@ -590,19 +575,14 @@ bool Recording::start_segment() {
     const base::UniqueFd before{file_ < 0 ? -1 : ::fcntl(file_, F_DUPFD_CLOEXEC, 0)};
     close_current_file();
     if (!open_segment()) {
-        error_ = errno;
-        tried_ = now_;
+        set_error(errno);
     }
     return true;
 }
 
 void Recording::sync() {
-    if (unsynced_ && file_ >= 0) {
-        unsynced_ = false;
-        if (!disk_->sync(file_)) {
-            error_ = errno;
-            tried_ = now_;
-        }
+    if (std::exchange(unsynced_, false) && file_ >= 0 && !disk_->sync(file_)) {
+        set_error(errno);
     }
 }
 
@@ -629,7 +609,7 @@ void Recording::finish() {
     end_frame();
     if (!unit_.empty() && !write_current_unit()) {
         const std::string text = frames_ ? decompress_start(unit_, SIZE_MAX) : unit_;
-        lost_ +=
+        state.lost +=
             units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
         unit_.clear();
         written_ = 0;

@@ -14,26 +14,6 @@
 
 namespace tw::store {
 
-/// The result of repairing an existing file.
-struct RepairResult {
-    enum class Result : std::uint8_t {
-        done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
-        foreign, ///< the file contains data of another kind
-        /// The file was not changed, because it ends with more unfinished compressed data than a
-        /// recording can have.
-        too_much,
-        failed, ///< the unfinished data could not be removed (see errno)
-    };
-
-    Result result = Result::done;
-    RemovedFileEnd cut{};
-};
-
-/// Repairs the end of a file so that units can be appended: cuts off an unfinished line, block or
-/// compressed frame. Completes a last line that lacks only its newline.
-[[nodiscard]] RepairResult repair_end(Disk& disk, int file, const RecordingFormat& units,
-                                      bool compressed);
-
 /// When data is synced to the disk.
 enum class SyncPolicy : std::uint8_t {
     none,         ///< never; the system decides
@@ -88,28 +68,39 @@ class Recording final : public OutputFile {
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
 
-    /// Writes a block. The block is lost if ready() is false.
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
 
     [[nodiscard]] bool ready() const override { return !failed(); }
+
+    [[nodiscard]] bool has_segments() const override { return options_.segments.has_value(); }
 
     [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
     bool start_segment() override;
     void finish() override;
 
   private:
+    /// The result of repairing an existing file.
+    enum class RepairResult : std::uint8_t {
+        done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
+        foreign, ///< the file contains data of another kind
+        /// The file was not changed, because it ends with more unfinished compressed data than a
+        /// recording can have.
+        too_much,
+        failed, ///< the unfinished data could not be removed (see errno)
+    };
+
     void open(StartMode begin);
     void continue_recording();
     void count_segments();
     [[nodiscard]] bool open_segment();
     [[nodiscard]] base::UniqueFd await_writer() const;
     [[nodiscard]] bool lock_file();
-    /// Repairs the end of the file so that units can be appended.
-    [[nodiscard]] RepairResult::Result repair();
+    [[nodiscard]] RepairResult repair();
+    [[nodiscard]] RepairResult cut_frame(const FrameScan& scan);
     void repair_last_segment();
     /// Returns a text for the user that says why no data can be appended.
-    [[nodiscard]] std::string repair_error_text(RepairResult::Result result) const;
+    [[nodiscard]] std::string repair_error_text(RepairResult result) const;
     void begin_file();
     [[nodiscard]] std::string frame_of(std::string_view text);
 
@@ -117,6 +108,7 @@ class Recording final : public OutputFile {
     void end_frame();
     /// Writes the rest of the current unit. Returns false if that is not possible now.
     bool write_current_unit();
+    void set_error(int error);
     [[nodiscard]] bool was_truncated_elsewhere();
     bool write_unit();
     void remove_written_part();
@@ -149,7 +141,6 @@ class Recording final : public OutputFile {
     std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
     Clock::time_point now_{};
     Clock::time_point opened_{};
-    Clock::time_point looked_{};
     Clock::time_point checked_{};
     Clock::time_point tried_{};
 };

@@ -98,17 +98,15 @@ std::int64_t seconds_between(SegmentAges::Clock::time_point from,
     return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
 }
 
-/// Returns the segments of a recording, the oldest first.
-std::vector<DatedSegment> find_segments(Disk& disk, const SegmentNames& names) {
-    std::vector<DatedSegment> found;
-    for (const Segment& segment : segments_in(names.folder, &names)) {
-        std::string path = names.folder + '/' + segment.file;
-        if (const auto facts = disk.facts(path); facts && facts->regular) {
-            found.push_back({.number = segment.number,
-                             .begun = segment.begun,
-                             .written = facts->written,
-                             .path = std::move(path),
-                             .size = facts->size});
+/// Returns the segments of a recording, the oldest first, with the times and sizes of their files.
+std::vector<Segment> find_segments(Disk& disk, const SegmentNames& names) {
+    std::vector<Segment> found;
+    for (Segment& segment : segments_in(names.folder, &names)) {
+        const auto facts = disk.facts(names.folder + '/' + segment.file);
+        if (facts && facts->regular) {
+            segment.written = facts->written;
+            segment.size = facts->size;
+            found.push_back(std::move(segment));
         }
     }
     return found;
@@ -131,12 +129,12 @@ std::int64_t SegmentAges::seconds_elapsed(std::int64_t from, std::int64_t to) co
                : 0;
 }
 
-std::vector<std::int64_t> SegmentAges::ages_of(std::span<const DatedSegment> segments,
+std::vector<std::int64_t> SegmentAges::ages_of(std::span<const Segment> segments,
                                                Clock::time_point now) const {
     std::vector<std::int64_t> ages(segments.size(), 0);
     std::int64_t begun = 0; // time from the start of the next segment until now
     for (std::size_t i = segments.size(); i-- > 0;) {
-        const DatedSegment& each = segments[i];
+        const Segment& each = segments[i];
         const bool last = i + 1 == segments.size();
         const auto own = own_.find(each.number);
         const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
@@ -159,19 +157,20 @@ std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const Age
     if (!limits.has_limit()) {
         return 0;
     }
-    const std::vector<DatedSegment> found = find_segments(disk, names);
+    const std::vector<Segment> found = find_segments(disk, names);
     const std::vector<std::int64_t> seconds = ages.ages_of(found, now);
-    std::uint64_t bytes = std::accumulate(
-        found.begin(), found.end(), std::uint64_t{0},
-        [](std::uint64_t sum, const DatedSegment& each) { return sum + each.size; });
+    std::uint64_t bytes =
+        std::accumulate(found.begin(), found.end(), std::uint64_t{0},
+                        [](std::uint64_t sum, const Segment& each) { return sum + each.size; });
     std::uint64_t free = least_free == 0 ? 0 : disk.free_bytes(names.folder);
     std::size_t deleted = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const bool old = limits.age.count() != 0 && seconds[i] > limits.age.count();
         const bool much = limits.bytes != 0 && bytes > limits.bytes;
         const bool full = free < least_free;
-        if ((old || much || full) && seconds[i] >= kNeverDeletedSeconds &&
-            found[i].path != current && disk.remove(found[i].path)) {
+        const std::string path = names.folder + '/' + found[i].file;
+        if ((old || much || full) && seconds[i] >= kNeverDeletedSeconds && path != current &&
+            disk.remove(path)) {
             bytes -= found[i].size;
             free += found[i].size;
             ++deleted;

@@ -39,8 +39,10 @@ struct Segment {
     std::string name;   ///< SegmentNames::name of the recording
     std::string suffix; ///< for example ".jsonl.zst"
     std::uint64_t number = 0;
-    /// The wall-clock time when the segment was started, in seconds since 1970-01-01 UTC.
-    std::int64_t begun = 0;
+    // Times are of the wall clock, in seconds since 1970-01-01 UTC.
+    std::int64_t begun = 0;   ///< when the segment was started, according to its name
+    std::int64_t written = 0; ///< when the file was last modified; 0 if it was not looked up
+    std::uint64_t size = 0;   ///< size of the file in bytes; 0 if it was not looked up
 
     /// Returns true if the segment belongs to a capture; false if it contains records.
     [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }
@@ -63,16 +65,6 @@ struct AgeAndSize {
     [[nodiscard]] bool has_limit() const { return age.count() != 0 || bytes != 0; }
 };
 
-/// A segment's file, with times of the wall clock.
-struct DatedSegment {
-    std::uint64_t number = 0;
-    std::int64_t begun = 0; ///< start time in the segment's name, in seconds since 1970-01-01 UTC
-    /// Time of the file's last modification, in seconds since 1970-01-01 UTC.
-    std::int64_t written = 0;
-    std::string path{};
-    std::uint64_t size = 0; ///< size of the file in bytes
-};
-
 /// Computes how long ago the segments of a recording ended. For segments of this run, it uses a
 /// monotonic clock. For earlier segments, it adds up the wall-clock times between segments. A time
 /// between two segments that is negative, or longer than both a month and `kept_age`, counts as
@@ -81,28 +73,26 @@ class SegmentAges {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// If the time between two segments is longer than this, the clock was set.
-    static constexpr std::chrono::seconds kLongestPause = std::chrono::hours{30 * 24};
-
     explicit SegmentAges(std::chrono::seconds kept_age = {})
-        : longest_pause_{std::max(kept_age, kLongestPause)} {}
+        : longest_pause_{std::max<std::chrono::seconds>(kept_age, std::chrono::hours{30 * 24})} {}
 
     /// Must be called when this run starts a segment. Remembers the last kMaxOwn segments.
     void on_segment_start(std::uint64_t number, Clock::time_point now);
 
     /// Returns for each segment the number of seconds since its end; 0 for the last segment, which
     /// is being written. Precondition: `segments` is sorted by number.
-    [[nodiscard]] std::vector<std::int64_t> ages_of(std::span<const DatedSegment> segments,
+    [[nodiscard]] std::vector<std::int64_t> ages_of(std::span<const Segment> segments,
                                                     Clock::time_point now) const;
+
+  private:
+    static constexpr std::size_t kMaxOwn = 65536;
 
     /// Returns the number of seconds from the end of a segment (`from`) to the start of a later
     /// segment (`to`); 0 if the clock was set in between.
     [[nodiscard]] std::int64_t seconds_elapsed(std::int64_t from, std::int64_t to) const;
 
-  private:
-    static constexpr std::size_t kMaxOwn = 65536;
-
-    std::chrono::seconds longest_pause_;
+    std::chrono::seconds
+        longest_pause_; ///< if the time between segments is longer, the clock was set
     /// When the segments of this run started, by segment number.
     std::map<std::uint64_t, Clock::time_point> own_;
 };

@@ -91,10 +91,9 @@ struct FrameScan {
     bool foreign = false;
 };
 
-/// Finds the complete frames of a file from the headers of all frames and blocks, without reading
-/// their contents. Zeros up to the end of the file, which a power failure may leave, count as an
-/// unfinished frame. Returns nullopt if the file cannot be read. No other process may truncate the
-/// file during the call.
+/// Finds the complete frames of a file without decompressing them. Zeros up to the end of the file,
+/// which a power failure may leave, count as an unfinished frame. Returns nullopt if the file cannot
+/// be read. No other process may truncate the file during the call.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
 } // namespace tw::store

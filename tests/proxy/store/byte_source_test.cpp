@@ -1,7 +1,5 @@
 // Covers: proxy/store/byte_source.cpp, proxy/store/zstd_frames.cpp
-// Covers: proxy/store/byte_source.cpp
 #include "proxy/store/byte_source.h"
-#include "proxy/store/zstd_frames.h"
 #include "tests/proxy/store/zstd_text.h"
 #include "tests/support/program.h"
 
@@ -29,13 +27,6 @@ struct Read {
     std::uint64_t left_out = 0;
     bool doubtful = false;
 };
-
-std::string checked_frame(std::string_view text) {
-    ZstdFrameWriter writer;
-    std::string frame;
-    writer.append_frame(text, frame);
-    return frame;
-}
 
 Read read(const std::string& bytes) {
     const TemporaryFolder folder;

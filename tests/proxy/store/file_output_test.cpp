@@ -1,10 +1,11 @@
-#include "proxy/capture/capture_sink.h"
 #include "proxy/store/file_output.h"
 #include "proxy/store/recording.h"
+#include "tests/proxy/store/capture_text.h"
 #include "tests/proxy/store/faulty_disk.h"
 #include "tests/proxy/store/kept_target.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/program.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,7 @@
 
 using namespace tw::store;
 using namespace tw::test;
+using tw::capture::capture_format;
 
 TEST_CASE("a file holds what was written, in order, and nothing of what it held before") {
     const TemporaryFolder folder;
@@ -102,11 +104,11 @@ TEST_CASE(
     }
     const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     {
-        FileOutput file{path, tw::capture::capture_format()};
+        FileOutput file{path, capture_format()};
         file.write("text\n");
         std::array<char, 4096> text{};
         const ssize_t read = ::read(reader, text.data(), text.size());
-        const std::string wanted = tw::capture::capture_format().file_header() + "text\n";
+        const std::string wanted = capture_format().file_header() + "text\n";
         CHECK((std::string{text.data(), static_cast<std::size_t>(read)} == wanted));
     }
     ::close(reader);
@@ -239,12 +241,12 @@ TEST_CASE("a path that cannot be opened again is reported, and the open file goe
     std::filesystem::rename(folder.file("there"), folder.file("elsewhere"));
     file.request_reopening();
     file.write("two\n");
-    CHECK(file.take_reopening_error() == ENOENT);
-    CHECK(file.take_reopening_error() == 0);
+    CHECK(file.state.reopening_error.exchange(0) == ENOENT);
+    CHECK(file.state.reopening_error.exchange(0) == 0);
     CHECK(read_text(folder.file("elsewhere/records")) == "one\ntwo\n");
     file.request_reopening();
     file.on_time({}); // also without new data
-    CHECK(file.take_reopening_error() == ENOENT);
+    CHECK(file.state.reopening_error.exchange(0) == ENOENT);
 }
 
 TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
@@ -258,7 +260,7 @@ TEST_CASE("who empties the file while it is open finds what comes at its beginni
 
 TEST_CASE("a capture that goes on in another pipe has its head there, and whole blocks in both") {
     const TemporaryFolder folder;
-    const std::string head = tw::capture::capture_format().file_header();
+    const std::string head = capture_format().file_header();
     // A section's head is a block, and of many bytes that look like a line's end.
     const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
     const std::string path = folder.file("pipe");
@@ -269,7 +271,7 @@ TEST_CASE("a capture that goes on in another pipe has its head there, and whole 
     };
     readers[0] = make_pipe();
     {
-        FileOutput file{path, tw::capture::capture_format()};
+        FileOutput file{path, capture_format()};
         file.write(block);
         std::filesystem::remove(path);
         readers[1] = make_pipe();
@@ -374,7 +376,7 @@ TEST_CASE(
     const std::string& text = gate.text();
     const std::size_t end = std::string_view{"first\n"}.size() + queued;
     REQUIRE(text.size() > end);
-    CHECK(text.find("a\n") == std::string::npos);
+    CHECK_FALSE(contains(text, "a\n"));
     CHECK(text.find(R"("type":"records_lost","session":0,"lost":3,"since":")", end) !=
           std::string::npos);
     CHECK(text.ends_with("\"cause\":\"too_slow\"}\n"));
@@ -488,28 +490,6 @@ TEST_CASE("at the end a segment that was announced is begun all the same") {
     CHECK(target.text() == "1\n---\n2\n");
 }
 
-using namespace tw;
-
-namespace {
-
-/// Packets as blocks, each with so many bytes in it.
-std::string packets(const std::vector<std::size_t>& sizes) {
-    std::string text;
-    tw::capture::CaptureBlockBuffer block_buffer{[&text](std::span<const std::byte> blocks) {
-        text.append(reinterpret_cast<const char*>(blocks.data()), blocks.size());
-        return true;
-    }};
-    for (const std::size_t size : sizes) {
-        const std::vector<std::byte> datagram(size, std::byte{'\n'});
-        block_buffer.blocks().on_datagram({.session = 1}, datagram);
-        block_buffer.end_datagram();
-    }
-    block_buffer.flush();
-    return text;
-}
-
-} // namespace
-
 TEST_CASE("a text is cut between its units only") {
     const std::string one = packets({10});
     const std::string two = packets({10, 500});
@@ -525,9 +505,8 @@ TEST_CASE("a text is cut between its units only") {
     const Row rows[] = {
         {"lines", &record_line_format(), "one\ntwo\n", 4, 2},
         {"one line", &record_line_format(), "one\n", 4, 1},
-        {"packets", &tw::capture::capture_format(), two, one.size(), 2},
-        {"a head, then packets", &tw::capture::capture_format(),
-         tw::capture::capture_format().file_header() + two, 0, 2},
+        {"packets", &capture_format(), two, one.size(), 2},
+        {"a head, then packets", &capture_format(), capture_format().file_header() + two, 0, 2},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -555,9 +534,9 @@ TEST_CASE("what are no blocks are counted as none, whatever lengths they claim")
           std::string{"\x06\0\0\0\x0b\0\0\0aaa", 11},
           std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
         CAPTURE(text);
-        CHECK(tw::capture::capture_format().count_units(text) == 0);
-        CHECK(tw::capture::capture_format().size_of_whole_units(text) == 0);
-        CHECK(tw::capture::capture_format().size_of_first_units(text, 1) == text.size());
+        CHECK(capture_format().count_units(text) == 0);
+        CHECK(capture_format().size_of_whole_units(text) == 0);
+        CHECK(capture_format().size_of_first_units(text, 1) == text.size());
     }
 }
 
@@ -565,13 +544,13 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
     for (const char* const name : {"a.pcapng", "a.pcapng.zst"}) {
         CAPTURE(name);
         const bool packed = std::string_view{name}.ends_with(".zst");
-        const test::TemporaryFolder folder;
-        test::FaultyDisk disk;
+        const TemporaryFolder folder;
+        FaultyDisk disk;
         const std::string first = packets({100, 200});
         const std::string second = packets({300, 400, 500});
         Recording recording{{.path = folder.file(name),
                              .compressed = packed,
-                             .units = &tw::capture::capture_format(),
+                             .units = &capture_format(),
                              .readers = Readers::owner},
                             Recording::StartMode::behind,
                             disk};
@@ -584,8 +563,8 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         pass();
         CHECK(recording.failed());
         if (!packed) {
-            CHECK(test::read_text(folder.file(name)) ==
-                  tw::capture::capture_format().file_header() + first + packets({300}));
+            CHECK(read_text(folder.file(name)) ==
+                  capture_format().file_header() + first + packets({300}));
         }
         recording.write(first); // and is lost
         CHECK(recording.num_lost() == 2);
@@ -595,17 +574,15 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         recording.finish();
         CHECK(recording.num_lost() == 2);
         if (!packed) {
-            CHECK(
-                test::read_text(folder.file(name)) ==
-                fmt::format("{}{}{}", tw::capture::capture_format().file_header(), first, second));
+            CHECK(read_text(folder.file(name)) ==
+                  fmt::format("{}{}{}", capture_format().file_header(), first, second));
         }
     }
 }
 
 TEST_CASE("what is missing in a capture stands there") {
-    const std::string said =
-        tw::capture::capture_format().loss_unit({.count = 12, .cause = "disk_full"}, 5);
-    CHECK(said.find("twscope: 12 packets are missing here (disk_full)") != std::string::npos);
-    CHECK(tw::capture::capture_format().size_of_whole_units(said) == said.size());
-    CHECK(tw::capture::capture_format().count_units(said) == 0);
+    const std::string said = capture_format().loss_unit({.count = 12, .cause = "disk_full"}, 5);
+    CHECK(contains(said, "twscope: 12 packets are missing here (disk_full)"));
+    CHECK(capture_format().size_of_whole_units(said) == said.size());
+    CHECK(capture_format().count_units(said) == 0);
 }

@@ -12,8 +12,7 @@ namespace tw::test {
 /// Keeps what it gets, with `---` where it was cut; busy or wanting a cut when it is told to be.
 class KeptTarget : public store::OutputFile {
   public:
-    explicit KeptTarget(bool segmented = false)
-        : OutputFile{"", store::record_line_format(), segmented} {}
+    explicit KeptTarget(bool segmented = false) : OutputFile{""}, segmented_{segmented} {}
 
     void write(std::string_view block) override {
         const std::scoped_lock lock{mutex_};
@@ -31,6 +30,8 @@ class KeptTarget : public store::OutputFile {
         const std::scoped_lock lock{mutex_};
         return ready_;
     }
+
+    [[nodiscard]] bool has_segments() const override { return segmented_; }
 
     [[nodiscard]] bool is_segment_due(Clock::time_point /*now*/) override {
         const std::scoped_lock lock{mutex_};
@@ -77,6 +78,7 @@ class KeptTarget : public store::OutputFile {
     [[nodiscard]] bool finished() const { return finished_; }
 
   private:
+    bool segmented_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     bool ready_ = true;

@@ -1,7 +1,6 @@
 // Covers: proxy/store/recording.cpp
-#include "proxy/capture/capture_sink.h"
 #include "proxy/store/recording.h"
-#include "proxy/store/zstd_frames.h"
+#include "tests/proxy/store/capture_text.h"
 #include "tests/proxy/store/faulty_disk.h"
 #include "tests/proxy/store/zstd_text.h"
 #include "tests/support/program.h"
@@ -17,6 +16,7 @@
 using namespace tw;
 using namespace tw::store;
 using namespace tw::test;
+using tw::capture::capture_format;
 
 namespace {
 
@@ -35,40 +35,22 @@ std::string records(std::size_t count) {
     return text;
 }
 
-std::string packets(std::size_t count) {
-    std::string text;
-    tw::capture::CaptureBlockBuffer block_buffer{[&text](std::span<const std::byte> blocks) {
-        text.append(reinterpret_cast<const char*>(blocks.data()), blocks.size());
-        return true;
-    }};
-    std::uint32_t state = 1;
-    for (std::size_t i = 0; i < count; ++i) {
-        std::vector<std::byte> datagram(500);
-        for (std::byte& byte : datagram) {
-            state = state * 1664525U + 1013904223U;
-            byte = static_cast<std::byte>(state >> 24U);
-        }
-        block_buffer.blocks().on_datagram({.session = 1}, datagram);
-        block_buffer.end_datagram();
-    }
-    block_buffer.flush();
-    return text;
+/// Blocks of as many packets of 500 bytes.
+std::string packets_of_500(std::size_t count) {
+    return packets(std::vector<std::size_t>(count, 500));
 }
 
-std::string frame_of(std::string_view text) {
-    ZstdFrameWriter writer;
-    std::string frame;
-    writer.append_frame(text, frame);
-    return frame;
-}
+struct Removed {
+    std::uint64_t bytes;
+    std::uint64_t units;
+};
 
-/// Goes on behind what is there, and writes nothing.
-RemovedFileEnd reopen(const std::string& path, const RecordingFormat& units,
-                      Disk& disk = system_disk()) {
+/// Goes on behind what is there, and writes nothing. Returns what was cut off.
+Removed reopen(const std::string& path, const RecordingFormat& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
                         Recording::StartMode::behind,
                         disk};
-    return recording.take_removed_end();
+    return {recording.state.cut_bytes, recording.state.cut_units};
 }
 
 } // namespace
@@ -81,16 +63,16 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
         std::string text;   ///< in the last frame
     };
 
-    const std::string head = tw::capture::capture_format().file_header();
+    const std::string head = capture_format().file_header();
     const Row rows[] = {
         {"only one frame", &record_line_format(), "", records(9)},
         {"records after others", &record_line_format(), records(10), records(9)},
-        {"a capture", &tw::capture::capture_format(), head + packets(2), head + packets(2)},
+        {"a capture", &capture_format(), head + packets_of_500(2), head + packets_of_500(2)},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const std::string before = row.before.empty() ? "" : frame_of(row.before);
-        const std::string frame = frame_of(row.text);
+        const std::string before = row.before.empty() ? "" : checked_frame(row.before);
+        const std::string frame = checked_frame(row.text);
         for (std::size_t size = 0; size <= frame.size(); ++size) {
             CAPTURE(size);
             const TemporaryFolder folder;
@@ -116,7 +98,7 @@ TEST_CASE("the unfinished end of the last segment is removed, if it is one of a 
         std::string kept;
     };
 
-    const std::string frame = frame_of(records(9));
+    const std::string frame = checked_frame(records(9));
     const Row rows[] = {
         {"whole", frame, frame},
         {"cut", frame + frame.substr(0, 20), frame},
@@ -134,7 +116,7 @@ TEST_CASE("the unfinished end of the last segment is removed, if it is one of a 
              .segments =
                  SegmentNames{.folder = folder.path(), .name = "r", .suffix = ".jsonl.zst"}},
             Recording::StartMode::behind};
-        CHECK(recording.take_removed_end().bytes == row.last.size() - row.kept.size());
+        CHECK(recording.state.cut_bytes == row.last.size() - row.kept.size());
         CHECK(read_text(folder.file("r-20261121T161630Z-0002.jsonl.zst")) == row.kept);
         CHECK(read_text(folder.file("r-20261121T161530Z-0001.jsonl.zst")) == torn);
         CHECK(segments_in(folder.path()).size() == 3);
@@ -150,18 +132,18 @@ TEST_CASE("the whole units that are removed are counted as far as they can be re
         std::uint64_t cut;
     };
 
-    const std::string head = tw::capture::capture_format().file_header();
+    const std::string head = capture_format().file_header();
     const Row rows[] = {
         {"records without their checksum", &record_line_format(), records(3'000), 4, 3'000},
         {"records without their end", &record_line_format(), records(30) + R"({"v":1)", 4, 30},
-        {"packets", &tw::capture::capture_format(), head + packets(300), 4, 300},
+        {"packets", &capture_format(), head + packets_of_500(300), 4, 300},
         {"nothing that can be read", &record_line_format(), records(30), 900, 0},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const TemporaryFolder folder;
         const std::string path = folder.file("a.zst");
-        const std::string frame = frame_of(row.text);
+        const std::string frame = checked_frame(row.text);
         write_text(path, frame.substr(0, frame.size() - row.missing));
         CHECK(reopen(path, *row.units).units == row.cut);
     }
@@ -170,7 +152,7 @@ TEST_CASE("the whole units that are removed are counted as far as they can be re
 TEST_CASE("an unfinished frame that cannot be removed is an error, and stays") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
-    const std::string frame = frame_of(records(9));
+    const std::string frame = checked_frame(records(9));
     const std::string cut = frame + frame.substr(0, frame.size() / 2);
     write_text(path, cut);
     FaultyDisk disk;
@@ -192,7 +174,7 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
     while (text.size() <= (std::size_t{192} << 20U)) {
         text += line;
     }
-    const std::string frame = frame_of(text);
+    const std::string frame = checked_frame(text);
     const std::string cut = frame.substr(0, frame.size() - 10);
     write_text(path, cut);
     try {
@@ -209,7 +191,7 @@ TEST_CASE("what nobody recorded live is not cut off, and said what to do about")
 }
 
 TEST_CASE("compressed files that hold something else stay as they are") {
-    const std::string capture = tw::capture::capture_format().file_header() + packets(3);
+    const std::string capture = capture_format().file_header() + packets_of_500(3);
     const TemporaryFolder folder;
     const std::string path = folder.file("a.zst");
 
@@ -222,17 +204,18 @@ TEST_CASE("compressed files that hold something else stay as they are") {
 
     const std::string skipped{"\x50\x2A\x4D\x18\x03\x00\x00\x00xyz", 11};
     const Row rows[] = {
-        {"nothing", &record_line_format(), frame_of(""), false},
-        {"records", &record_line_format(), frame_of("") + skipped + frame_of(records(2)), false},
-        {"a diary", &record_line_format(), frame_of("dear diary\n"), true},
+        {"nothing", &record_line_format(), checked_frame(""), false},
+        {"records", &record_line_format(), checked_frame("") + skipped + checked_frame(records(2)),
+         false},
+        {"a diary", &record_line_format(), checked_frame("dear diary\n"), true},
         {"a diary behind something", &record_line_format(),
-         frame_of("") + skipped + frame_of("dear\n"), true},
-        {"half a diary", &record_line_format(), frame_of("dear diary\n").substr(0, 17), true},
-        {"JSON of another kind", &record_line_format(), frame_of("{\"t\":1}\n"), true},
-        {"a capture as records", &record_line_format(), frame_of(capture), true},
-        {"a capture", &tw::capture::capture_format(), frame_of(capture), false},
-        {"records as a capture", &tw::capture::capture_format(), frame_of(records(2)), true},
-        {"a long text", &record_line_format(), frame_of(std::string(1'000'000, 'x')), true},
+         checked_frame("") + skipped + checked_frame("dear\n"), true},
+        {"half a diary", &record_line_format(), checked_frame("dear diary\n").substr(0, 17), true},
+        {"JSON of another kind", &record_line_format(), checked_frame("{\"t\":1}\n"), true},
+        {"a capture as records", &record_line_format(), checked_frame(capture), true},
+        {"a capture", &capture_format(), checked_frame(capture), false},
+        {"records as a capture", &capture_format(), checked_frame(records(2)), true},
+        {"a long text", &record_line_format(), checked_frame(std::string(1'000'000, 'x')), true},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -113,7 +113,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         {
             Recording recording{{.path = path, .compressed = zst}, StartMode::behind};
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
-            CHECK(recording.take_removed_end().bytes == row.before.size() - whole);
+            CHECK(recording.state.cut_bytes == row.before.size() - whole);
             recording.write("next\n");
             recording.finish();
             CHECK_FALSE(recording.failed());
@@ -599,14 +599,14 @@ TEST_CASE("a clock that is set is told once, and deletes nothing that this run h
         recording.write("one\n");
         disk.time += kJump;
         clock.pass(seconds{1});
-        const std::int64_t told = recording.take_clock_jump();
+        const std::int64_t told = recording.state.clock_jump.exchange(0);
         CHECK(told > kJump - 60);
         CHECK(told <= kJump);
-        CHECK(recording.take_clock_jump() == 0);
+        CHECK(recording.state.clock_jump.exchange(0) == 0);
         CHECK(recording.start_segment());
     }
     CHECK(segments_in(folder.path()).size() == 4);
     disk.time -= 2 * kJump;
     clock.pass(seconds{1});
-    CHECK(recording.take_clock_jump() < 0);
+    CHECK(recording.state.clock_jump.exchange(0) < 0);
 }

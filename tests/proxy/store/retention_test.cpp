@@ -33,6 +33,27 @@ std::string make_segment(const SegmentNames& names, std::int64_t utc, std::uint6
     return std::filesystem::path{path}.filename().string();
 }
 
+/// A segment of a row: its number, and when it was begun and written to last.
+struct DatedSegment {
+    std::uint64_t number;
+    std::int64_t begun;
+    std::int64_t written;
+};
+
+Seconds ages_of(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
+                SegmentAges::Clock::time_point now) {
+    std::vector<Segment> segments;
+    for (const auto& [number, begun, written] : dated) {
+        segments.push_back({.file = {},
+                            .name = {},
+                            .suffix = {},
+                            .number = number,
+                            .begun = begun,
+                            .written = written});
+    }
+    return ages.ages_of(segments, now);
+}
+
 std::vector<std::string> segment_files(const std::string& folder) {
     std::vector<std::string> files;
     for (const Segment& segment : segments_in(folder)) {
@@ -75,19 +96,18 @@ TEST_CASE("segments of earlier runs are as old as their order and their times sa
         CAPTURE(row.name);
         SegmentAges ages;
         ages.on_segment_start(row.segments.back().number, kRetentionStart);
-        CHECK(ages.ages_of(row.segments, kRetentionStart) == row.ages);
+        CHECK(ages_of(ages, row.segments, kRetentionStart) == row.ages);
         // And all of them get older together, whatever the clock on the wall does.
         Seconds later = row.ages;
         for (std::size_t i = 0; i + 1 < later.size(); ++i) {
             later[i] += kDaySeconds;
         }
-        CHECK(ages.ages_of(row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
+        CHECK(ages_of(ages, row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
     }
     SegmentAges patient{std::chrono::hours{100 * 24}}; // so long a pause may be one
     patient.on_segment_start(2, kRetentionStart);
-    CHECK(patient.ages_of(
-              std::vector<DatedSegment>{{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
-              kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
+    CHECK(ages_of(patient, {{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
+                  kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
 }
 
 TEST_CASE("segments of this run are as old as the time that passed, not as the clock says") {
@@ -99,7 +119,7 @@ TEST_CASE("segments of this run are as old as the time that passed, not as the c
         ages.on_segment_start(number, kRetentionStart + seconds{60 * (number - 7)});
         utc += number == 8 ? 20 * kDaySeconds : number == 9 ? -40 * kDaySeconds : 60;
     }
-    CHECK(ages.ages_of(segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
+    CHECK(ages_of(ages, segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
 }
 
 TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "proxy/store/zstd_frames.h"
+
 #include <string>
 #include <string_view>
 
@@ -23,7 +25,15 @@ inline std::string unpacked(std::string_view frames) {
     return text;
 }
 
-/// One frame.
+/// A frame as recordings have it, with a checksum.
+inline std::string checked_frame(std::string_view text) {
+    store::ZstdFrameWriter writer;
+    std::string frame;
+    writer.append_frame(text, frame);
+    return frame;
+}
+
+/// A frame without a checksum.
 inline std::string packed(std::string_view text) {
     std::string frame(ZSTD_compressBound(text.size()), '\0');
     frame.resize(ZSTD_compress(frame.data(), frame.size(), text.data(), text.size(), 3));
