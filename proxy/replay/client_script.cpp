@@ -197,30 +197,10 @@ constexpr std::int32_t kInputInts = 10;
 constexpr std::size_t kMostInfo = 64;
 constexpr int kSkinParts = 6;
 
-struct DialectConstants {
-    std::uint16_t ping;
-    std::uint16_t ping_reply;
-    std::string_view version; ///< network version of the client
-};
-
-const DialectConstants& constants_of(Dialect dialect) {
-    static constexpr DialectConstants kSix{
-        .ping = 22, .ping_reply = 23, .version = "0.6 626fce9a778df4d4"};
-    static constexpr DialectConstants kSeven{
-        .ping = 26, .ping_reply = 27, .version = "0.7 802f1be60a05665f"};
-    return dialect == Dialect::six ? kSix : kSeven;
-}
-
 void append_text(Bytes& out, std::string_view text) {
     const auto bytes = std::as_bytes(std::span{text});
     out.insert(out.end(), bytes.begin(), bytes.end());
     out.push_back(std::byte{0});
-}
-
-Bytes begin_system_message(std::int32_t number) {
-    Bytes bytes;
-    snapshot::encode_varint(number * 2 + 1, bytes);
-    return bytes;
 }
 
 /// Appends a skin. In 0.6: a name and two colours. In 0.7: six parts, a flag for each part that has
@@ -243,10 +223,10 @@ void append_skin(Bytes& out, Dialect dialect) {
 
 } // namespace
 
-Bytes begin_message(wire::MessageId id, Dialect dialect) {
+Bytes begin_message(std::string_view name, Dialect dialect) {
     const auto table = wire::message_table();
     const auto found = std::ranges::find_if(table, [&](const wire::MessageSpec& spec) {
-        return spec.id == id && spec.dialect == dialect;
+        return spec.name == name && spec.dialect == dialect;
     });
     Bytes bytes;
     snapshot::encode_varint(found->number * 2 + (found->system ? 1 : 0), bytes);
@@ -254,9 +234,10 @@ Bytes begin_message(wire::MessageId id, Dialect dialect) {
 }
 
 Bytes info_message(const ClientScript& script, std::string_view password) {
-    Bytes bytes = begin_message(wire::MessageId::info, script.dialect);
+    Bytes bytes = begin_message("info", script.dialect);
     if (script.info.empty() || script.info.size() > kMostInfo) {
-        append_text(bytes, constants_of(script.dialect).version);
+        append_text(bytes, script.dialect == Dialect::six ? "0.6 626fce9a778df4d4"
+                                                          : "0.7 802f1be60a05665f");
     } else {
         bytes.insert(bytes.end(), script.info.begin(), script.info.end());
     }
@@ -271,7 +252,7 @@ Bytes start_info_message(const ClientScript& script) {
     if (!script.start_info.empty()) {
         return script.start_info;
     }
-    Bytes bytes = begin_message(wire::MessageId::cl_start_info, script.dialect);
+    Bytes bytes = begin_message("cl_start_info", script.dialect);
     append_text(bytes, "twscope");
     append_text(bytes, "");
     snapshot::encode_varint(-1, bytes);
@@ -286,22 +267,6 @@ Bytes idle_input_message() {
         snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // the aim points to the right
     }
     return bytes;
-}
-
-Bytes ping_message(Dialect dialect) {
-    return begin_system_message(constants_of(dialect).ping);
-}
-
-Bytes ping_reply_message(Dialect dialect) {
-    return begin_system_message(constants_of(dialect).ping_reply);
-}
-
-bool is_ping(const wire::MessageHeader& head) {
-    return head.system && !head.uuid && head.number == constants_of(head.dialect).ping;
-}
-
-bool is_ping_reply(const wire::MessageHeader& head) {
-    return head.system && !head.uuid && head.number == constants_of(head.dialect).ping_reply;
 }
 
 } // namespace tw::replay

@@ -115,7 +115,7 @@ class ScriptReader final : public inspect::Observer {
 using Bytes = std::vector<std::byte>;
 
 /// Returns the start of a message that exists in both dialects.
-[[nodiscard]] Bytes begin_message(wire::MessageId id, wire::Dialect dialect);
+[[nodiscard]] Bytes begin_message(std::string_view name, wire::Dialect dialect);
 
 /// Returns the client's info message, which contains its version and the password.
 [[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
@@ -124,10 +124,5 @@ using Bytes = std::vector<std::byte>;
 
 /// Returns an input without a pressed key: size and ints.
 [[nodiscard]] Bytes idle_input_message();
-
-[[nodiscard]] Bytes ping_message(wire::Dialect dialect);
-[[nodiscard]] Bytes ping_reply_message(wire::Dialect dialect);
-[[nodiscard]] bool is_ping(const wire::MessageHeader& head);
-[[nodiscard]] bool is_ping_reply(const wire::MessageHeader& head);
 
 } // namespace tw::replay

@@ -61,13 +61,15 @@ void PacketSender::append_chunk(bool vital, std::uint16_t sequence, bool resend,
 wire::ControlSpec PacketSender::make_control(wire::ControlKind kind) const {
     const bool connect = kind == wire::ControlKind::connect;
     if (dialect_ == wire::Dialect::six) {
-        return {.kind = kind, .ack = ack_, .token = connect ? wire::kTokenUnknown : token_};
+        return {.kind = kind,
+                .ack = acknowledged_sequence,
+                .token = connect ? wire::kTokenUnknown : token};
     }
     const bool announces = connect || kind == wire::ControlKind::token;
     return {.kind = kind,
-            .ack = ack_,
-            .token = announces ? std::optional{own_token_} : std::nullopt,
-            .seven_token = token_.value_or(wire::kTokenUnknown)};
+            .ack = acknowledged_sequence,
+            .token = announces ? std::optional{own_token} : std::nullopt,
+            .seven_token = token.value_or(wire::kTokenUnknown)};
 }
 
 void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now,
@@ -116,16 +118,16 @@ void PacketSender::on_time(record::Timestamp now) {
 }
 
 void PacketSender::pack_chunks() {
-    if (num_chunks_ == 0 && !resend_requested_) {
+    if (num_chunks_ == 0 && !requests_resend) {
         return;
     }
-    wire::PacketSpec spec{.ack = ack_,
-                          .resend = std::exchange(resend_requested_, false),
+    wire::PacketSpec spec{.ack = acknowledged_sequence,
+                          .resend = std::exchange(requests_resend, false),
                           .num_chunks = std::exchange(num_chunks_, 0),
                           .chunks = chunks_,
                           .compression = wire::Compression::if_shorter,
                           .dialect = dialect_};
-    (dialect_ == wire::Dialect::six ? spec.token : spec.header_token) = token_;
+    (dialect_ == wire::Dialect::six ? spec.token : spec.header_token) = token;
     packets_.push_back(wire::encode_packet(spec));
     chunks_.clear();
 }
@@ -176,7 +178,7 @@ std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
 ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
     : script_{&script}, options_{std::move(options)}, sender_{script.dialect}, now_{start},
       start_{start}, heard_{start}, pressed_{idle_input_message()} {
-    sender_.set_own_token(options_.token);
+    sender_.own_token = options_.token;
 }
 
 void ReplayClient::on_time(Timestamp now) {
@@ -223,7 +225,7 @@ void ReplayClient::check_timeouts() {
 void ReplayClient::connect() {
     if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
         connected_ = now_;
-        const bool asks = script_->dialect == Dialect::seven && !sender_.token();
+        const bool asks = script_->dialect == Dialect::seven && !sender_.token;
         sender_.add_control(asks ? ControlKind::token : ControlKind::connect, now_);
     }
 }
@@ -246,12 +248,12 @@ void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& c
 }
 
 void ReplayClient::on_control_of_six(const wire::Control& control) {
-    const bool ours = !sender_.token() || control.token == sender_.token();
+    const bool ours = !sender_.token || control.token == sender_.token;
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
         note_server_packet();
         if (control.has_token_magic) {
-            sender_.set_token(control.token);
+            sender_.token = control.token;
         }
         sender_.add_control(ControlKind::accept, now_);
         send_info();
@@ -269,10 +271,10 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
         note_server_packet();
-        sender_.set_token(control.token);
+        sender_.token = control.token;
         connected_ = 0; // reconnects at once
         connect();
-    } else if (connecting && control.kind == ControlKind::accept && sender_.token()) {
+    } else if (connecting && control.kind == ControlKind::accept && sender_.token) {
         note_server_packet();
         send_info();
     } else if (control.kind == ControlKind::keepalive) {
@@ -314,14 +316,14 @@ void ReplayClient::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
         return;
     }
     if (taken == wire::VitalClass::gap) {
-        sender_.request_resend();
+        sender_.requests_resend = true;
         return;
     }
     if (taken != wire::VitalClass::next) {
         return;
     }
     if (chunk.vital) {
-        sender_.set_acknowledged_sequence(chunk.sequence);
+        sender_.acknowledged_sequence = chunk.sequence;
     }
     if (head != nullptr && head->spec != nullptr && head->system == head->spec->system) {
         on_message(*head, chunk.vital);
@@ -333,7 +335,7 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_.reset();
-        sender_.add_vital_message(begin_message(MessageId::ready, script_->dialect), now_);
+        sender_.add_vital_message(begin_message("ready", script_->dialect), now_);
         break;
     case MessageId::con_ready:
         sender_.add_vital_message(start_info_message(*script_), now_);
@@ -348,14 +350,14 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
         }
         break;
     default:
-        if (is_ping(head)) {
-            const Bytes reply = ping_reply_message(head.dialect);
+        if (head.spec->name == "ping") {
+            const Bytes reply = begin_message("ping_reply", head.dialect);
             if (vital) {
                 sender_.add_vital_message(reply, now_);
             } else {
                 sender_.add_nonvital_message(reply);
             }
-        } else if (is_ping_reply(head) && std::exchange(ping_open_, false)) {
+        } else if (head.spec->name == "ping_reply" && std::exchange(ping_open_, false)) {
             counts_.round_trip_us.add((now_ - pinged_) / 1000);
         }
     }
@@ -367,14 +369,14 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     entered_ = entered_.value_or(now_);
-    sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
+    sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
 }
 
 /// Acknowledges the tick `secret`, which a 0.6 server without tokens sends to verify that the
 /// client receives datagrams at its address.
 void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(ready_, true)) {
-        sender_.add_vital_message(begin_message(MessageId::enter_game, script_->dialect), now_);
+        sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
     }
     send_input(secret, secret, idle_input_message());
 }
@@ -428,7 +430,7 @@ void ReplayClient::play_steps() {
 
 void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
                               std::span<const std::byte> pressed) {
-    Bytes message = begin_message(MessageId::input, script_->dialect);
+    Bytes message = begin_message("input", script_->dialect);
     snapshot::encode_varint(ack, message);
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
@@ -450,7 +452,7 @@ void ReplayClient::send_ping() {
         pinged_ = now_;
         ping_open_ = true;
         ++counts_.pings;
-        sender_.add_nonvital_message(ping_message(script_->dialect));
+        sender_.add_nonvital_message(begin_message("ping", script_->dialect));
     }
 }
 

@@ -27,14 +27,14 @@ class PacketSender {
 
     explicit PacketSender(wire::Dialect dialect) : dialect_{dialect} {}
 
-    /// Sets the token in the packets' headers: in 0.6, DDNet's connection token; in 0.7, the
-    /// server's token.
-    void set_token(std::optional<wire::Token> token) { token_ = token; }
-
-    /// Sets the client's token, which the client announces in 0.7.
-    void set_own_token(const wire::Token& token) { own_token_ = token; }
-
-    [[nodiscard]] const std::optional<wire::Token>& token() const { return token_; }
+    /// The token in the packets' headers: in 0.6, DDNet's connection token; in 0.7, the server's
+    /// token.
+    std::optional<wire::Token> token{};
+    wire::Token own_token = wire::kTokenUnknown; ///< announced by the client in 0.7
+    /// The sequence of the latest vital chunk that was received in order.
+    std::uint16_t acknowledged_sequence = 0;
+    /// Whether the next packet requests a resend, because a chunk of the peer is missing.
+    bool requests_resend = false;
 
     /// Adds a vital message. Returns false if too many vital messages are unacknowledged.
     /// Precondition: `message` fits into a chunk.
@@ -42,14 +42,6 @@ class PacketSender {
     void add_nonvital_message(std::span<const std::byte> message);
     void add_control(wire::ControlKind kind, record::Timestamp now,
                      std::optional<std::string_view> reason = std::nullopt);
-
-    /// Sets the sequence to acknowledge: the sequence of the latest vital chunk that was received
-    /// in order.
-    void set_acknowledged_sequence(std::uint16_t sequence) { ack_ = sequence; }
-
-    /// Makes the next packet request a resend. Call this function if a chunk of the peer is
-    /// missing.
-    void request_resend() { resend_requested_ = true; }
 
     void on_ack(std::uint16_t ack);
     /// Resends all unacknowledged chunks. Called when the peer requests a resend.
@@ -86,11 +78,7 @@ class PacketSender {
     void pack_chunks();
 
     wire::Dialect dialect_;
-    std::optional<wire::Token> token_;
-    wire::Token own_token_ = wire::kTokenUnknown;
     std::uint16_t sequence_ = 0; ///< sequence of the latest vital chunk that was sent
-    std::uint16_t ack_ = 0;
-    bool resend_requested_ = false;
     std::deque<UnackedChunk> unacked_;
     Bytes chunks_; ///< the chunks collected for the next packet
     std::uint8_t num_chunks_ = 0;

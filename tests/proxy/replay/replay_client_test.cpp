@@ -16,12 +16,15 @@ using replay::ClientEnding;
 using replay::ReplayClient;
 using test::message;
 using test::MessageBuilder;
+using wire::Dialect;
 using Strings = std::vector<std::string>;
 
 namespace {
 
 constexpr record::Timestamp kSecond = 1'000'000'000;
 constexpr wire::Token kToken{1, 2, 3, 4};
+constexpr wire::Token kServer{9, 8, 7, 6};
+constexpr std::size_t kPadded = 520;
 
 /// Returns a script that sends a chat message, and an input half a second later.
 replay::ClientScript sample_script() {
@@ -44,40 +47,52 @@ replay::ClientScript sample_script() {
 /// A client, and a server that the test controls.
 class Table {
   public:
-    explicit Table(ReplayClient::Options options = {})
-        : client{script, std::move(options), kSecond} {}
+    explicit Table(ReplayClient::Options options = {}, Dialect dialect = Dialect::six)
+        : script{dialect == Dialect::six
+                     ? sample_script()
+                     : replay::ClientScript{.session = 1, .dialect = Dialect::seven}},
+          client{script, with_token(std::move(options)), kSecond} {}
 
-    /// Returns the names of the messages that the client sends at this time.
+    static ReplayClient::Options with_token(ReplayClient::Options options) {
+        options.token = kToken;
+        return options;
+    }
+
+    /// Returns the start of a message of the client's dialect.
+    [[nodiscard]] MessageBuilder message(std::string_view name) const {
+        const auto table = wire::message_table();
+        const auto found = std::ranges::find_if(table, [&](const auto& spec) {
+            return spec.name == name && spec.dialect == script.dialect;
+        });
+        REQUIRE(found != table.end());
+        return MessageBuilder{*found};
+    }
+
+    /// Returns what the client sends at this time; see sent().
     Strings at(record::Timestamp time) {
-        now = time;
         client.on_time(time);
         return sent();
     }
 
+    /// Returns the names of the messages and control packets that the client sends; of control
+    /// packets of 0.7, also the sizes.
     Strings sent() {
         Strings names;
         for (const auto& datagram : client.take_datagrams()) {
             wire::PacketScratch scratch;
-            const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
+            const bool is_six = script.dialect == Dialect::six;
+            const auto packet = is_six ? wire::decode_packet(datagram, wire::Protocol::six, scratch)
+                                       : wire::decode_seven_packet(datagram, scratch);
             REQUIRE(packet);
             if (packet->kind == wire::PacketKind::control) {
-                const auto control = wire::decode_control(*packet, kToken);
-                names.emplace_back(wire::control_name(control.kind));
-                token = control.token;
-                continue;
-            }
-            wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
-            while (const auto chunk = chunks.next()) {
-                const auto head = wire::decode_message_header(chunk->payload, wire::Dialect::six);
-                REQUIRE(head);
-                REQUIRE(head->spec != nullptr);
-                names.emplace_back(head->spec->name);
-                if (chunk->vital) {
-                    acked = chunk->sequence;
-                }
-                if (head->spec->id == wire::MessageId::input) {
-                    input = wire::decode_input(head->body);
-                }
+                const auto control = is_six ? wire::decode_control(*packet, kToken)
+                                            : wire::decode_seven_control(*packet);
+                token = is_six ? control.token : packet->header_token;
+                names.push_back(std::string{wire::control_name(control.kind)} +
+                                (is_six ? "" : " " + std::to_string(datagram.size())));
+            } else {
+                token = is_six ? token : packet->header_token;
+                read_chunks(*packet, names);
             }
         }
         client.on_packet(acked, false); // the server acknowledges everything
@@ -85,11 +100,7 @@ class Table {
     }
 
     void close(std::optional<wire::Token> with, std::string_view reason) {
-        wire::Control control;
-        control.kind = wire::ControlKind::close;
-        control.token = with;
-        control.reason = reason;
-        client.on_control({}, control);
+        client.on_control({}, {.kind = wire::ControlKind::close, .token = with, .reason = reason});
     }
 
     void accept(bool with_token = true) {
@@ -102,10 +113,20 @@ class Table {
         client.on_control({}, accept);
     }
 
+    /// Passes a control packet of 0.7 to the client.
+    void control(wire::ControlKind kind, wire::Token header,
+                 std::optional<wire::Token> own = std::nullopt, std::string_view reason = {}) {
+        wire::Packet packet;
+        packet.kind = wire::PacketKind::control;
+        packet.dialect = Dialect::seven;
+        packet.header_token = header;
+        client.on_control(packet, {.kind = kind, .token = own, .reason = reason});
+    }
+
     void tell(const MessageBuilder& told, bool vital = true) { tell(told.bytes(), vital); }
 
     void tell(const test::Bytes& told, bool vital = true) {
-        const auto head = wire::decode_message_header(told, wire::Dialect::six);
+        const auto head = wire::decode_message_header(told, script.dialect);
         REQUIRE(head);
         client.on_chunk({.vital = vital,
                          .sequence = static_cast<std::uint16_t>((vital ? ++sequence : 0) %
@@ -131,16 +152,85 @@ class Table {
         return all;
     }
 
-    replay::ClientScript script = sample_script();
+    replay::ClientScript script;
     ReplayClient client;
-    record::Timestamp now = 0;
-    std::optional<wire::Token> token;
+    std::optional<wire::Token> token; ///< token of the last control packet; of 0.7, of any packet
     std::optional<wire::InputBody> input;
     std::uint16_t acked = 0;
     std::uint16_t sequence = 0;
+
+  private:
+    void read_chunks(const wire::Packet& packet, Strings& names) {
+        wire::ChunkReader chunks{packet.payload, packet.num_chunks, script.dialect};
+        while (const auto chunk = chunks.next()) {
+            const auto head = wire::decode_message_header(chunk->payload, script.dialect);
+            REQUIRE(head);
+            REQUIRE(head->spec != nullptr);
+            if (script.dialect == Dialect::seven) {
+                wire::DecodedFields fields;
+                wire::decode_fields(*head->spec, head->body, fields);
+                CHECK_FALSE(fields.error);
+                CHECK(fields.trailing.empty());
+            }
+            names.emplace_back(head->spec->name);
+            acked = chunk->vital ? chunk->sequence : acked;
+            if (head->spec->id == wire::MessageId::input) {
+                input = wire::decode_input(head->body);
+            }
+        }
+        CHECK_FALSE(chunks.error());
+        CHECK((script.dialect == Dialect::six || chunks.rest().empty()));
+    }
 };
 
 } // namespace
+
+TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and closes") {
+    Table table{{.duration = 4 * kSecond}, Dialect::seven};
+    CHECK(table.at(kSecond) == Strings{"token " + std::to_string(kPadded)});
+    CHECK(table.token == wire::kTokenUnknown);
+    CHECK(table.at(kSecond + kSecond / 4).empty());
+    CHECK(table.at(kSecond + kSecond / 2) == Strings{"token " + std::to_string(kPadded)});
+    table.control(wire::ControlKind::token, kToken, kServer);
+    CHECK(table.sent() == Strings{"connect " + std::to_string(kPadded)});
+    CHECK(table.token == kServer);
+    CHECK(table.at(2 * kSecond) == Strings{"connect " + std::to_string(kPadded)});
+    table.control(wire::ControlKind::accept, kToken);
+    CHECK(table.sent() == Strings{"info"});
+    CHECK(table.token == kServer);
+    table.control(wire::ControlKind::accept, kToken); // vanilla servers repeat the accept
+    table.tell(table.message("map_change").string("dm1").number(1).number(2).number(3).number(4));
+    table.tell(table.message("con_ready"));
+    table.tell(table.message("sv_ready_to_enter"));
+    CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    CHECK(table.client.was_in_game());
+    table.tell(table.message("ping"));
+    CHECK(table.sent() == Strings{"ping_reply"});
+    table.client.on_snapshot(4000);
+    const Strings idle = table.at(3 * kSecond + kSecond / 2);
+    CHECK(std::ranges::count(idle, "input") == 1);
+    CHECK(table.at(5 * kSecond).back() == "close 8");
+    CHECK(table.client.ending() == ClientEnding::finished);
+}
+
+TEST_CASE("a 0.7 packet without the client's own token is ignored") {
+    constexpr wire::Token kForged{5, 5, 5, 5};
+    Table table{{}, Dialect::seven};
+    table.at(kSecond);
+    table.control(wire::ControlKind::token, kForged, kServer);
+    table.control(wire::ControlKind::accept, kToken); // comes before any token
+    table.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
+    CHECK(table.sent().empty());
+    CHECK(table.client.ending() == ClientEnding::none);
+    // The client accepts no answer of a 0.6 server.
+    wire::Control accept;
+    accept.kind = wire::ControlKind::connectaccept;
+    table.client.on_control({}, accept);
+    CHECK(table.sent().empty());
+    table.control(wire::ControlKind::close, kToken, std::nullopt, "This server is full");
+    CHECK(table.client.ending() == ClientEnding::refused);
+    CHECK(table.client.close_reason() == "This server is full");
+}
 
 TEST_CASE(
     "a client joins, sends inputs by the server's ticks and the script's messages, and leaves") {
@@ -345,7 +435,7 @@ Read read(replay::PacketSender& outbox) {
             ++read.controls;
             continue;
         }
-        wire::ChunkReader chunks{packet->payload, packet->num_chunks, wire::Dialect::six};
+        wire::ChunkReader chunks{packet->payload, packet->num_chunks, Dialect::six};
         while (const auto chunk = chunks.next()) {
             read.chunks.push_back(
                 {chunk->sequence, chunk->vital, chunk->resend, chunk->payload.size()});
@@ -360,8 +450,8 @@ const std::vector<std::byte> kMessage(10, std::byte{7});
 } // namespace
 
 TEST_CASE("vital messages are numbered from 1 and sent again until they are acknowledged") {
-    replay::PacketSender outbox{wire::Dialect::six};
-    outbox.set_token(kToken);
+    replay::PacketSender outbox{Dialect::six};
+    outbox.token = kToken;
     record::Timestamp now = 5 * kSecond;
     for (int i = 0; i < 3; ++i) {
         CHECK(outbox.add_vital_message(kMessage, now));
@@ -390,8 +480,8 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
 }
 
 TEST_CASE("at most half of the sequences may be unacknowledged") {
-    replay::PacketSender outbox{wire::Dialect::six};
-    outbox.set_token(kToken);
+    replay::PacketSender outbox{Dialect::six};
+    outbox.token = kToken;
     int taken = 0;
     while (taken < 2000 && outbox.add_vital_message(kMessage, kSecond)) {
         ++taken;
@@ -412,8 +502,8 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
 }
 
 TEST_CASE("packets stay below the size limit, acknowledge, and request a resend once") {
-    replay::PacketSender outbox{wire::Dialect::six};
-    outbox.set_token(kToken);
+    replay::PacketSender outbox{Dialect::six};
+    outbox.token = kToken;
     const std::vector<std::byte> large(1000, std::byte{1});
     for (int i = 0; i < 5; ++i) {
         outbox.add_nonvital_message(large);
@@ -421,8 +511,8 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
     for (int i = 0; i < 300; ++i) {
         outbox.add_nonvital_message({});
     }
-    outbox.set_acknowledged_sequence(77);
-    outbox.request_resend();
+    outbox.acknowledged_sequence = 77;
+    outbox.requests_resend = true;
     outbox.flush(kSecond);
     const Read first = read(outbox);
     CHECK(first.chunks.size() == 305);
@@ -432,7 +522,7 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
     outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
     CHECK_FALSE(read(outbox).asks);
-    outbox.request_resend(); // with nothing else to send
+    outbox.requests_resend = true; // with nothing else to send
     outbox.flush(kSecond);
     const Read asked = read(outbox);
     CHECK(asked.asks);
@@ -440,7 +530,7 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
 }
 
 TEST_CASE("after a second without packets, a keepalive is sent") {
-    replay::PacketSender outbox{wire::Dialect::six};
+    replay::PacketSender outbox{Dialect::six};
     outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
     CHECK(outbox.take_packets().size() == 1);
