@@ -160,17 +160,17 @@ void ClientView::on_refused_acknowledged(Tick tick, Reporter& reporter) {
             return each.time != 0 && each.snapshot.tick == tick;
         });
     const bool known = found != arrivals_.end();
-    // The client has a base that twscope missed, so the client's earlier snapshots are unknown.
-    if (known && found->snapshot.delta_tick > shown_->tick) {
-        const ShownSnapshot shown{
-            .tick = tick, .time = found->time, .losses = count_losses(reporter)};
+    // The client has a snapshot or a base that twscope missed, so its earlier snapshots are unknown.
+    if (!known || found->snapshot.delta_tick > shown_->tick) {
+        const ShownSnapshot shown{.tick = tick,
+                                  .time = known ? found->time : reporter.head().time,
+                                  .losses = count_losses(reporter)};
         restart(reporter);
         last_input_ = reporter.head().time;
         shown_ = shown;
         return;
     }
-    show_new_snapshot({.tick = tick, .delta_tick = shown_->tick},
-                      known ? found->time : reporter.head().time, reporter);
+    show_new_snapshot({.tick = tick, .delta_tick = shown_->tick}, found->time, reporter);
 }
 
 void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp time,

@@ -336,6 +336,19 @@ TEST_CASE("a hole in a capture counts nothing") {
     CHECK(play.script.stats().frozen_ms == 400);
 }
 
+TEST_CASE("a client that acknowledges a snapshot in a hole of the capture did not stand still") {
+    Play play;
+    play.settle();
+    play.lose(50);
+    play.pass_unseen();
+    const snapshot::Tick unseen = play.tick();
+    play.send();
+    play.ack(unseen);
+    play.usable(true);
+    CHECK(play.script.log().count_of("snapshot.unknown_base") == 1);
+    CHECK(play.script.stats().frozen_ms == 0);
+}
+
 TEST_CASE("reliable messages in a hole make what was shown unknown") {
     Play play;
     play.settle();
