@@ -276,6 +276,11 @@ std::string ObserverRun::recording_text() const {
     if (file == nullptr) {
         return {};
     }
+    if (const int error = file->state.error; error != 0) {
+        return fmt::format("NOT RECORDING: {}", file->state.disk_scarce
+                                                    ? "too little disk space"
+                                                    : std::generic_category().message(error));
+    }
     if (file->path() == "-") {
         return "recording to standard output";
     }
@@ -288,6 +293,13 @@ std::string ObserverRun::recording_text() const {
     return fmt::format("recording {}to {}",
                        bytes != 0 ? file_size_text(bytes) + ' ' : std::string{},
                        record::terminal_text(path));
+}
+
+/// Returns what the status line says besides players and snapshots; empty if there is nothing.
+std::string ObserverRun::status_notes() const {
+    std::string notes = server_reports_.is_any_silent() ? "the server does not answer" : "";
+    const std::string recording = recording_text();
+    return notes + (notes.empty() || recording.empty() ? "" : " | ") + recording;
 }
 
 /// Prints new findings and the status. On a terminal, the status replaces the previous status every
@@ -307,12 +319,12 @@ void ObserverRun::show_status() {
     }
     if (can_redraw) {
         fmt::print(out, "{}",
-                   console_->take_status(now, shown_.lap(), recording_text(),
+                   console_->take_status(now, shown_.lap(), status_notes(),
                                          sink::terminal_columns(options_.console->descriptor())));
     } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
         status_shown_ = true;
         fmt::print(out, "{}\n",
-                   console_->take_status(now, shown_.lap(), recording_text(), std::string::npos));
+                   console_->take_status(now, shown_.lap(), status_notes(), std::string::npos));
     }
     std::fflush(out);
 }
@@ -457,6 +469,10 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
         reports_[i].report_changes(now, relay::totals_of(shared.observation, i),
                                    shared.facts.server_name_and_address(i), show, send_request);
     }
+}
+
+bool SilenceReporters::is_any_silent() const {
+    return std::ranges::any_of(reports_, [](const auto& each) { return each.second.is_silent(); });
 }
 
 void SilenceReporters::stop() {

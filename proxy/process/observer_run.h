@@ -42,6 +42,9 @@ class SilenceReporters {
     void report_changes(boost::asio::io_context& io, const channel::SharedBlock& shared,
                         LivePage* page);
 
+    /// Returns whether a server does not answer.
+    [[nodiscard]] bool is_any_silent() const;
+
     void stop();
 
   private:
@@ -116,6 +119,7 @@ class ObserverRun {
     void show_status();
     void print_findings_at_end();
     [[nodiscard]] std::string recording_text() const;
+    [[nodiscard]] std::string status_notes() const;
 
     [[nodiscard]] store::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 

@@ -288,6 +288,10 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
         return Change::none;
     }
     if (seconds_left_ == 0) {
+        // If all clients have given up, only the answer to a request shows that the server is back.
+        if (watch_.is_silent() && send_request && ++seconds_silent_ % kRequestInterval == 0) {
+            send_request();
+        }
         return change;
     }
     if (change == Change::ended) {
@@ -301,7 +305,7 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
                                      const std::string& server, const ShowSilence& show,
                                      const SendRequest& send_request) {
     const SilenceDetector::Change change = detect_change(now, counters, send_request);
-    const bool silent = watch_.is_silent() && seconds_left_ == 0;
+    const bool silent = is_silent();
     const SilenceDetector::Silence& silence = watch_.silence();
     if (change == SilenceDetector::Change::began) {
         since_ms_ = utc_ms(silence.since, now);

@@ -142,9 +142,15 @@ class SilenceReporter {
                         const std::string& server, const ShowSilence& show,
                         const SendRequest& send_request);
 
+    /// Returns whether a silence was reported that has not ended.
+    [[nodiscard]] bool is_silent() const { return watch_.is_silent() && seconds_left_ == 0; }
+
   private:
     /// How long the answer to an info request is awaited, in calls of report_changes().
     static constexpr int kAnswerSeconds = 1;
+
+    /// Time between requests to a silent server, in calls of report_changes().
+    static constexpr unsigned kRequestInterval = 2;
 
     [[nodiscard]] SilenceDetector::Change detect_change(SilenceDetector::Time now,
                                                         const relay::Counters& counters,
@@ -155,7 +161,8 @@ class SilenceReporter {
     /// The number of calls of report_changes() until a silence is reported; 0: no silence is
     /// pending.
     int seconds_left_ = 0;
-    std::int64_t since_ms_ = 0; ///< Unix time when the silence began
+    unsigned seconds_silent_ = 0; ///< calls of report_changes() in which the server was silent
+    std::int64_t since_ms_ = 0;   ///< Unix time when the silence began
 };
 
 /// Logs that a silence began or ended.

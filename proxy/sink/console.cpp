@@ -178,8 +178,8 @@ std::vector<std::string> Console::take_lines(record::Timestamp now, bool all) {
     return lines;
 }
 
-std::string Console::take_status(record::Timestamp now, double seconds,
-                                 const std::string& recording, std::size_t columns) {
+std::string Console::take_status(record::Timestamp now, double seconds, const std::string& notes,
+                                 std::size_t columns) {
     const std::lock_guard lock{mutex_};
     const std::uint64_t snapshots = snapshots_.exchange(0);
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
@@ -199,7 +199,7 @@ std::string Console::take_status(record::Timestamp now, double seconds,
     const auto fits = [columns](const std::string& text) {
         return cut_to_columns(text, columns) == text;
     };
-    if (const std::string text = line + " | " + recording; !recording.empty() && fits(text)) {
+    if (const std::string text = line + " | " + notes; !notes.empty() && fits(text)) {
         line = text;
     }
     // Shows as many players as the line has space for, and the number of the others.

@@ -101,10 +101,9 @@ class Console {
     [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of
-    /// take_status(). `recording`: a text that says what is recorded, and where; empty if nothing
-    /// is recorded.
+    /// take_status(). `notes`: what else the line says, such as where the run records.
     [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
-                                          const std::string& recording, std::size_t columns);
+                                          const std::string& notes, std::size_t columns);
 
     /// Returns the table of all findings; see FindingLines::table().
     [[nodiscard]] std::vector<std::string>

@@ -521,4 +521,27 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
     }
 }
 
+TEST_CASE("the end of a silence is noticed although all clients have given up") {
+    SilenceReporter report;
+    relay::Counters counters;
+    SilenceDetector::Time now{std::chrono::hours{1}};
+    bool is_back = false;
+    const auto seconds = [&](int count, std::uint64_t sent) {
+        for (int i = 0; i < count; ++i) {
+            counters.directions[0].datagrams += sent;
+            now += std::chrono::seconds{1};
+            report.report_changes(
+                now, counters, "game", [](const auto& /*silence*/) {},
+                [&] { counters.directions[1].datagrams += is_back ? 1 : 0; });
+        }
+    };
+    seconds(10, 50);
+    CHECK(report.is_silent());
+    seconds(10, 0);
+    CHECK(report.is_silent());
+    is_back = true;
+    seconds(3, 0);
+    CHECK(!report.is_silent());
+}
+
 } // namespace tw::process
