@@ -97,6 +97,12 @@ class Scene {
         tap_.commit();
     }
 
+    void answers(const std::vector<Endpoint>& clients, char letter) {
+        for (const Endpoint& each : clients) {
+            answers(each, letter);
+        }
+    }
+
     /// Lets `number` players join one after another, while the other players go on playing.
     std::vector<Endpoint> play(std::uint32_t first, std::size_t number,
                                const std::vector<Endpoint>& others = {}) {
@@ -105,12 +111,8 @@ class Scene {
             players.push_back(v4(first + i, 1000));
             REQUIRE(joins(players.back()));
             wait(milliseconds{300});
-            for (const Endpoint& each : others) {
-                answers(each, 'm');
-            }
-            for (const Endpoint& each : players) {
-                answers(each, 'm');
-            }
+            answers(others, 'm');
+            answers(players, 'm');
         }
         return players;
     }
@@ -237,9 +239,7 @@ TEST_CASE("clients that join a small table at once do not displace each other") 
                 CHECK(scene.says(each, letter));
             }
         }
-        for (const Endpoint& each : clients) {
-            scene.answers(each, 'm');
-        }
+        scene.answers(clients, 'm');
         CHECK(scene.count(ClientStanding::player) == max_sessions);
         CHECK_FALSE(scene.says(v4(kAttacker, 1000), 'c'));
         CHECK(scene.count(clients) == max_sessions);
@@ -253,9 +253,7 @@ TEST_CASE("one address fills no table, even where the server plays with all it s
         all.push_back(v4(kAttacker, static_cast<std::uint16_t>(1000 + i)));
         scene.joins(all.back());
         scene.wait(milliseconds{500});
-        for (const Endpoint& each : all) {
-            scene.answers(each, 'm');
-        }
+        scene.answers(all, 'm');
     }
     CHECK(scene.count(ClientStanding::player) == 32);
     CHECK(scene.joins(v4(kHonest, 1000)));

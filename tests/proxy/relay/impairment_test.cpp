@@ -79,15 +79,13 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
     }
 }
 
-namespace {
+TEST_CASE("what cannot be meant is refused with one line that helps") {
+    struct Row {
+        std::string text;
+        std::string_view says;
+    };
 
-struct Refusal {
-    std::string text;
-    std::string_view says;
-};
-
-std::vector<Refusal> refusals() {
-    return {
+    const Row rows[]{
         {"", "expected name=value"},
         {";", "expected name=value"},
         {"delay", "expected name=value"},
@@ -140,12 +138,7 @@ std::vector<Refusal> refusals() {
         {"delay=" + std::string(100'000, '9') + "ms", "delay is a time"},
         {std::string(100'000, ';'), "expected name=value"},
     };
-}
-
-} // namespace
-
-TEST_CASE("what cannot be meant is refused with one line that helps") {
-    for (const auto& row : refusals()) {
+    for (const Row& row : rows) {
         CAPTURE(row.text.substr(0, 60));
         const auto parsed = parse_impairment(row.text);
         REQUIRE(!parsed);

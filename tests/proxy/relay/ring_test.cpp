@@ -2,10 +2,13 @@
 #include "proxy/relay/ring.h"
 #include "tests/proxy/relay/udp_peers.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -29,48 +32,37 @@ Event datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestam
 TEST_CASE("every kind of event comes out as it went in") {
     Ring ring{Ring::kMinBytes};
     const Bytes bytes = payload(1400, 1);
-    Event open;
-    open.kind = EventKind::open;
-    open.session = 7;
-    open.time = 1'700'000'000'123'456'789;
-    open.client.port = 4711;
-    open.client.address[0] = std::byte{127};
-    open.upstream.port = 4712;
-    open.server.port = 8303;
-    open.server.v6 = true;
-    Event gap;
-    gap.kind = EventKind::gap;
-    gap.session = 7;
-    gap.direction = Direction::s2c;
-    gap.lost = std::uint64_t{1} << 40U;
-    Event close;
-    close.kind = EventKind::close;
-    close.session = 7;
-    close.reason = CloseReason::shutdown;
-    REQUIRE(ring.try_push(open));
-    REQUIRE(ring.try_push(datagram(7, bytes, 5)));
-    REQUIRE(ring.try_push(datagram(7, {})));
-    REQUIRE(ring.try_push(gap));
-    REQUIRE(ring.try_push(close));
+    std::vector<Event> sent(5);
+    sent[0].kind = EventKind::open;
+    sent[0].session = 7;
+    sent[0].time = 1'700'000'000'123'456'789;
+    sent[0].client = v4(0x7f000001, 4711);
+    sent[0].upstream.port = 4712;
+    sent[0].server = {.port = 8303, .v6 = true};
+    sent[0].server_index = 3;
+    sent[1] = datagram(7, bytes, 5);
+    sent[2] = datagram(7, {});
+    sent[3].kind = EventKind::gap;
+    sent[3].gap = GapReason::kernel_dropped;
+    sent[3].direction = Direction::s2c;
+    sent[3].lost = std::uint64_t{1} << 40U;
+    sent[4].kind = EventKind::close;
+    sent[4].reason = CloseReason::shutdown;
+    for (const Event& each : sent) {
+        REQUIRE(ring.try_push(each));
+    }
     ring.commit();
-
     const auto events = take_all(ring);
-    REQUIRE(events.size() == 5);
-    CHECK(events[0].event.kind == EventKind::open);
-    CHECK(events[0].event.session == 7);
-    CHECK(events[0].event.time == open.time);
-    CHECK(events[0].event.client == open.client);
-    CHECK(events[0].event.upstream == open.upstream);
-    CHECK(events[0].event.server == open.server);
-    CHECK(events[1].event.kind == EventKind::datagram);
-    CHECK(events[1].event.direction == Direction::s2c);
-    CHECK(events[1].event.time == 5);
-    CHECK((events[1].bytes == bytes));
-    CHECK(events[2].bytes.empty());
-    CHECK(events[3].event.kind == EventKind::gap);
-    CHECK(events[3].event.lost == gap.lost);
-    CHECK(events[4].event.kind == EventKind::close);
-    CHECK(events[4].event.reason == CloseReason::shutdown);
+    REQUIRE(events.size() == sent.size());
+    const auto all = [](const Event& each) {
+        return std::tie(each.kind, each.direction, each.reason, each.gap, each.session, each.time,
+                        each.lost, each.client, each.upstream, each.server, each.server_index);
+    };
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        CAPTURE(i);
+        CHECK((all(events[i].event) == all(sent[i])));
+        CHECK(std::ranges::equal(events[i].bytes, sent[i].bytes));
+    }
 }
 
 TEST_CASE("what is pushed shows only when committed") {
