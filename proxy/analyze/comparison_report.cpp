@@ -86,62 +86,61 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
     return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
 }
 
-void GameComparison::drop_oldest_snapshots(ComparedPair& pair) {
-    pair.waiting.pop_front();
-    --waiting_[pair.waits];
+void GameComparison::drop_oldest(WaitingSnapshots& waiting) {
+    waiting.list.pop_front();
+    --waiting_[waiting.view];
 }
 
 void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
-    ComparedPair& pair = pairs_[index];
-    if (!pair.waiting.empty() && pair.waits != view) {
-        while (!pair.waiting.empty() && pair.waiting.front().tick < tick) {
-            ++pair.totals.only_in[pair.waits];
-            drop_oldest_snapshots(pair);
+    VisitPairTotals& totals = found_.pairs[index];
+    WaitingSnapshots& waiting = waiting_pairs_[index];
+    while (waiting.view != view && !waiting.list.empty()) {
+        const Tick other_tick = waiting.list.front().tick;
+        if (other_tick > tick) {
+            ++totals.only_in[view];
+            return;
         }
-        if (!pair.waiting.empty()) {
-            if (pair.waiting.front().tick > tick) {
-                ++pair.totals.only_in[view];
-                return;
-            }
-            const auto other = std::move(pair.waiting.front().items);
-            drop_oldest_snapshots(pair);
+        const auto other = std::move(waiting.list.front().items);
+        drop_oldest(waiting);
+        if (other_tick == tick) {
             compare_snapshots(index, tick, view == 0 ? *items : *other,
                               view == 0 ? *other : *items);
             return;
         }
+        ++totals.only_in[waiting.view];
     }
-    pair.waits = view;
-    pair.waiting.push_back({tick, std::move(items)});
+    waiting.view = view;
+    waiting.list.push_back({tick, std::move(items)});
     ++waiting_[view];
     if (waiting_[0] + waiting_[1] > kMaxWaiting) {
-        ++pair.totals.left_out;
-        drop_oldest_snapshots(pair);
+        ++totals.left_out;
+        drop_oldest(waiting);
     }
 }
 
 void GameComparison::finish() {
-    for (ComparedPair& pair : pairs_) {
-        while (!pair.waiting.empty()) {
-            ++pair.totals.only_in[pair.waits];
-            drop_oldest_snapshots(pair);
-        }
+    for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
+        WaitingSnapshots& waiting = waiting_pairs_[i];
+        found_.pairs[i].only_in[waiting.view] += waiting.list.size();
+        waiting_[waiting.view] -= waiting.list.size();
+        waiting.list.clear();
     }
 }
 
-bool GameComparison::are_games_equal() const {
+bool GameDifferences::are_games_equal() const {
     const VisitPairTotals all = totals();
     return all.common != 0 && all.different == 0;
 }
 
-VisitPairTotals GameComparison::totals() const {
+VisitPairTotals GameDifferences::totals() const {
     VisitPairTotals all;
-    for (const ComparedPair& pair : pairs_) {
-        all.common += pair.totals.common;
-        all.different += pair.totals.different;
-        all.only_in[0] += pair.totals.only_in[0];
-        all.only_in[1] += pair.totals.only_in[1];
-        all.left_out += pair.totals.left_out;
+    for (const VisitPairTotals& pair : pairs) {
+        all.common += pair.common;
+        all.different += pair.different;
+        all.only_in[0] += pair.only_in[0];
+        all.only_in[1] += pair.only_in[1];
+        all.left_out += pair.left_out;
     }
     return all;
 }
@@ -169,13 +168,13 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
         const RecordedItem* of_a = has_a ? a[i++].second.get() : nullptr;
         const RecordedItem* of_b = has_b ? b[j++].second.get() : nullptr;
         if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
-            ++demo_only_items_;
+            ++found_.demo_only_items;
         } else {
             differs |= compare_item_pair(index, tick, of_a, of_b);
         }
     }
-    ++pairs_[index].totals.common;
-    pairs_[index].totals.different += differs ? 1 : 0;
+    ++found_.pairs[index].common;
+    found_.pairs[index].different += differs ? 1 : 0;
 }
 
 bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const RecordedItem* a,
@@ -191,7 +190,7 @@ bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const Recor
         found = compare_items(*a, *b);
     }
     if (!found) {
-        ++incomparable_items_;
+        ++found_.incomparable_items;
         return false;
     }
     const RecordedItem& any = a != nullptr ? *a : *b;
@@ -207,21 +206,18 @@ bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const Recor
 }
 
 void GameComparison::count_difference(const GameDifference& difference) {
-    if (!first_ ||
-        std::tie(difference.tick, difference.pair) < std::tie(first_->tick, first_->pair)) {
-        first_ = difference;
+    auto& first = found_.first;
+    if (!first || std::tie(difference.tick, difference.pair) < std::tie(first->tick, first->pair)) {
+        first = difference;
     }
     const std::pair key{difference.type, difference.field.field};
-    auto row = counts_.find(key);
-    if (row == counts_.end()) {
-        if (counts_.size() >= kMaxCounted) {
-            ++uncounted_;
-            return;
-        }
-        row = counts_.emplace(key, DifferenceCount{.items = 0, .first = difference.tick}).first;
+    if (found_.counts.size() >= kMaxCounted && !found_.counts.contains(key)) {
+        ++found_.uncounted;
+        return;
     }
-    ++row->second.items;
-    row->second.first = std::min(row->second.first, difference.tick);
+    DifferenceCount& count = found_.counts[key];
+    count.first = count.items == 0 ? difference.tick : std::min(count.first, difference.tick);
+    ++count.items;
 }
 
 using record::terminal_text;
@@ -264,8 +260,7 @@ std::string pairs_text(const ComparisonReport& report) {
     const std::size_t pairs = report.pairs->pairs.size();
     for (std::size_t i = 0; i < std::min(pairs, kListed); ++i) {
         text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
-                            describe(visit_of(report, 1, i)),
-                            describe(report.comparison->pair_totals(i)));
+                            describe(visit_of(report, 1, i)), describe(report.found->pairs[i]));
     }
     text += and_more(pairs);
     for (std::size_t view = 0; view < kViews.size(); ++view) {
@@ -282,22 +277,21 @@ std::string pairs_text(const ComparisonReport& report) {
     return text;
 }
 
-std::string counts_text(const GameComparison& comparison) {
+std::string counts_text(const GameDifferences& found) {
     std::size_t objects = 6;
     std::size_t fields = 5;
-    for (const auto& [key, count] : comparison.difference_counts()) {
+    for (const auto& [key, count] : found.counts) {
         objects = std::max(objects, terminal_text(key.first).size());
         fields = std::max(fields, terminal_text(key.second).size());
     }
     std::string text = fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", "object", objects, "field",
                                    fields, "differences", "first tick");
-    for (const auto& [key, count] : comparison.difference_counts()) {
+    for (const auto& [key, count] : found.counts) {
         text += fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", terminal_text(key.first), objects,
                             terminal_text(key.second), fields, count.items, count.first);
     }
-    if (comparison.uncounted_differences() != 0) {
-        text += fmt::format("... and {} of other objects and fields\n",
-                            comparison.uncounted_differences());
+    if (found.uncounted != 0) {
+        text += fmt::format("... and {} of other objects and fields\n", found.uncounted);
     }
     return text;
 }
@@ -311,10 +305,10 @@ std::string left_out_text(const ComparisonReport& report) {
                                 why);
         }
     };
-    add(report.comparison->incomparable_items(), "item[s]", "",
+    add(report.found->incomparable_items, "item[s]", "",
         "one side has only their raw ints, from when their type was unnamed or a mod's, the other "
         "only their named fields");
-    add(report.comparison->demo_only_items(), "item[s]", "", "only 0.7 demos contain them");
+    add(report.found->demo_only_items, "item[s]", "", "only 0.7 demos contain them");
     for (std::size_t view = 0; view < kViews.size(); ++view) {
         const auto of = fmt::format(" of {}", kViews[view]);
         add(report.readers[view]->unusable_snapshots(), "snapshot[s]", of,
@@ -329,10 +323,10 @@ std::string_view comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
         return "not compared: no session of A could be aligned with one of B";
     }
-    if (report.comparison->totals().common == 0) {
+    if (report.found->totals().common == 0) {
         return "different: no tick in common";
     }
-    return report.comparison->are_games_equal() ? "equal" : "different";
+    return report.found->are_games_equal() ? "equal" : "different";
 }
 
 json::object visit_json(const MapVisit& visit) {
@@ -357,7 +351,7 @@ json::value value_json(const std::string& text) {
 }
 
 json::value first_difference_json(const ComparisonReport& report) {
-    const auto& first = report.comparison->first_difference();
+    const auto& first = report.found->first;
     if (!first) {
         return nullptr;
     }
@@ -384,31 +378,31 @@ json::array unpaired_json(const ComparisonReport& report, std::size_t view) {
 } // namespace
 
 std::string comparison_text(const ComparisonReport& report) {
-    const GameComparison& comparison = *report.comparison;
+    const GameDifferences& found = *report.found;
     std::string text =
         fmt::format("A is {}\nB is {}\n\n{}\n{}", terminal_text(report.files[0]),
                     terminal_text(report.files[1]), pairs_text(report), left_out_text(report));
-    if (const auto& first = comparison.first_difference()) {
+    if (const auto& first = found.first) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
             first->tick, terminal_text(first->type), first->key.id,
             terminal_text(first->field.field), terminal_text(first->field.a),
             terminal_text(first->field.b), visit_of(report, 0, first->pair).session,
-            visit_of(report, 1, first->pair).session, counts_text(comparison));
+            visit_of(report, 1, first->pair).session, counts_text(found));
     }
-    return text + fmt::format("{}: {}\n", comparison_result(report), describe(comparison.totals()));
+    return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.totals()));
 }
 
 std::string comparison_json(const ComparisonReport& report) {
-    const GameComparison& comparison = *report.comparison;
+    const GameDifferences& found = *report.found;
     json::array pairs;
     for (std::size_t i = 0; i < report.pairs->pairs.size(); ++i) {
         pairs.push_back(json::object{{"a", visit_json(visit_of(report, 0, i))},
                                      {"b", visit_json(visit_of(report, 1, i))},
-                                     {"ticks", ticks_json(comparison.pair_totals(i))}});
+                                     {"ticks", ticks_json(found.pairs[i])}});
     }
     json::array differences;
-    for (const auto& [key, count] : comparison.difference_counts()) {
+    for (const auto& [key, count] : found.counts) {
         differences.push_back(json::object{{"type", key.first},
                                            {"field", key.second},
                                            {"differences", count.items},
@@ -416,14 +410,14 @@ std::string comparison_json(const ComparisonReport& report) {
     }
     const auto [a, b] = report.readers;
     const json::object all{
-        {"equal", comparison.are_games_equal()},
+        {"equal", found.are_games_equal()},
         {"a", report.files[0]},
         {"b", report.files[1]},
-        {"ticks", ticks_json(comparison.totals())},
+        {"ticks", ticks_json(found.totals())},
         {"first", first_difference_json(report)},
         {"differences", std::move(differences)},
-        {"uncounted", comparison.uncounted_differences()},
-        {"not_compared", comparison.incomparable_items() + comparison.demo_only_items()},
+        {"uncounted", found.uncounted},
+        {"not_compared", found.incomparable_items + found.demo_only_items},
         {"unusable_snapshots",
          json::object{{"a", a->unusable_snapshots()}, {"b", b->unusable_snapshots()}}},
         {"snapshots_behind", json::object{{"a", a->late_snapshots()}, {"b", b->late_snapshots()}}},

@@ -48,6 +48,30 @@ struct VisitPairTotals {
     std::uint64_t left_out = 0;             ///< number of snapshots dropped because of kMaxWaiting
 };
 
+struct DifferenceCount {
+    std::uint64_t items = 0;  ///< number of items in which the field differs
+    snapshot::Tick first = 0; ///< tick of the first difference
+};
+
+/// What a comparison found.
+struct GameDifferences {
+    std::vector<VisitPairTotals> pairs;
+    std::optional<GameDifference> first{}; ///< the difference with the lowest tick
+    /// The differences by item type and field.
+    std::map<std::pair<std::string, std::string>, DifferenceCount> counts{};
+    std::uint64_t uncounted = 0; ///< differences not in `counts` because of kMaxCounted
+    /// Number of items for which one view has only raw ints and the other only fields.
+    std::uint64_t incomparable_items = 0;
+    /// Number of items that were not compared because only 0.7 demos contain them (de_…) and the
+    /// other view is no such demo.
+    std::uint64_t demo_only_items = 0;
+
+    [[nodiscard]] VisitPairTotals totals() const;
+    /// True if A and B have snapshots of at least one common tick, and the items of all common
+    /// ticks are equal.
+    [[nodiscard]] bool are_games_equal() const;
+};
+
 /// Compares the snapshots of two recordings, called views A and B, tick by tick. For each pair of
 /// map visits, the snapshots of A and those of B must be passed in the order of their ticks. A and
 /// B may alternate in any way, but fewer snapshots are stored if A and B advance together.
@@ -61,15 +85,8 @@ class GameComparison {
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCounted = 4096;
 
-    struct DifferenceCount {
-        std::uint64_t items = 0;  ///< number of items in which the field differs
-        snapshot::Tick first = 0; ///< tick of the first difference
-    };
-
-    /// The counts of differing items, by item type and field.
-    using DifferenceCounts = std::map<std::pair<std::string, std::string>, DifferenceCount>;
-
-    explicit GameComparison(std::size_t pairs) : pairs_(pairs) {}
+    explicit GameComparison(std::size_t pairs)
+        : found_{.pairs = std::vector<VisitPairTotals>(pairs)}, waiting_pairs_(pairs) {}
 
     /// Adds a snapshot. `index`: the pair of map visits. `view`: 0 for A, 1 for B.
     void on_snapshot(std::size_t index, std::size_t view, snapshot::Tick tick,
@@ -83,30 +100,7 @@ class GameComparison {
         return waiting_[view] > waiting_[1 - view] + kMaxLead;
     }
 
-    /// True if A and B have snapshots of at least one common tick, and the items of all common
-    /// ticks are equal.
-    [[nodiscard]] bool are_games_equal() const;
-
-    [[nodiscard]] const VisitPairTotals& pair_totals(std::size_t index) const {
-        return pairs_[index].totals;
-    }
-
-    [[nodiscard]] VisitPairTotals totals() const;
-
-    /// Returns the difference with the lowest tick; nullopt if the views are equal.
-    [[nodiscard]] const std::optional<GameDifference>& first_difference() const { return first_; }
-
-    [[nodiscard]] const DifferenceCounts& difference_counts() const { return counts_; }
-
-    /// Returns the number of differences that counts() does not contain because of kMaxCounted.
-    [[nodiscard]] std::uint64_t uncounted_differences() const { return uncounted_; }
-
-    /// Returns the number of items for which one view has only raw ints and the other only fields.
-    [[nodiscard]] std::uint64_t incomparable_items() const { return incomparable_items_; }
-
-    /// Returns the number of items that were not compared because only 0.7 demos contain them
-    /// (de_…) and the other view is no such demo.
-    [[nodiscard]] std::uint64_t demo_only_items() const { return demo_only_items_; }
+    [[nodiscard]] const GameDifferences& found() const { return found_; }
 
   private:
     struct WaitingSnapshot {
@@ -114,13 +108,12 @@ class GameComparison {
         std::shared_ptr<const RecordedItems> items;
     };
 
-    struct ComparedPair {
-        VisitPairTotals totals;
-        std::deque<WaitingSnapshot> waiting; ///< stored snapshots, all of the same view
-        std::size_t waits = 0;               ///< view of the snapshots in `waiting`: 0 for A
+    struct WaitingSnapshots {
+        std::size_t view = 0; ///< 0 for A
+        std::deque<WaitingSnapshot> list;
     };
 
-    void drop_oldest_snapshots(ComparedPair& pair);
+    void drop_oldest(WaitingSnapshots& waiting);
     void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
     /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
@@ -129,13 +122,9 @@ class GameComparison {
                            const RecordedItem* b);
     void count_difference(const GameDifference& difference);
 
-    std::vector<ComparedPair> pairs_;
-    std::array<std::size_t, 2> waiting_{}; ///< number of stored snapshots, by view
-    std::optional<GameDifference> first_;
-    DifferenceCounts counts_;
-    std::uint64_t uncounted_ = 0;
-    std::uint64_t incomparable_items_ = 0;
-    std::uint64_t demo_only_items_ = 0;
+    GameDifferences found_;
+    std::vector<WaitingSnapshots> waiting_pairs_; ///< for each pair, all of the same view
+    std::array<std::size_t, 2> waiting_{};        ///< number of stored snapshots, by view
 };
 
 /// The result of comparing the recordings A and B.
@@ -143,7 +132,7 @@ struct ComparisonReport {
     std::array<std::string, 2> files;
     std::array<const MapVisitReader*, 2> readers{};
     const MapVisitPairs* pairs = nullptr;
-    const GameComparison* comparison = nullptr;
+    const GameDifferences* found = nullptr;
 };
 
 /// Returns the report as text for users.

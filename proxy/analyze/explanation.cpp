@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -42,9 +43,8 @@ bool is_needed_line(std::string_view line) {
 
 /// Returns the severity as a number from 0 to 2; −1 if the record has none.
 int severity_of(const json::object& finding) {
-    constexpr std::array<std::string_view, 3> kNames{"info", "warning", "error"};
-    const auto name = std::ranges::find(kNames, text_of(finding, "severity"));
-    return name == kNames.end() ? -1 : static_cast<int>(name - kNames.begin());
+    const auto severity = record::find_severity(text_of(finding, "severity"));
+    return severity ? static_cast<int>(*severity) : -1;
 }
 
 /// Returns how much a finding says about the cause of a problem: 0 for information, 1 for warnings,
@@ -97,10 +97,7 @@ void ExplanationReader::on_line(std::string_view line) {
     story_.num_sessions = sessions_.size();
     const std::string_view type = text_of(record, "type");
     if (type == "session") {
-        if (text_of(record, "event") == "open" && !record.contains("again")) {
-            forget_session(*number, session);
-        }
-        on_session(record, session);
+        on_session(record, *number, session);
     } else if (type == "map") {
         session.map = record::terminal_text(text_of(record, "name"));
         session.items.clear();
@@ -114,29 +111,19 @@ void ExplanationReader::on_line(std::string_view line) {
     }
 }
 
-void ExplanationReader::on_lines(std::string_view lines) {
-    while (!lines.empty()) {
-        const std::size_t end = lines.find('\n');
-        on_line(lines.substr(0, end));
-        lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+void ExplanationReader::on_session(const json::object& record, std::int64_t number,
+                                   Session& session) {
+    const bool opens = text_of(record, "event") == "open";
+    if (opens && !record.contains("again")) {
+        session = {}; // each start of twscope numbers sessions from 1
+        story_.session = number == story_.session ? 0 : story_.session;
     }
-}
-
-/// Forgets the earlier session with this number. Each start of twscope numbers sessions from 1.
-void ExplanationReader::forget_session(std::int64_t number, Session& session) {
-    session = {};
-    if (number == story_.session) {
-        story_.session = 0;
-    }
-}
-
-void ExplanationReader::on_session(const json::object& record, Session& session) {
     session.peers = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
         session.peers += ", " + record::terminal_text(protocol);
     }
-    if (text_of(record, "event") != "open") {
+    if (!opens) {
         session.items.clear();
         session.tick.reset();
     }
@@ -163,10 +150,8 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
                                     Session& session) {
     const auto tick = number_of(record, "tick").value_or(0);
     const auto base = number_of(record, "delta_tick").value_or(-1);
-    const json::array* items = list_of(record, "items");
-    const bool right = items != nullptr;
-    if (right) {
-        if (const json::value* full = record.if_contains("full"); full != nullptr) {
+    if (const json::array* const items = list_of(record, "items"); items != nullptr) {
+        if (record.contains("full")) {
             session.items.clear();
         }
         for (const json::value& value : *items) {
@@ -178,13 +163,8 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
                 }
             }
         }
-        const json::array* const removed = list_of(record, "removed");
-        for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
-            const json::array* key = (*removed)[i].if_array();
-            if (key != nullptr && key->size() == 2 && (*key)[0].is_int64() &&
-                (*key)[1].is_int64()) {
-                session.items.erase({(*key)[0].get_int64(), (*key)[1].get_int64()});
-            }
+        for (const ItemNumbers& removed : removed_items(record)) {
+            session.items.erase(removed);
         }
         session.tick = tick;
     }
@@ -406,23 +386,17 @@ const json::object* Explanation::item_in(const Items& items) const {
 
 std::vector<SnapshotDatagram> SnapshotDatagrams::find_datagrams(std::int64_t session,
                                                                 std::int64_t tick) const {
+    std::map<std::int32_t, SnapshotDatagram> latest; // by part
+    if (const auto kept = kept_.find(static_cast<std::uint32_t>(session)); kept != kept_.end()) {
+        for (const StoredDatagram& each : kept->second) {
+            if (each.tick == tick) {
+                latest[each.datagram.part] = each.datagram;
+            }
+        }
+    }
     std::vector<SnapshotDatagram> found;
-    const auto kept = kept_.find(static_cast<std::uint32_t>(session));
-    if (kept == kept_.end()) {
-        return found;
-    }
-    for (const StoredDatagram& each : kept->second) {
-        if (each.tick != tick) {
-            continue;
-        }
-        const auto older = std::ranges::find(found, each.datagram.part, &SnapshotDatagram::part);
-        if (older == found.end()) {
-            found.push_back(each.datagram);
-        } else {
-            *older = each.datagram;
-        }
-    }
-    std::ranges::sort(found, {}, &SnapshotDatagram::part);
+    std::ranges::transform(latest, std::back_inserter(found),
+                           [](const auto& each) { return each.second; });
     return found;
 }
 
@@ -462,7 +436,7 @@ void SnapshotDatagrams::on_part(const inspect::ObservedPart& part) {
     }
     std::deque<StoredDatagram>& kept = kept_[session_];
     kept.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
-    if (kept.size() > kMaxDatagrams) {
+    if (kept.size() > snapshot::kMaxParts) { // the largest snapshot has this many parts
         kept.pop_front();
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/analyze/map_visits.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/wire/packet.h"
@@ -45,8 +46,8 @@ struct SnapshotDatagram {
 
 /// The events around one finding about snapshots, and what is known about its item.
 struct Explanation {
-    /// The items of a snapshot, as records contain them, by type number and id.
-    using Items = std::map<std::pair<std::int64_t, std::int64_t>, boost::json::object>;
+    /// The items of a snapshot, as records contain them.
+    using Items = std::map<ItemNumbers, boost::json::object>;
 
     /// A finding that the user can select to be explained.
     struct ExplainableFinding {
@@ -130,14 +131,9 @@ class ExplanationReader {
 
     /// Reads a line. Ignores lines that are no records, and records that are not needed.
     void on_line(std::string_view line);
-    /// Reads several lines, each with its newline.
-    void on_lines(std::string_view lines);
 
-    [[nodiscard]] const Explanation& explanation() const { return story_; }
-
-    void set_datagrams(std::vector<SnapshotDatagram> datagrams) {
-        story_.datagrams = std::move(datagrams);
-    }
+    /// Returns the explanation. The caller may set its datagrams, which lines do not contain.
+    [[nodiscard]] Explanation& explanation() { return story_; }
 
     /// True if the selection names a session without any record.
     [[nodiscard]] bool lacks_session() const;
@@ -154,8 +150,7 @@ class ExplanationReader {
         std::optional<Explanation::ExplainableFinding> error;
     };
 
-    void forget_session(std::int64_t number, Session& session);
-    static void on_session(const boost::json::object& record, Session& session);
+    void on_session(const boost::json::object& record, std::int64_t number, Session& session);
     void on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
     void store_verification(std::int64_t tick, bool ok, const Explanation::Items& items);
     void on_finding(const boost::json::object& record, std::int64_t number, Session& session);
@@ -189,8 +184,6 @@ class SnapshotDatagrams final : public inspect::Observer {
         std::uint64_t frame = 0; ///< number of the frame in the file, from 1; 0 if unknown
     };
 
-    /// The most datagrams stored for each session: as many as the largest snapshot has parts.
-    static constexpr std::size_t kMaxDatagrams = snapshot::kMaxParts;
     /// The most sessions whose datagrams are stored. An attacker can open any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
@@ -224,5 +217,27 @@ class SnapshotDatagrams final : public inspect::Observer {
     std::span<const std::byte> payload_; ///< decompressed payload of the datagram being read
     std::map<std::uint32_t, std::deque<StoredDatagram>> kept_; ///< by session, oldest first
 };
+
+/// Returns a command line or page address that shows users the explanation of a finding.
+using SelectionText = std::function<std::string(std::int64_t session, std::int64_t tick)>;
+
+/// Returns a list of the findings that can be explained, for users whose selection matched no
+/// finding. `select`: makes a command for each finding; null: the list contains no commands.
+/// `list_command`: the command that lists all findings; empty: the text names none.
+[[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
+                                                    const SelectionText& select = {},
+                                                    std::string_view list_command = {});
+
+/// Returns the explanation as one page of text.
+[[nodiscard]] std::string explanation_text(const Explanation& explanation,
+                                           const SelectionText& select = {});
+
+/// Returns the explanation, or the findings that can be explained, as one JSON object.
+[[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
+
+/// Returns the explanation of a finding as text. `lines`: record lines around the finding. If the
+/// lines do not contain the finding, returns explainable_findings_text().
+[[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
+                                               std::int64_t tick);
 
 } // namespace tw::analyze

@@ -1,5 +1,4 @@
-#include "proxy/analyze/explanation_text.h"
-
+#include "proxy/analyze/explanation.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
@@ -74,12 +73,14 @@ constexpr auto kLeads = std::to_array<CauseHint>({
 });
 
 std::string_view find_cause_hint(std::string_view id, std::string_view name) {
-    const auto* const lead = std::ranges::find_if(kLeads, [&](const CauseHint& each) {
+    for (const CauseHint& each : kLeads) {
         const bool family = each.id.ends_with('.');
-        return (family ? id.starts_with(each.id) : id == each.id) &&
-               (each.name.empty() || each.name == name);
-    });
-    return lead == kLeads.end() ? std::string_view{} : lead->where;
+        if ((family ? id.starts_with(each.id) : id == each.id) &&
+            (each.name.empty() || each.name == name)) {
+            return each.where;
+        }
+    }
+    return {};
 }
 
 /// Returns a value of any type as text; empty if the value is missing.
@@ -88,10 +89,26 @@ std::string value_text(const json::object* record, std::string_view key) {
     return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
 }
 
+/// Returns the text under a key, safe for a terminal.
+std::string safe_text(const json::object& object, std::string_view key) {
+    return record::terminal_text(text_of(object, key));
+}
+
 /// Returns the type of a finding's item, as name or number.
 std::string type_of(const json::object* item) {
-    const std::string_view type = item == nullptr ? std::string_view{} : text_of(*item, "type");
-    return type.empty() ? "type " + value_text(item, "type_id") : record::terminal_text(type);
+    const std::string type = item == nullptr ? "" : safe_text(*item, "type");
+    return type.empty() ? "type " + value_text(item, "type_id") : type;
+}
+
+/// Returns an item's type and id, such as "character 3".
+std::string item_name(const json::object* item) {
+    return fmt::format("{} {}", type_of(item), value_text(item, "id"));
+}
+
+/// Returns the likeliest candidates of a finding; null if it has none.
+const json::array* likeliest_candidates(const json::object& finding) {
+    const json::object* const candidates = object_of(finding, "candidates");
+    return candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
 }
 
 /// Returns the text wrapped to the page's width and indented.
@@ -153,9 +170,9 @@ std::string numbers_text(const json::object& finding) {
 
 /// Returns a candidate as text: "character 3 x: 5004 instead of 1004".
 std::string candidate_text(const json::object& candidate, const json::object& item) {
-    std::string text = fmt::format("{} {}", type_of(&item), value_text(&item, "id"));
-    if (const auto field = text_of(candidate, "field"); !field.empty()) {
-        text += ' ' + record::terminal_text(field);
+    std::string text = item_name(&item);
+    if (const auto field = safe_text(candidate, "field"); !field.empty()) {
+        text += ' ' + field;
     }
     if (candidate.contains("expected")) {
         text += fmt::format(": {} instead of {}", value_text(&candidate, "value"),
@@ -166,9 +183,7 @@ std::string candidate_text(const json::object& candidate, const json::object& it
 
 /// Returns the candidates of a finding as text: the items or values that may be the cause.
 std::string candidates_text(const json::object& finding) {
-    const json::object* const candidates = object_of(finding, "candidates");
-    const json::array* const list =
-        candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
+    const json::array* const list = likeliest_candidates(finding);
     if (list == nullptr) {
         return {};
     }
@@ -179,7 +194,7 @@ std::string candidates_text(const json::object& finding) {
             lines.push_back(candidate_text(*each, *item));
         }
     }
-    const auto count = number_of(*candidates, "count").value_or(0);
+    const auto count = number_of(*object_of(finding, "candidates"), "count").value_or(0);
     if (count == 1 && lines.size() == 1) {
         // snapshot.explained contains likely candidates only, so others may exist.
         return fmt::format("  the only {}: {}\n",
@@ -244,18 +259,16 @@ std::string item_line(const json::object& finding) {
     }
     const bool is_misread = id == "snapshot.size_out_of_range" && text_of(*item, "type").empty();
     return is_misread ? fmt::format("  misread as {} (not the real type)\n", type_of(item))
-                      : fmt::format("  the item: {} {}\n", type_of(item), value_text(item, "id"));
+                      : fmt::format("  the item: {}\n", item_name(item));
 }
 
 std::string reason_text(const Explanation& story) {
     const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
-    std::string text = wrap_text(record::terminal_text(text_of(finding, "what")));
+    std::string text = wrap_text(safe_text(finding, "what"));
     // A finding whose name repeats its id has a detail that repeats `what`.
-    const bool repeats =
-        !name.empty() && record::finding_display_name(text_of(finding, "id"), name).empty();
-    if (const auto detail = text_of(finding, "detail"); !detail.empty() && !repeats) {
-        text += wrap_text(record::terminal_text(detail));
+    if (name.empty() || !record::finding_display_name(text_of(finding, "id"), name).empty()) {
+        text += wrap_text(safe_text(finding, "detail"));
     }
     text += item_line(finding) + numbers_text(finding) + acceptance_text(story);
     const json::object& explained = story.explaining_finding;
@@ -265,14 +278,13 @@ std::string reason_text(const Explanation& story) {
     std::string compared = "Compared with the next verified snapshots: ";
     const json::object* const item = object_of(explained, "item");
     if (item != nullptr) {
-        compared += fmt::format(
-            "{} {} {} gave {} where it {} {} ({})", type_of(item), value_text(item, "id"),
-            record::terminal_text(text_of(explained, "field")), value_text(&explained, "value"),
-            verb_of(story), value_text(&explained, "expected"),
-            record::terminal_text(text_of(explained, "name")));
+        compared += fmt::format("{} {} gave {} where it {} {} ({})", item_name(item),
+                                safe_text(explained, "field"), value_text(&explained, "value"),
+                                verb_of(story), value_text(&explained, "expected"),
+                                safe_text(explained, "name"));
     }
-    if (const auto detail = text_of(explained, "detail"); !detail.empty()) {
-        compared += (item == nullptr ? "" : "; ") + record::terminal_text(detail);
+    if (const auto detail = safe_text(explained, "detail"); !detail.empty()) {
+        compared += (item == nullptr ? "" : "; ") + detail;
     }
     const json::object* const candidates = object_of(explained, "candidates");
     const bool is_named =
@@ -345,23 +357,20 @@ std::string item_text(const Explanation& story) {
     if (named == nullptr) {
         return {};
     }
-    const bool is_uncertain_suspect = story.is_uncertain_suspect();
-    const json::object* const any = story.item_in(story.before) != nullptr
-                                        ? story.item_in(story.before)
-                                        : story.item_in(story.after);
-    if (any == nullptr && !is_uncertain_suspect) {
+    const bool is_guess = story.is_uncertain_suspect();
+    const json::object* const before = story.item_in(story.before);
+    const json::object* const any = before != nullptr ? before : story.item_in(story.after);
+    if (any == nullptr && !is_guess) {
         return {};
     }
-    std::string text = fmt::format("\n{}: {} {}",
-                                   is_uncertain_suspect
-                                       ? "The item, if the likeliest candidate is the one (a guess)"
-                                       : "The item",
-                                   type_of(any == nullptr ? named : any), value_text(named, "id"));
+    std::string text = fmt::format(
+        "\nThe item{}: {}", is_guess ? ", if the likeliest candidate is the one (a guess)" : "",
+        item_name(any == nullptr ? named : any));
     if (any == nullptr) {
         return text + "\n  neither in the snapshot before nor in the one after\n";
     }
-    if (const auto player = text_of(*any, "player"); !player.empty()) {
-        text += fmt::format(", player {}", record::terminal_text(player));
+    if (const auto player = safe_text(*any, "player"); !player.empty()) {
+        text += fmt::format(", player {}", player);
     }
     return text + '\n' + fields_table(story);
 }
@@ -376,30 +385,26 @@ std::string clock_text(std::int64_t time) {
                        seconds % 60, micros % kSecond);
 }
 
-/// Returns the name of the position from which offsets in a datagram count.
-std::string_view counted_from(const SnapshotDatagram& datagram) {
-    return datagram.compressed ? "decompressed payload after the header" : "payload";
-}
-
 std::string datagrams_text(const Explanation& story) {
     std::string text;
     for (const SnapshotDatagram& each : story.datagrams) {
         const bool is_whole = each.num_parts == 1;
-        text += is_whole ? std::string{"Datagram: "}
-                         : fmt::format("Datagram of part {} of 0 to {}: ", each.part,
-                                       each.num_parts - 1);
+        text += "Datagram";
+        text +=
+            is_whole ? "" : fmt::format(" of part {} of 0 to {}", each.part, each.num_parts - 1);
+        text += ": ";
         if (each.frame != 0) {
             text += fmt::format("frame {} of {}, ", each.frame, record::terminal_text(each.file));
         }
-        text += fmt::format("{}, {} bytes of payload{}", clock_text(each.time), each.bytes,
-                            each.compressed ? ", compressed" : "");
+        text += fmt::format("{}, {} bytes of payload", clock_text(each.time), each.bytes);
+        text += each.compressed ? ", compressed" : "";
         if (each.size != 0) {
-            text += fmt::format(
-                "; {}{} begins at byte {}",
-                each.compressed
-                    ? fmt::format("decompressed, after the header of {} bytes, ", each.header)
-                    : "",
-                is_whole ? "the delta" : "this part of the delta", each.begin);
+            text += "; ";
+            text += each.compressed
+                        ? fmt::format("decompressed, after the header of {} bytes, ", each.header)
+                        : "";
+            text += fmt::format("{} begins at byte {}",
+                                is_whole ? "the delta" : "this part of the delta", each.begin);
         }
         text += '\n';
     }
@@ -468,10 +473,10 @@ std::string bytes_text(const Explanation& story) {
     if (bytes.mark) {
         text += fmt::format(", byte {} marked", *bytes.mark);
         text += story.is_uncertain_suspect() && story.item() != nullptr ? " (a guess)" : "";
-        if (const SnapshotDatagram* const datagram = datagram_of(story, bytes);
-            datagram != nullptr) {
+        if (const auto* const datagram = datagram_of(story, bytes); datagram != nullptr) {
             text += fmt::format(": byte {} of the {}", datagram->begin + *bytes.mark,
-                                counted_from(*datagram));
+                                datagram->compressed ? "decompressed payload after the header"
+                                                     : "payload");
         }
     }
     text += '\n';
@@ -528,15 +533,11 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
 std::string choices_text(const Explanation& story) {
     std::string text = "Others are:\n";
     for (const Explanation::ExplainableFinding& choice : story.explainable_findings) {
-        text += fmt::format("  session {}", choice.session);
-        text += choice.tick ? fmt::format(", tick {}", *choice.tick) : std::string{};
-        text += fmt::format(": {}\n", choice.id);
+        text += fmt::format("  session {}{}: {}\n", choice.session,
+                            choice.tick ? fmt::format(", tick {}", *choice.tick) : "", choice.id);
     }
-    if (const std::uint64_t more = story.num_explainable - story.explainable_findings.size();
-        more != 0) {
-        text += fmt::format("  and {} more\n", more);
-    }
-    return text;
+    const std::uint64_t more = story.num_explainable - story.explainable_findings.size();
+    return more == 0 ? text : text + fmt::format("  and {} more\n", more);
 }
 
 /// Returns how to explain findings with the severity info, which are explained only on request.
@@ -580,15 +581,11 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
 }
 
 std::string explanation_text(const Explanation& story, const SelectionText& select) {
-    const json::object& finding = story.finding;
-    const std::string id = record::terminal_text(text_of(finding, "id"));
-    std::string text = fmt::format("{}\n{}", id, story.title);
-    if (const std::string tick = value_text(&finding, "tick"); !tick.empty()) {
+    std::string text = fmt::format("{}\n{}", safe_text(story.finding, "id"), story.title);
+    if (const std::string tick = value_text(&story.finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
-    text += '\n' + datagrams_text(story) +
-            "\n"
-            "What happened\n";
+    text += '\n' + datagrams_text(story) + "\nWhat happened\n";
     for (const std::string& event : story.events) {
         text += fmt::format("  {}\n", event);
     }
@@ -689,7 +686,11 @@ json::object explanation_json(const Explanation& story) {
 
 std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
     ExplanationReader reader{{.session = session, .tick = tick}};
-    reader.on_lines(lines);
+    while (!lines.empty()) {
+        const std::size_t size = std::min(lines.find('\n'), lines.size() - 1) + 1;
+        reader.on_line(lines.substr(0, size));
+        lines.remove_prefix(size);
+    }
     const Explanation& story = reader.explanation();
     return story.has_finding() ? explanation_text(story) : explainable_findings_text(story);
 }

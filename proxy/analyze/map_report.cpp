@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -383,24 +382,15 @@ std::uint64_t count_of(const json::object& object, std::string_view key) {
     return object.at(key).to_number<std::uint64_t>();
 }
 
-/// Builds a text with a line for each key and value. Empty values are left out.
-class Page {
-  public:
+/// A text with a line for each key and value. Empty values are left out.
+struct Page {
+    std::string text{};
+
     void add(std::string_view key, std::string_view value) {
         if (!value.empty() && value != "-") {
-            fmt::format_to(std::back_inserter(text_), "{:<11} {}\n", key, value);
+            text += fmt::format("{:<11} {}\n", key, value);
         }
     }
-
-    /// Adds a text of the map file, made safe for a terminal.
-    void add_text(std::string_view key, std::string_view text) {
-        add(key, record::terminal_text(text));
-    }
-
-    [[nodiscard]] std::string take() { return std::move(text_); }
-
-  private:
-    std::string text_;
 };
 
 /// Returns the number of tiles of each kind in a layer as text, by tile id, without air.
@@ -439,7 +429,7 @@ std::string count_with_noun(const json::object& object, std::string_view key,
 void add_content(Page& page, const json::object& map) {
     if (const json::object* const info = object_of(map, "info"); info != nullptr) {
         for (const std::string_view key : {"author", "map_version", "credits", "license"}) {
-            page.add_text(key, text_of(*info, key));
+            page.add(key, record::terminal_text(text_of(*info, key)));
         }
     }
     page.add("holds",
@@ -469,7 +459,7 @@ void add_physics(Page& page, const json::object& map) {
 
 std::string map_text(const json::object& map) {
     Page page;
-    page.add_text("map", text_of(map, "file"));
+    page.add("map", record::terminal_text(text_of(map, "file")));
     page.add("bytes", fmt::to_string(count_of(map, "size")));
     page.add("crc", text_of(map, "crc32"));
     page.add("sha256", text_of(map, "sha256"));
@@ -485,7 +475,7 @@ std::string map_text(const json::object& map) {
         page.add("odd", warning_text(warning.as_object()));
     }
     add_physics(page, map);
-    return page.take();
+    return page.text;
 }
 
 std::string describe_position(const map::PhysicsLayers& physics, double x, double y) {

@@ -9,7 +9,7 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
-using record::flag_of, record::list_of, record::object_of, record::text_of;
+using record::flag_of, record::list_of, record::number_of, record::object_of, record::text_of;
 
 namespace {
 
@@ -17,22 +17,22 @@ namespace {
 /// datagrams are only a few ticks late.
 constexpr snapshot::Tick kNewGame = 250;
 
-template <typename Integer>
-std::optional<Integer> integer_of(const json::value* value) {
-    const std::int64_t* number = value == nullptr ? nullptr : value->if_int64();
-    return number != nullptr && *number >= std::numeric_limits<Integer>::min() &&
-                   *number <= std::numeric_limits<Integer>::max()
-               ? std::optional{static_cast<Integer>(*number)}
-               : std::nullopt;
-}
-
-std::optional<std::uint32_t> key_of(const json::value* type, const json::value* id) {
-    const auto type_number = integer_of<std::uint16_t>(type);
-    const auto id_number = integer_of<std::uint16_t>(id);
-    if (!type_number || !id_number) {
+/// Returns the packed key of an item; nullopt if a number is missing or too large.
+std::optional<std::uint32_t> key_of(std::optional<std::int64_t> type,
+                                    std::optional<std::int64_t> id) {
+    if (!type || !id || !std::in_range<std::uint16_t>(*type) ||
+        !std::in_range<std::uint16_t>(*id)) {
         return std::nullopt;
     }
-    return snapshot::ItemKey{*type_number, *id_number}.packed();
+    return snapshot::ItemKey{static_cast<std::uint16_t>(*type), static_cast<std::uint16_t>(*id)}
+        .packed();
+}
+
+std::optional<snapshot::Tick> tick_of(const json::object& record) {
+    const auto tick = number_of(record, "tick");
+    return tick && std::in_range<snapshot::Tick>(*tick)
+               ? std::optional{static_cast<snapshot::Tick>(*tick)}
+               : std::nullopt;
 }
 
 std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::object& record) {
@@ -48,7 +48,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
     if (const json::array* data = list_of(record, "data"); data != nullptr) {
         auto& ints = item->data.emplace();
         for (const json::value& value : *data) {
-            ints.push_back(integer_of<std::int64_t>(&value).value_or(0));
+            ints.push_back(value.is_int64() ? value.get_int64() : 0);
         }
     }
     return item;
@@ -57,8 +57,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
 /// Sets `name` to the name of the session's own player, from an item or from a 0.7 message.
 void take_own_name(const json::object& record, std::string& name) {
     const json::object* fields = object_of(record, "fields");
-    if (fields == nullptr ||
-        (!flag_of(*fields, "local") && integer_of<int>(fields->if_contains("local")) != 1)) {
+    if (fields == nullptr || (!flag_of(*fields, "local") && number_of(*fields, "local") != 1)) {
         return;
     }
     const auto own = text_of(record, "type") == "player_info" ? text_of(record, "player")
@@ -70,13 +69,27 @@ void take_own_name(const json::object& record, std::string& name) {
 
 } // namespace
 
+std::vector<ItemNumbers> removed_items(const json::object& record) {
+    std::vector<ItemNumbers> found;
+    const json::array* const removed = list_of(record, "removed");
+    for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
+        const json::array* const pair = (*removed)[i].if_array();
+        if (pair != nullptr && pair->size() == 2 && pair->front().is_int64() &&
+            pair->back().is_int64()) {
+            found.emplace_back(pair->front().get_int64(), pair->back().get_int64());
+        }
+    }
+    return found;
+}
+
 std::optional<std::int64_t> find_receiving_session(const json::object& world) {
     const json::array* items = list_of(world, "items");
     const json::object* item =
         items == nullptr || items->empty() ? nullptr : items->front().if_object();
     const json::array* sessions = item == nullptr ? nullptr : list_of(*item, "seen_by");
-    return sessions == nullptr || sessions->empty() ? std::nullopt
-                                                    : integer_of<std::int64_t>(&sessions->front());
+    return sessions == nullptr || sessions->empty() || !sessions->front().is_int64()
+               ? std::nullopt
+               : std::optional{sessions->front().get_int64()};
 }
 
 std::shared_ptr<const RecordedItems>
@@ -111,19 +124,14 @@ void MapVisitReader::Session::apply_item_changes(const json::object& record,
         const json::object* item = list[i].if_object();
         const auto key = item == nullptr
                              ? std::nullopt
-                             : key_of(item->if_contains("type_id"), item->if_contains("id"));
+                             : key_of(number_of(*item, "type_id"), number_of(*item, "id"));
         if (key) {
             (*items)[*key] = item_of(*key, *item);
             take_own_name(*item, name);
         }
     }
-    const json::array* removed = list_of(record, "removed");
-    for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
-        const json::array* pair = (*removed)[i].if_array();
-        const auto key = pair == nullptr || pair->size() != 2
-                             ? std::nullopt
-                             : key_of(&pair->front(), &pair->back());
-        if (key) {
+    for (const auto& [type, id] : removed_items(record)) {
+        if (const auto key = key_of(type, id)) {
             items->erase(*key);
         }
     }
@@ -203,7 +211,7 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
 /// unless that session is already on the next map.
 void MapVisitReader::on_merged_snapshot(const json::object& record, Session& session) const {
     session.client = text_of(record, "server");
-    const auto run = integer_of<std::int64_t>(record.if_contains("run")).value_or(0);
+    const auto run = number_of(record, "run").value_or(0);
     if (run != session.run) {
         session.run = run;
         session.visit.reset();
@@ -233,7 +241,7 @@ void MapVisitReader::on_map(const json::object& record, Session& session) {
 
 std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& record,
                                                             std::int64_t number, Session& session) {
-    const auto tick = integer_of<snapshot::Tick>(record.if_contains("tick"));
+    const auto tick = tick_of(record);
     const json::array* list = list_of(record, "items");
     if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
         // Snapshots that are not ok could not be rebuilt, so no recording contains their items.
@@ -243,7 +251,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
         return std::nullopt;
     }
     session.apply_item_changes(record, *list);
-    const auto wanted = integer_of<std::int64_t>(record.if_contains("num_items"));
+    const auto wanted = number_of(record, "num_items");
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
         session.items
             .reset(); // a line is missing, so snapshots are unusable until one lists all items
@@ -326,9 +334,9 @@ std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
 /// True if the visits with the indices `wanted` are all of the same session. Merged snapshots of
 /// different servers count as different sessions, although all have session number 0.
 bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::uint32_t>& wanted) {
-    return std::ranges::all_of(wanted, [&, first = wanted.begin()](std::uint32_t index) {
-        return visits[index].session == visits[*first].session &&
-               visits[index].client == visits[*first].client;
+    return std::ranges::all_of(wanted, [&](std::uint32_t index) {
+        const MapVisit& first = visits[wanted.front()];
+        return visits[index].session == first.session && visits[index].client == first.client;
     });
 }
 

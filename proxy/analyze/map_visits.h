@@ -43,6 +43,12 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 [[nodiscard]] std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
+/// The type number and id of an item.
+using ItemNumbers = std::pair<std::int64_t, std::int64_t>;
+
+/// Returns the items that a snapshot's record lists as removed. Ignores malformed elements.
+[[nodiscard]] std::vector<ItemNumbers> removed_items(const boost::json::object& record);
+
 /// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
 [[nodiscard]] std::optional<std::int64_t> find_receiving_session(const boost::json::object& world);
 

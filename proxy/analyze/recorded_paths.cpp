@@ -90,12 +90,22 @@ std::int64_t speed_in(const json::object& fields) {
     return size("vel_x") + size("vel_y");
 }
 
-} // namespace
+/// Returns false for most lines whose records have other types. This is much cheaper than to parse
+/// them.
+bool may_be_wanted(std::string_view line) {
+    constexpr std::array<std::string_view, 6> kWanted{
+        R"("type":"snapshot")", R"("type":"world")", R"("type":"message")",
+        R"("type":"session")",  R"("type":"map")",   R"("type":"records_lost")"};
+    return std::ranges::any_of(kWanted, [line](std::string_view each) {
+        return line.find(each) != std::string_view::npos;
+    });
+}
 
-class PathReader::Collector {
+/// Finds the paths from the records of all sessions and merged snapshots.
+class PathCollector {
   public:
-    Collector(std::string_view crc, std::string_view name, PlayerNames wanted,
-              std::size_t max_points)
+    PathCollector(std::string_view crc, std::string_view name, PlayerNames wanted,
+                  std::size_t max_points)
         : map_crc_{crc}, map_name_{name}, wanted_{std::move(wanted)}, max_points_{max_points} {}
 
     void add(const json::object& record) {
@@ -421,24 +431,18 @@ class PathReader::Collector {
             return view.tees.erase(tee);
         };
         if (flag_of(record, "full")) {
-            std::map<std::int64_t, bool> listed;
+            std::set<std::int64_t> listed;
             for_each_item(items, "character",
                           [&](const json::object& item, const json::object& /*fields*/) {
-                              listed[number_in(item, "id")] = true;
+                              listed.insert(number_in(item, "id"));
                           });
             for (auto tee = view.tees.begin(); tee != view.tees.end();) {
                 tee = listed.contains(tee->first) ? std::next(tee) : remove(tee);
             }
         }
-        const json::array* removed = list_of(record, "removed");
-        for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
-            const json::array* key = (*removed)[i].if_array();
-            if (key == nullptr || key->size() != 2 || !key->front().is_int64() ||
-                !key->back().is_int64()) {
-                continue;
-            }
-            const auto tee = view.tees.find(key->back().get_int64());
-            if (tee != view.tees.end() && tee->second.type_id == key->front().get_int64()) {
+        for (const auto& [type_id, id] : removed_items(record)) {
+            const auto tee = view.tees.find(id);
+            if (tee != view.tees.end() && tee->second.type_id == type_id) {
                 remove(tee);
             }
         }
@@ -634,39 +638,22 @@ class PathReader::Collector {
     RecordedPaths all_;
 };
 
-namespace {
-
-bool may_be_wanted(std::string_view line) {
-    constexpr std::array<std::string_view, 6> kWanted{
-        R"("type":"snapshot")", R"("type":"world")", R"("type":"message")",
-        R"("type":"session")",  R"("type":"map")",   R"("type":"records_lost")"};
-    return std::ranges::any_of(kWanted, [line](std::string_view each) {
-        return line.find(each) != std::string_view::npos;
-    });
-}
-
 } // namespace
 
-PathReader::PathReader(std::string_view map_crc, std::string_view map_name, PlayerNames wanted,
-                       std::size_t max_points)
-    : collector_{std::make_unique<Collector>(map_crc, map_name, std::move(wanted), max_points)} {}
-
-PathReader::~PathReader() = default;
-
-void PathReader::on_line(std::string_view line) {
-    // This check is cheap. It rejects most lines, whose records have other types.
-    if (!may_be_wanted(line)) {
-        return;
-    }
-    boost::system::error_code error;
-    const json::value record = json::parse(line, error);
-    if (!error && record.is_object()) {
-        collector_->add(record.get_object());
-    }
-}
-
-RecordedPaths PathReader::finish() {
-    return collector_->finish();
+RecordedPaths find_paths(const LineSource& read_lines, std::string_view map_crc,
+                         std::string_view map_name, PlayerNames wanted, std::size_t max_points) {
+    PathCollector collector{map_crc, map_name, std::move(wanted), max_points};
+    read_lines([&collector](std::string_view line) {
+        if (!may_be_wanted(line)) {
+            return;
+        }
+        boost::system::error_code error;
+        const json::value record = json::parse(line, error);
+        if (!error && record.is_object()) {
+            collector.add(record.get_object());
+        }
+    });
+    return collector.finish();
 }
 
 } // namespace tw::analyze

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +20,7 @@ inline constexpr std::size_t kMaxOtherMaps = 8;
 inline constexpr std::size_t kMaxPlayersOnMap = 64;
 
 using PlayerNames = std::set<std::string>;
+using LineSource = std::function<void(const std::function<void(std::string_view line)>& use)>;
 
 struct PathPoint {
     map::WorldPos at{0, 0};
@@ -69,24 +70,12 @@ struct RecordedPaths {
 /// count as killed. The position of a death is that of the death event or, without such an event,
 /// the tee's last position. If there are more than `max_points` points, every second point is
 /// dropped.
-class PathReader {
-  public:
-    /// `map_name`: decides where a record names the map without a checksum; empty if unknown.
-    /// `wanted`: names of the players whose paths and deaths are needed; empty for all.
-    explicit PathReader(std::string_view map_crc, std::string_view map_name = {},
-                        PlayerNames wanted = {}, std::size_t max_points = kMaxPathPoints);
-    ~PathReader();
-    PathReader(const PathReader&) = delete;
-    PathReader& operator=(const PathReader&) = delete;
-
-    void on_line(std::string_view line);
-
-    /// Returns the paths. After this call, no line may be read.
-    [[nodiscard]] RecordedPaths finish();
-
-  private:
-    class Collector;
-    std::unique_ptr<Collector> collector_;
-};
+///
+/// `read_lines`: calls its argument with each line of the recording.
+/// `map_name`: decides where a record names the map without a checksum; empty if unknown.
+/// `wanted`: names of the players whose paths and deaths are needed; empty for all.
+[[nodiscard]] RecordedPaths find_paths(const LineSource& read_lines, std::string_view map_crc,
+                                       std::string_view map_name = {}, PlayerNames wanted = {},
+                                       std::size_t max_points = kMaxPathPoints);
 
 } // namespace tw::analyze

@@ -17,36 +17,33 @@ namespace tw::analyze {
 
 namespace {
 
+constexpr std::array<std::string_view, 9> kFaultSentences{
+    "line[s] that [is|are] not [a record|records]",
+    "file[s] that [ends|end] in the middle of a record, or [is|are] still being written",
+    "file[s] that cannot be read completely",
+    "record[s] that [is|are] older than the one before [it|them] in [its|their] session",
+    "record[s] that [is|are] there twice",
+    "segment[s] missing in between",
+    "record[s] that could not be written (records_lost)",
+    "datagram[s] that [was|were] never inspected (inspect.gap)",
+    "session[s] without an end: cut off, or still being recorded"};
+
 bool has_member_value(std::string_view line, std::string_view key, std::string_view value) {
     return filter::JsonLine{line}.object().find_text(key) == value;
 }
 
 } // namespace
 
-const std::array<RecordsCheck::ProblemInfo, 9>& RecordsCheck::problem_table() {
-    static constexpr std::array<ProblemInfo, 9> kRows{
-        {{&Problems::broken_lines, "line[s] that [is|are] not [a record|records]"},
-         {&Problems::unfinished,
-          "file[s] that [ends|end] in the middle of a record, or [is|are] still being written"},
-         {&Problems::damaged, "file[s] that cannot be read completely"},
-         {&Problems::backwards,
-          "record[s] that [is|are] older than the one before [it|them] in [its|their] session"},
-         {&Problems::doubled, "record[s] that [is|are] there twice"},
-         {&Problems::segments, "segment[s] missing in between"},
-         {&Problems::lost, "record[s] that could not be written (records_lost)"},
-         {&Problems::gap, "datagram[s] that [was|were] never inspected (inspect.gap)"},
-         {&Problems::cut_off, "session[s] without an end: cut off, or still being recorded"}}};
-    return kRows;
-}
-
-void RecordsCheck::add(Problem& problem, std::uint64_t count, std::string_view time) const {
+void RecordsCheck::add(Fault fault, std::uint64_t count, std::string_view time) {
+    Problem& problem = problems_.at(static_cast<std::size_t>(fault));
     if (problem.count == 0 && count != 0) {
         problem.first = files_.back() + (time.empty() ? "" : ", ") + std::string{time};
     }
     problem.count += count;
 }
 
-void RecordsCheck::add_cut_off(Problem& problem, const Session& session) const {
+void RecordsCheck::add_cut_off(Problems& problems, const Session& session) const {
+    Problem& problem = problems.at(static_cast<std::size_t>(Fault::cut_off_session));
     if (problem.count++ == 0) {
         problem.first = files_[session.file] + ", " + session.time;
     }
@@ -66,7 +63,7 @@ void RecordsCheck::begin_file(const std::string& path, bool is_being_written) {
     }
     const auto [last, first] = numbers_.try_emplace(recording, segment->number);
     if (!first && segment->number > last->second + 1) {
-        add(problems_.segments, segment->number - last->second - 1);
+        add(Fault::missing_segment, segment->number - last->second - 1);
     }
     last->second = segment->number;
 }
@@ -75,7 +72,7 @@ void RecordsCheck::on_line(std::string_view line,
                            const std::optional<filter::RecordLineHead>& head) {
     ++lines_;
     if (!head || !record::is_json_object(line)) {
-        add(problems_.broken_lines, 1);
+        add(Fault::broken_line, 1);
         return;
     }
     if (record::is_repeated_record(line)) {
@@ -89,9 +86,9 @@ void RecordsCheck::on_line(std::string_view line,
     }
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
-        add(problems_.lost, filter::JsonLine{line}.object().find_count("lost"), head->time);
+        add(Fault::lost_record, filter::JsonLine{line}.object().find_count("lost"), head->time);
     } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
-        add(problems_.gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
+        add(Fault::gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
     }
     has_worlds_ = has_worlds_ || head->type == "world";
     if (head->session != 0) {
@@ -106,7 +103,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         const auto before = open_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
         if (before != open_.end() && before->second.lacks_end()) {
-            add_cut_off(problems_.cut_off, before->second);
+            add_cut_off(problems_, before->second);
         }
         open_[head.session] = {.begun = true};
     } else if (!open_.contains(head.session)) {
@@ -115,7 +112,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     Session& session = open_[head.session];
     session.has_events = session.has_events || event;
     if (!session.closed && head.time < session.time) {
-        add(problems_.backwards, 1, head.time);
+        add(Fault::time_went_back, 1, head.time);
     }
     session.snapshots += head.type == "snapshot" ? 1U : 0U;
     session.messages += head.type == "message" ? 1U : 0U;
@@ -150,7 +147,7 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
         messages += summary.find_count(key);
     }
     const auto compare = [&](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
-        add(problems_.doubled, counted > total ? counted - total : 0, session.time);
+        add(Fault::repeated_record, counted > total ? counted - total : 0, session.time);
         absent += counted < total ? total - counted : 0;
     };
     compare(session.snapshots, summary.find_count("snapshots.total"), absent_snapshots_);
@@ -161,26 +158,27 @@ void RecordsCheck::end_file(const store::LineReader& reader) {
     const store::FileEnd end = reader.source().file_end();
     const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
                          end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
-    add(problems_.damaged, damaged ? 1 : 0);
-    add(problems_.unfinished,
-        !damaged && (end == store::FileEnd::within_frame || !reader.unfinished_line().empty()) ? 1
-                                                                                               : 0);
-    add(problems_.broken_lines, reader.skipped_bytes() != 0 ? 1 : 0);
+    add(Fault::damaged_file, damaged ? 1 : 0);
+    const bool unfinished =
+        end == store::FileEnd::within_frame || !reader.unfinished_line().empty();
+    add(Fault::unfinished_file, !damaged && unfinished ? 1 : 0);
+    add(Fault::broken_line, reader.skipped_bytes() != 0 ? 1 : 0);
 }
 
 RecordsCheck::Problems RecordsCheck::find_problems() const {
     Problems problems = problems_;
     for (const auto& [unused, session] : open_) {
         if (session.lacks_end() && !is_being_written_) {
-            add_cut_off(problems.cut_off, session);
+            add_cut_off(problems, session);
         }
     }
     return problems;
 }
 
 bool RecordsCheck::is_complete() const {
-    return std::ranges::all_of(problem_table(), [this](const ProblemInfo& row) {
-        return row.problem == &Problems::cut_off || (problems_.*row.problem).count == 0;
+    return std::ranges::all_of(problems_, [this](const Problem& problem) {
+        return &problem == &problems_[static_cast<std::size_t>(Fault::cut_off_session)] ||
+               problem.count == 0;
     });
 }
 
@@ -190,12 +188,12 @@ std::string RecordsCheck::report_text() const {
                                    record::count_with_noun(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
     const Problems problems = find_problems();
-    for (const ProblemInfo& row : problem_table()) {
-        const Problem& problem = problems.*row.problem;
-        if (problem.count != 0) {
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+        if (problems.at(i).count != 0) {
             text +=
                 fmt::format("{} (first: {})\n",
-                            record::count_with_noun(problem.count, row.sentence), problem.first);
+                            record::count_with_noun(problems.at(i).count, kFaultSentences.at(i)),
+                            problems.at(i).first);
         }
     }
     if (absent_snapshots_ + absent_messages_ != 0) {

@@ -34,27 +34,24 @@ class RecordsCheck {
     [[nodiscard]] std::string report_text() const;
 
   private:
+    enum class Fault : std::uint8_t {
+        broken_line,
+        unfinished_file,
+        damaged_file,
+        time_went_back,
+        repeated_record,
+        missing_segment,
+        lost_record,
+        gap,
+        cut_off_session,
+    };
+
     struct Problem {
         std::uint64_t count = 0;
         std::string first{}; ///< the file, and if known the time, of the first problem
     };
 
-    struct Problems {
-        Problem broken_lines;
-        Problem unfinished;
-        Problem damaged;
-        Problem backwards;
-        Problem doubled;
-        Problem segments;
-        Problem lost;
-        Problem gap;
-        Problem cut_off;
-    };
-
-    struct ProblemInfo {
-        Problem Problems::*problem;
-        std::string_view sentence;
-    };
+    using Problems = std::array<Problem, 9>; ///< by Fault
 
     struct Session {
         std::string time{};   ///< time of the session's latest record
@@ -70,9 +67,8 @@ class RecordsCheck {
         [[nodiscard]] bool lacks_end() const { return has_events && !closed; }
     };
 
-    static const std::array<ProblemInfo, 9>& problem_table();
-    void add(Problem& problem, std::uint64_t count, std::string_view time = {}) const;
-    void add_cut_off(Problem& problem, const Session& session) const;
+    void add(Fault fault, std::uint64_t count, std::string_view time = {});
+    void add_cut_off(Problems& problems, const Session& session) const;
     /// Returns all problems, including sessions that have no end in the last file.
     [[nodiscard]] Problems find_problems() const;
     void track_session(std::string_view line, const filter::RecordLineHead& head);
@@ -148,7 +144,6 @@ class RecordsCsv {
     /// Returns true if a cell has a value and its key is not one that every record has.
     [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool item);
     void append_item_row(filter::JsonObject& item, std::string& out);
-    /// Appends rows for the items that the line lists as removed.
     void append_removed_rows(std::string& out);
     /// Stores the item's type, which is needed when the item is removed.
     void store_item_type(filter::JsonObject& item);

@@ -6,7 +6,6 @@
 #include "snapshot/item.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -37,24 +36,16 @@ std::string spread_text(const Spread& spread, double unit) {
                        static_cast<double>(spread.max) / unit);
 }
 
-class Table {
-  public:
-    void title(std::string_view text) { fmt::format_to(out(), "\n{}\n", text); }
+struct Table {
+    std::string text{};
 
     void row(std::string_view what, const std::string& left, const std::string& right) {
-        fmt::format_to(out(), "  {:<34} {:>22} {:>22}\n", what, left, right);
+        text += fmt::format("  {:<34} {:>22} {:>22}\n", what, left, right);
     }
 
     void line(std::string_view what, const std::string& value) {
-        fmt::format_to(out(), "  {:<34} {}\n", what, value);
+        text += fmt::format("  {:<34} {}\n", what, value);
     }
-
-    std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
-
-    [[nodiscard]] std::string take() { return std::move(text_); }
-
-  private:
-    std::string text_;
 };
 
 void write_directions(Table& table, const StatsReport& report) {
@@ -105,7 +96,7 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     if (totals.snapshots == 0 && totals.incomplete == 0) {
         return;
     }
-    table.title("Snapshots");
+    table.text += "\nSnapshots\n";
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
         if (count == 0) {
             continue;
@@ -133,12 +124,9 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
     table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
 }
 
-struct LedgerSum {
-    std::string what;
-    ByteCount total;
-};
-
-std::vector<LedgerSum> sum_rows_by_name(const std::vector<record::LedgerRow>& rows) {
+/// Returns the sums of the rows with the same group and name, the largest first.
+std::vector<std::pair<std::string, ByteCount>>
+sum_rows_by_name(const std::vector<record::LedgerRow>& rows) {
     std::map<std::string, ByteCount> things;
     for (const record::LedgerRow& row : rows) {
         std::string what = fmt::format("{} {}", record::byte_group_name(row.group), row.name);
@@ -149,13 +137,9 @@ std::vector<LedgerSum> sum_rows_by_name(const std::vector<record::LedgerRow>& ro
         total.add(row.total);
         total.count = count;
     }
-    std::vector<LedgerSum> merged;
-    merged.reserve(things.size());
-    for (const auto& [what, total] : things) {
-        merged.push_back({what, total});
-    }
-    std::ranges::stable_sort(
-        merged, [](const LedgerSum& a, const LedgerSum& b) { return a.total.bits > b.total.bits; });
+    std::vector<std::pair<std::string, ByteCount>> merged{things.begin(), things.end()};
+    std::ranges::stable_sort(merged, std::ranges::greater{},
+                             [](const auto& each) { return each.second.bits; });
     return merged;
 }
 
@@ -164,27 +148,26 @@ void write_ledger(Table& table, const StatsReport& report, wire::Direction direc
     if (all.bits == 0) {
         return;
     }
-    table.title(fmt::format("Where the bytes went, {}", direction == wire::Direction::c2s
-                                                            ? "client to server"
-                                                            : "server to client"));
-    constexpr double kBitsPerByte = 8;
-    const auto row = [&](const ByteCount& count, std::string_view what, const std::string& number) {
-        fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n",
-                       fmt::format("{:.2f} %", 100 * share(count.bits, all.bits)),
-                       fmt::format("{:.1f}", static_cast<double>(count.bits) / kBitsPerByte),
-                       group_digits(count.bytes), number,
-                       count.count == 0 || number.empty()
-                           ? std::string{}
-                           : fmt::format("{:.1f}", static_cast<double>(count.bits) /
-                                                       static_cast<double>(count.count)),
-                       what);
+    static constexpr std::string_view kRow = "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n";
+    const bool is_c2s = direction == wire::Direction::c2s;
+    table.text += fmt::format("\nWhere the bytes went, {}\n",
+                              is_c2s ? "client to server" : "server to client");
+    table.text +=
+        fmt::format(kRow, "share", "bytes on wire", "decompressed", "count", "bits each", "what");
+    const auto add = [&](const ByteCount& count, std::string_view what, const std::string& number) {
+        const auto bits = static_cast<double>(count.bits);
+        const std::string each =
+            count.count == 0 || number.empty()
+                ? ""
+                : fmt::format("{:.1f}", bits / static_cast<double>(count.count));
+        table.text += fmt::format(kRow, fmt::format("{:.2f} %", 100 * share(count.bits, all.bits)),
+                                  fmt::format("{:.1f}", bits / 8), group_digits(count.bytes),
+                                  number, each, what);
     };
-    fmt::format_to(table.out(), "  {:>7} {:>14} {:>14} {:>11} {:>9}  {}\n", "share",
-                   "bytes on wire", "decompressed", "count", "bits each", "what");
-    for (const LedgerSum& thing : sum_rows_by_name(report.ledger->rows(direction))) {
-        row(thing.total, thing.what, group_digits(thing.total.count));
+    for (const auto& [what, total] : sum_rows_by_name(report.ledger->rows(direction))) {
+        add(total, what, group_digits(total.count));
     }
-    row(all, "all", "");
+    add(all, "all", "");
 }
 
 } // namespace
@@ -192,14 +175,14 @@ void write_ledger(Table& table, const StatsReport& report, wire::Direction direc
 std::string stats_table(const StatsReport& report) {
     Table table;
     constexpr double kSecond = 1e9;
-    fmt::format_to(table.out(), "{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
-                   record::count_with_noun(report.sessions, "session[s]"),
-                   static_cast<double>(report.duration_ns) / kSecond);
+    table.text = fmt::format("{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
+                             record::count_with_noun(report.sessions, "session[s]"),
+                             static_cast<double>(report.duration_ns) / kSecond);
     write_directions(table, report);
     write_snapshots(table, *report.totals);
     write_ledger(table, report, wire::Direction::s2c);
     write_ledger(table, report, wire::Direction::c2s);
-    return table.take();
+    return table.text;
 }
 
 namespace json = boost::json;

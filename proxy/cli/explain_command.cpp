@@ -1,6 +1,5 @@
 #include "proxy/analyze/comparison_report.h"
 #include "proxy/analyze/explanation.h"
-#include "proxy/analyze/explanation_text.h"
 #include "proxy/analyze/map_visits.h"
 #include "proxy/analyze/type_sizes.h"
 #include "proxy/capture/capture_run.h"
@@ -113,9 +112,9 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
         },
         [&] {
             json.flush(); // passes findings of this datagram to the reader
-            const analyze::Explanation& story = reader.explanation();
+            analyze::Explanation& story = reader.explanation();
             if (story.has_finding() && story.datagrams.empty()) {
-                reader.set_datagrams(datagrams.find_datagrams(story.session, story.tick()));
+                story.datagrams = datagrams.find_datagrams(story.session, story.tick());
             }
         }};
     inspect::Observers observers;
@@ -453,10 +452,10 @@ int run_compare(const CompareFlags& flags) {
     }
     const auto comparison = compare_inputs(inputs, *pairs);
     const analyze::ComparisonReport report{
-        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .comparison = &comparison};
+        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .found = &comparison.found()};
     fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
                                                        : comparison_text(report)));
-    if (!comparison.are_games_equal()) {
+    if (!comparison.found().are_games_equal()) {
         return kExitFinding;
     }
     return inputs[0]->is_complete() && inputs[1]->is_complete() ? 0 : kExitFailed;

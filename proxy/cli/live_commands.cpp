@@ -1,4 +1,4 @@
-#include "proxy/analyze/explanation_text.h"
+#include "proxy/analyze/explanation.h"
 #include "proxy/analyze/stats_report.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"

@@ -141,10 +141,10 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     }
     const std::string crc = map::to_hex(map::continue_crc(0, *bytes));
     const std::string name = std::filesystem::path{flags.file}.stem().string();
-    analyze::PathReader reader{crc, name, {flags.players.begin(), flags.players.end()}};
     DrawnRecording drawn;
-    drawn.whole = read_records(file, [&](std::string_view line) { reader.on_line(line); });
-    const auto found = reader.finish();
+    const auto found =
+        analyze::find_paths([&](const auto& use) { drawn.whole = read_records(file, use); }, crc,
+                            name, {flags.players.begin(), flags.players.end()});
     if (found.players_on_map.empty() && !found.other_maps.empty()) {
         throw usage_error(
             "{} {}: all its positions are on other maps: {}{}", flags.recording_flag(), file,

@@ -1,10 +1,13 @@
 #include "proxy/analyze/comparison_report.h"
 #include "snapshot/item.h"
+#include "tests/support/text.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +21,7 @@ using namespace tw;
 using analyze::GameComparison;
 using analyze::RecordedItem;
 using analyze::RecordedItems;
+using test::contains;
 
 namespace {
 
@@ -61,53 +65,46 @@ std::string compare(const RecordedItem& a, const RecordedItem& b) {
 } // namespace
 
 TEST_CASE("items are compared by named fields, and by raw ints if no field differs") {
-    struct Side {
-        std::string fields;
-        Ints data = std::nullopt;
-    };
-
     struct Row {
         std::string_view name;
-        Side a;
-        Side b;
+        std::string a; ///< fields; see with_ints()
+        std::string b;
         std::string_view said;
     };
 
+    // Raw ints are written behind the fields: `{"x":1} 1 2`.
+    const auto with_ints = [](const std::string& text) {
+        const std::size_t end = std::min(text.find(' '), text.size());
+        Ints ints;
+        std::istringstream words{text.substr(end)};
+        for (std::int64_t value = 0; words >> value;) {
+            ints = ints.value_or(std::vector<std::int64_t>{});
+            ints->push_back(value);
+        }
+        return item(4, 1, "", text.substr(0, end), ints);
+    };
     const Row rows[] = {
-        {"equal fields", {R"({"x":1})"}, {R"({"x":1})"}, ""},
-        {"in another order", {R"({"x":1,"y":2})"}, {R"({"y":2,"x":1})"}, ""},
-        {"a field", {R"({"x":1,"n":"a"})"}, {R"({"x":1,"n":"b"})"}, R"(n "a" "b"; )"},
-        {"fewer fields",
-         {R"({"x":1,"y":2})"},
-         {R"({"x":1,"z":3})"},
+        {"equal fields", R"({"x":1})", R"({"x":1})", ""},
+        {"in another order", R"({"x":1,"y":2})", R"({"y":2,"x":1})", ""},
+        {"a field", R"({"x":1,"n":"a"})", R"({"x":1,"n":"b"})", R"(n "a" "b"; )"},
+        {"fewer fields", R"({"x":1,"y":2})", R"({"x":1,"z":3})",
          R"(y 2 "not there"; z "not there" 3; )"},
-        {"fields of one with ints, too", {R"({"x":1})", Ints{{1}}}, {R"({"x":2})"}, "x 1 2; "},
-        {"equal ints", {R"({"x":1})", Ints{{1}}}, {R"({"own":1})", Ints{{1}}}, ""},
-        {"fields and ints", {R"({"x":1})", Ints{{1}}}, {R"({"x":2})", Ints{{2}}}, "x 1 2; "},
-        {"ints without names", {"", Ints{{1, 2}}}, {"", Ints{{1, 3}}}, "int_1 2 3; "},
-        {"ints that only one has names for",
-         {R"({"x":1})", Ints{{1}}},
-         {"", Ints{{2}}},
-         "int_0 1 2; "},
-        {"beyond the known",
-         {R"({"x":1})", Ints{{1, 2, 3, 4}}},
-         {R"({"x":1})", Ints{{1, 2, 3}}},
-         R"(int_3 4 "not there"; )"},
-        {"a text once",
-         {R"({"name":"ann"})", Ints{{1, 2, 3, 4}}},
-         {R"({"name":"bob"})", Ints{{5, 6, 3, 4}}},
+        {"fields of one with ints, too", R"({"x":1} 1)", R"({"x":2})", "x 1 2; "},
+        {"equal ints", R"({"x":1} 1)", R"({"own":1} 1)", ""},
+        {"fields and ints", R"({"x":1} 1)", R"({"x":2} 2)", "x 1 2; "},
+        {"ints without names", " 1 2", " 1 3", "int_1 2 3; "},
+        {"ints that only one has names for", R"({"x":1} 1)", " 2", "int_0 1 2; "},
+        {"beyond the known", R"({"x":1} 1 2 3 4)", R"({"x":1} 1 2 3)", R"(int_3 4 "not there"; )"},
+        {"a text once", R"({"name":"ann"} 1 2 3 4)", R"({"name":"bob"} 5 6 3 4)",
          R"(name "ann" "bob"; )"},
-        {"a text that looks the same",
-         {R"({"name":"ann"})", Ints{{1, 2}}},
-         {R"({"name":"ann"})", Ints{{1, 7}}},
+        {"a text that looks the same", R"({"name":"ann"} 1 2)", R"({"name":"ann"} 1 7)",
          "int_1 2 7; "},
-        {"one has ints, the other fields", {"", Ints{{1}}}, {R"({"x":2})"}, "not compared"},
-        {"fields that are none", {"{"}, {"[]"}, ""},
+        {"one has ints, the other fields", " 1", R"({"x":2})", "not compared"},
+        {"fields that are none", "{", "[]", ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(compare(item(4, 1, "", row.a.fields, row.a.data),
-                      item(4, 1, "", row.b.fields, row.b.data)) == row.said);
+        CHECK(compare(with_ints(row.a), with_ints(row.b)) == row.said);
     }
 }
 
@@ -140,10 +137,11 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
             comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
         }
         comparison.finish();
-        const auto totals = comparison.totals();
+        const auto totals = comparison.found().totals();
         CHECK(fmt::format("{} {} {} {}", totals.common, totals.different, totals.only_in[0],
                           totals.only_in[1]) == row.said);
-        CHECK(comparison.are_games_equal() == (totals.common != 0 && totals.different == 0));
+        CHECK(comparison.found().are_games_equal() ==
+              (totals.common != 0 && totals.different == 0));
     }
 }
 
@@ -157,14 +155,14 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     comparison.on_snapshot(0, 1, 1, of_demo(1));
     comparison.on_snapshot(0, 0, 3, of_demo(1));
     comparison.on_snapshot(0, 1, 3, tees({{3, 5}}));
-    CHECK(comparison.are_games_equal());
-    CHECK(comparison.demo_only_items() == 2);
+    CHECK(comparison.found().are_games_equal());
+    CHECK(comparison.found().demo_only_items == 2);
     comparison.on_snapshot(0, 0, 5, of_demo(1));
     comparison.on_snapshot(0, 1, 5, of_demo(2));
     comparison.on_snapshot(0, 0, 7, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 7, of_demo(1));
-    CHECK(comparison.totals().different == 1);
-    CHECK(comparison.demo_only_items() == 3);
+    CHECK(comparison.found().totals().different == 1);
+    CHECK(comparison.found().demo_only_items == 3);
 }
 
 TEST_CASE("a view should wait if it is far ahead of the other") {
@@ -185,15 +183,15 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
     comparison.on_snapshot(0, 1, 1, tees({}));
     comparison.on_snapshot(0, 0, 1, tees({}));
     comparison.on_snapshot(1, 1, 1, tees({}));
-    CHECK(comparison.totals().common == 2);
+    CHECK(comparison.found().totals().common == 2);
 
     constexpr int kMore = 10;
     for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaiting) + kMore; ++tick) {
         comparison.on_snapshot(0, 1, tick, tees({}));
     }
-    CHECK(comparison.totals().left_out == kMore);
+    CHECK(comparison.found().totals().left_out == kMore);
     comparison.finish();
-    CHECK(comparison.totals().only_in[1] == GameComparison::kMaxWaiting);
+    CHECK(comparison.found().totals().only_in[1] == GameComparison::kMaxWaiting);
 }
 
 TEST_CASE("objects and fields beyond the limit are counted together") {
@@ -208,8 +206,8 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     };
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
-    CHECK(comparison.difference_counts().size() == GameComparison::kMaxCounted);
-    CHECK(comparison.uncounted_differences() == 7);
+    CHECK(comparison.found().counts.size() == GameComparison::kMaxCounted);
+    CHECK(comparison.found().uncounted == 7);
 }
 
 TEST_CASE("the first difference is reported with both values, then how often what differs") {
@@ -243,20 +241,18 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     const analyze::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                            .readers = {&a, &b},
                                            .pairs = &pairs,
-                                           .comparison = &comparison};
+                                           .found = &comparison.found()};
     const std::string text = analyze::comparison_text(report);
     CAPTURE(text);
     CHECK(text.find('\x1b') == std::string::npos);
-    CHECK(text.find("\n7 snapshots of A not compared: ") != std::string::npos);
-    CHECK(text.find("\n1 snapshot of B not compared: ") != std::string::npos);
-    CHECK(
-        text.find("First difference: tick 3, character 3, x: 5 in A, 6 in B (session 1 and 1)\n") !=
-        std::string::npos);
-    CHECK(text.find("object     field   differences  first tick\n"
-                    "character  (item)            1           3\n"
-                    "character  x                 2           3\n") != std::string::npos);
-    CHECK(text.find("A session 2 (c:2, ticks 1 to 1)\n  not compared: no counterpart by ") !=
-          std::string::npos);
+    CHECK(contains(text, "\n7 snapshots of A not compared: "));
+    CHECK(contains(text, "\n1 snapshot of B not compared: "));
+    CHECK(contains(text,
+                   "First difference: tick 3, character 3, x: 5 in A, 6 in B (session 1 and 1)\n"));
+    CHECK(contains(text, "object     field   differences  first tick\n"
+                         "character  (item)            1           3\n"
+                         "character  x                 2           3\n"));
+    CHECK(contains(text, "A session 2 (c:2, ticks 1 to 1)\n  not compared: no counterpart by "));
     CHECK(text.ends_with("different: 3 ticks in both, 2 different, 0 only in A, 0 only in B\n"));
 
     const auto json = boost::json::parse(analyze::comparison_json(report));
@@ -320,9 +316,9 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
         comparison.on_snapshot(0, 0, 1, row.a);
         comparison.on_snapshot(0, 1, 1, row.b);
         comparison.finish();
-        CHECK(comparison.are_games_equal() == row.differ.empty());
+        CHECK(comparison.found().are_games_equal() == row.differ.empty());
         std::string differ;
-        for (const auto& [key, unused] : comparison.difference_counts()) {
+        for (const auto& [key, unused] : comparison.found().counts) {
             differ += key.first + ' ' + key.second + "; ";
         }
         CHECK(differ == row.differ);

@@ -1,7 +1,7 @@
 // Covers: proxy/analyze/explanation.cpp, proxy/analyze/explanation_text.cpp
 #include "proxy/analyze/explanation.h"
-#include "proxy/analyze/explanation_text.h"
 #include "proxy/inspect/reporter.h"
+#include "tests/support/text.h"
 
 #include <array>
 #include <cstddef>
@@ -17,6 +17,7 @@
 using namespace tw;
 using analyze::Explanation;
 using analyze::ExplanationReader;
+using test::contains;
 
 namespace {
 
@@ -30,6 +31,22 @@ const std::vector<std::string> kRecords{
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":12,"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004,"offset":9,"part":1,"name":"exact","hex":"0001000903a0a1a2a3a4a5a6a7a8a9aaabacadae"})",
     R"({"v":1,"t":"2026-11-20T15:24:45.280000Z","type":"snapshot","session":1,"dir":"s2c","tick":14,"delta_tick":10,"ok":true,"num_items":1,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1008},"player":"nameless","at":{"x":1008,"y":5,"tile":[31,0],"game":"air"}}],"removed":[[4,1]]})",
 };
+
+/// Returns a finding's record. `more`: further members, such as `,"tick":3`.
+std::string finding(std::string_view id, std::string_view severity, std::string_view more,
+                    int session = 1) {
+    return fmt::format(R"({{"t":"","type":"finding","session":{},"id":"{}","severity":"{}"{}}})",
+                       session, id, severity, more);
+}
+
+/// Returns the first of the sample records.
+std::vector<std::string> first_records(std::size_t count) {
+    return {kRecords.begin(), kRecords.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+void replace(std::string& text, std::string_view part, std::string_view other) {
+    text.replace(text.find(part), part.size(), other);
+}
 
 ExplanationReader read(const std::vector<std::string>& records,
                        const analyze::FindingSelection& wanted = {}) {
@@ -112,59 +129,57 @@ TEST_CASE("if the item is unknown, candidates are listed, and the likeliest is c
         const std::size_t at = text.find(listed);
         CHECK(at != std::string::npos);
         CHECK(text.find(listed, at + 1) == std::string::npos);
-        CHECK(text.find("The item, if the likeliest candidate is the one (a guess): character 3, "
-                        "player nameless\n") != std::string::npos);
-        CHECK(text.find("  <- rejected: 5004, a guess: 1004\n") != std::string::npos);
-        CHECK(text.find("must have been") == std::string::npos);
-        CHECK(text.find("marked") == std::string::npos);
-        CHECK(text.find("  0000  00 01 00\n") != std::string::npos);
+        CHECK(contains(text,
+                       "The item, if the likeliest candidate is the one (a guess): character 3, "
+                       "player nameless\n"));
+        CHECK(contains(text, "  <- rejected: 5004, a guess: 1004\n"));
+        CHECK_FALSE(contains(text, "must have been"));
+        CHECK_FALSE(contains(text, "marked"));
+        CHECK(contains(text, "  0000  00 01 00\n"));
     }
     // The finding names an item, and its explanation is less certain.
     records[3] = kRecords[3];
     const std::string text = explanation_text(told(records));
-    CHECK(text.find("\nThe item, if") != std::string::npos);
-    CHECK(text.find("marked") == std::string::npos);
+    CHECK(contains(text, "\nThe item, if"));
+    CHECK_FALSE(contains(text, "marked"));
 
     // The byte of the likeliest candidate, if the records name the byte.
     records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
-    CHECK(explanation_text(told(records))
-              .find("The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
-                    "  0000  00 01 00 09[03]a0\n") != std::string::npos);
+    CHECK(contains(explanation_text(told(records)),
+                   "The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
+                   "  0000  00 01 00 09[03]a0\n"));
 }
 
 TEST_CASE("a single candidate is no list, and an item in no other snapshot is described as such") {
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    std::vector<std::string> records = first_records(5);
     const auto with = [&](const std::string& candidate) {
         records[3] =
             R"({"v":1,"t":"","type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":12,"name":"ambiguous","candidates":{"count":1,"likeliest":[)" +
             candidate + "]}}";
         return explanation_text(told(records));
     };
-    CHECK(
+    CHECK(contains(
         with(
-            R"({"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5,"expected":4})")
-            .find("  the only value that fits: character 3 x: 5 instead of 4\n") !=
-        std::string::npos);
+            R"({"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5,"expected":4})"),
+        "  the only value that fits: character 3 x: 5 instead of 4\n"));
     const std::string other = with(R"({"item":{"type":"damage_ind","type_id":20,"id":5}})");
-    CHECK(other.find("  the only item: damage_ind 5\n") != std::string::npos);
-    CHECK(other.find("  neither in the snapshot before nor in the one after\n") !=
-          std::string::npos);
+    CHECK(contains(other, "  the only item: damage_ind 5\n"));
+    CHECK(contains(other, "  neither in the snapshot before nor in the one after\n"));
 }
 
 TEST_CASE("a long dump is cut around the marked byte and says how much is left out") {
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    std::vector<std::string> records = first_records(5);
     std::string bytes;
     for (int i = 0; i < 120; ++i) {
         bytes += "0a";
     }
-    records[3].replace(records[3].find(R"("offset":4)"), 10, R"("offset":79)");
-    records[3].replace(records[3].find("0001000903a0"), 12, bytes);
+    replace(records[3], R"("offset":4)", R"("offset":79)");
+    replace(records[3], "0001000903a0", bytes);
     const std::string text = explanation_text(told(records));
-    CHECK(text.find("  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n") !=
-          std::string::npos);
-    CHECK(text.find("  0020  ") != std::string::npos);
-    CHECK(text.find("  0010  ") == std::string::npos);
-    CHECK(text.find("  … 54 more bytes; the JSON has all in hex\n") != std::string::npos);
+    CHECK(contains(text, "  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n"));
+    CHECK(contains(text, "  0020  "));
+    CHECK_FALSE(contains(text, "  0010  "));
+    CHECK(contains(text, "  … 54 more bytes; the JSON has all in hex\n"));
 }
 
 TEST_CASE("the client's acknowledgements are compared with the rejected snapshots") {
@@ -182,32 +197,30 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
         CAPTURE(row.name);
         std::vector<std::string> records = kRecords;
         std::string later = records[4];
-        later.replace(later.find(R"("tick":12)"), 9, R"("tick":13)");
+        replace(later, R"("tick":12)", R"("tick":13)");
         records.insert(records.begin() + 5, later);
-        records[6].replace(records[6].find(R"("ack_tick":10)"), 13,
-                           R"("ack_tick":)" + std::to_string(row.acknowledged));
-        CHECK(explanation_text(told(records)).find(row.said) != std::string::npos);
+        replace(records[6], R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", row.acknowledged));
+        CHECK(contains(explanation_text(told(records)), row.said));
     }
-    CHECK(explanation_text(told({kRecords.begin(), kRecords.begin() + 5}))
-              .find("No later input of the client was seen") != std::string::npos);
+    CHECK(contains(explanation_text(told(first_records(5))),
+                   "No later input of the client was seen"));
 }
 
 TEST_CASE("three acknowledgements after the finding are listed, with a note if there are more") {
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    std::vector<std::string> records = first_records(5);
     const auto acknowledge = [&records](int tick) {
         records.push_back(kRecords[5]);
-        records.back().replace(records.back().find(R"("ack_tick":10)"), 13,
-                               fmt::format(R"("ack_tick":{})", tick));
+        replace(records.back(), R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", tick));
         return explanation_text(told(records));
     };
     acknowledge(10);
     acknowledge(11);
     const std::string all = acknowledge(12);
-    CHECK(all.find("the client acknowledges 12\n") != std::string::npos);
+    CHECK(contains(all, "the client acknowledges 12\n"));
     const std::string some = acknowledge(13);
-    CHECK(some.find("acknowledges 12 (later ones are not listed)\n") != std::string::npos);
-    CHECK(some.find("acknowledges 11\n") != std::string::npos);
-    CHECK(some.find("acknowledges 13") == std::string::npos);
+    CHECK(contains(some, "acknowledges 12 (later ones are not listed)\n"));
+    CHECK(contains(some, "acknowledges 11\n"));
+    CHECK_FALSE(contains(some, "acknowledges 13"));
     CHECK(acknowledge(14) == some);
 }
 
@@ -223,57 +236,58 @@ TEST_CASE("a client that acknowledges a rejected snapshot had what is missing he
     for (const Row& row : rows) {
         CAPTURE(row.id);
         std::vector<std::string> records = kRecords;
-        records[3].replace(records[3].find(id), id.size(), row.id);
-        records[5].replace(records[5].find(R"("ack_tick":10)"), 13, R"("ack_tick":12)");
+        replace(records[3], id, row.id);
+        replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
         std::string text = explanation_text(told(records));
         for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
             text.replace(at, 3, " ");
         }
-        CHECK(text.find(row.reason) != std::string::npos);
+        CHECK(contains(text, row.reason));
     }
 }
 
 TEST_CASE("only a printed byte is marked") {
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 5};
+    std::vector<std::string> records = first_records(5);
     const std::string mark = R"("offset":4,)";
     for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
         CAPTURE(other);
         records[3] = kRecords[3];
-        records[3].replace(records[3].find(mark), mark.size(), other);
+        replace(records[3], mark, other);
         const std::string text = explanation_text(told(records));
-        CHECK(text.find("marked") == std::string::npos);
-        CHECK(text.find("  0010  ab ac ad ae\n") != std::string::npos);
+        CHECK_FALSE(contains(text, "marked"));
+        CHECK(contains(text, "  0010  ab ac ad ae\n"));
     }
 }
 
 TEST_CASE("the numbers of a finding are explained") {
     struct Row {
-        std::string_view finding;
+        std::string_view id;
+        std::string_view numbers;
         std::string_view said;
     };
 
     const Row rows[] = {
-        {R"("id":"snapshot.budget","severity":"warning","value":1024,"limit":1024,"lost":12)",
+        {"snapshot.budget", R"("value":1024,"limit":1024,"lost":12)",
          "  in use: 1024\n  limit: 1024\n  items that are gone: 12\n"},
-        {R"("id":"snapshot.client_stalled","severity":"warning","value":740,"since_tick":5,"lost":3)",
+        {"snapshot.client_stalled", R"("value":740,"since_tick":5,"lost":3)",
          "  nothing new to show for: 740 ms\n  since tick: 5\n  unusable snapshots in between: "
          "3\n"},
-        {R"("id":"snapshot.size_differs","severity":"warning","value":23,"limit":22)",
+        {"snapshot.size_differs", R"("value":23,"limit":22)",
          "  the server's size: 23 ints\n  agreed size: 22 ints\n"},
-        {R"("id":"snapshot.part_missing","severity":"warning","lost":2)",
-         "  snapshots lost so far: 2\n"},
+        {"snapshot.part_missing", R"("lost":2)", "  snapshots lost so far: 2\n"},
     };
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    std::vector<std::string> records = first_records(3);
     records.emplace_back();
     for (const Row& row : rows) {
-        CAPTURE(row.finding);
-        records.back() = R"({"t":"","type":"finding","session":1,"tick":12,)" +
-                         std::string{row.finding} +
-                         R"(,"item":{"type":"character","type_id":9,"id":3}})";
+        CAPTURE(row.id);
+        records.back() =
+            finding(row.id, "warning",
+                    fmt::format(R"(,"tick":12,{},"item":{{"type":"character","type_id":9,"id":3}})",
+                                row.numbers));
         const std::string text = explanation_text(told(records));
-        CHECK(text.find(row.said) != std::string::npos);
-        CHECK(text.find("The item: character 3") != std::string::npos);
-        CHECK(text.find("       rejected") == std::string::npos); // no snapshot was rejected
+        CHECK(contains(text, row.said));
+        CHECK(contains(text, "The item: character 3"));
+        CHECK_FALSE(contains(text, "       rejected")); // no snapshot was rejected
     }
 }
 
@@ -285,7 +299,7 @@ TEST_CASE("the finding of the requested session and tick is explained") {
 }
 
 TEST_CASE("an explanation ends when another run begins in the recording") {
-    const std::vector<std::string> first{kRecords.begin(), kRecords.begin() + 4};
+    const std::vector<std::string> first = first_records(4);
     const std::string alone = explanation_text(told(first));
     const auto again = [&](const std::string& open) {
         std::vector<std::string> records = first;
@@ -297,18 +311,18 @@ TEST_CASE("an explanation ends when another run begins in the recording") {
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
     CHECK(again(open + "}") == alone);
     // Records that another segment of the same run repeats at its start.
-    CHECK(again(open + R"(,"again":true})").find("snapshot 14 on 10") != std::string::npos);
+    CHECK(contains(again(open + R"(,"again":true})"), "snapshot 14 on 10"));
 
     // No event of the previous run precedes a finding.
-    std::vector<std::string> records{kRecords.begin(), kRecords.begin() + 3};
+    std::vector<std::string> records = first_records(3);
     records.push_back(open + "}");
     records.push_back(kRecords[3]);
-    CHECK(explanation_text(told(records)).find("snapshot 10") == std::string::npos);
+    CHECK_FALSE(contains(explanation_text(told(records)), "snapshot 10"));
 }
 
 TEST_CASE("an error is explained rather than an earlier warning") {
     std::vector<std::string> records{
-        R"({"t":"","type":"finding","session":2,"id":"snapshot.unknown_base","severity":"warning","tick":3})"};
+        finding("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
     CHECK(told(records).finding.at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Explanation story = told(records);
@@ -320,66 +334,59 @@ TEST_CASE("an error is explained rather than an earlier warning") {
 
 TEST_CASE(
     "a finding that names the cause is explained rather than the errors that follow from it") {
-    const auto finding = [](const std::string& id, int tick, const std::string& name = {}) {
-        return R"({"t":"","type":"finding","session":1,"severity":"error","id":")" + id +
-               R"(","name":")" + name + R"(","tick":)" + std::to_string(tick) + "}";
-    };
-    const auto first = finding("snapshot.type_out_of_range", 3);
+    const auto first = finding("snapshot.type_out_of_range", "error", R"(,"tick":3)");
 
     struct Row {
-        std::string later;
+        std::string_view later;
+        std::string_view name;
         std::string_view told;
         std::string_view other;
     };
 
     const std::string_view of_first = "snapshot.type_out_of_range: session 1, tick 3";
     const Row rows[] = {
-        {finding("snapshot.crc_mismatch", 4, "unknown"), "snapshot.type_out_of_range",
+        {"snapshot.crc_mismatch", "unknown", "snapshot.type_out_of_range",
          "snapshot.crc_mismatch: session 1, tick 4"},
-        {finding("snapshot.crc_mismatch", 4, "duplicate_update"), "snapshot.crc_mismatch",
-         of_first},
-        {finding("snapshot.size_change", 4), "snapshot.size_change", of_first},
-        {finding("snapshot.size_differs", 4), "snapshot.size_differs", of_first},
+        {"snapshot.crc_mismatch", "duplicate_update", "snapshot.crc_mismatch", of_first},
+        {"snapshot.size_change", "", "snapshot.size_change", of_first},
+        {"snapshot.size_differs", "", "snapshot.size_differs", of_first},
     };
     for (const Row& row : rows) {
         CAPTURE(row.told);
-        const std::string text = explanation_text(told({first, first, row.later}));
+        const std::string text = explanation_text(
+            told({first, first,
+                  finding(row.later, "error", fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
         CHECK(text.starts_with(std::string{row.told} + '\n'));
         CHECK(text.ends_with("\nAlso reported (the first of each kind)\n  " +
                              std::string{row.other} + '\n'));
     }
-    CHECK(explanation_text(told({first})).find("Also reported") == std::string::npos);
+    CHECK_FALSE(contains(explanation_text(told({first})), "Also reported"));
 }
 
 TEST_CASE("the same tick of the next map is another snapshot") {
-    const auto finding = [](const std::string& second, const std::string& id) {
-        return R"({"t":"2026-11-20T15:24:)" + second +
-               R"(.000000Z","type":"finding","session":1,"severity":"error","tick":3,"id":")" + id +
-               R"("})";
-    };
     ExplanationReader reader{{}};
-    reader.on_line(finding("45", "snapshot.type_out_of_range"));
-    reader.set_datagrams({{.frame = 7}});
-    reader.on_line(finding("45", "snapshot.size_change"));
+    reader.on_line(finding("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
+    reader.explanation().datagrams = {{.frame = 7}};
+    reader.on_line(finding("snapshot.size_change", "error", R"(,"tick":3)"));
     CHECK(reader.explanation().datagrams.size() == 1);
-    reader.on_line(finding("46", "snapshot.size_differs"));
+    std::string later = finding("snapshot.size_differs", "error", R"(,"tick":3)");
+    replace(later, R"("t":"")", R"("t":"2026-11-20T15:24:46.000000Z")");
+    reader.on_line(later);
     CHECK(reader.explanation().datagrams.empty());
 }
 
 TEST_CASE("each type of a different size is named, with the session and tick of the others") {
-    const auto finding = [](const std::string& item) {
-        return R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_differs","tick":3,"value":5,"limit":4,"item":)" +
-               item + "}";
+    const auto differing = [](const std::string& item) {
+        return finding("snapshot.size_differs", "error",
+                       R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
     };
     const std::string text =
-        explanation_text(told({finding(R"({"type":"pickup","type_id":4,"id":33})"),
-                               finding(R"({"type":"","type_id":40,"id":1})")}));
-    CHECK(text.find("  finding snapshot.size_differs, tick 3, type 40\n") != std::string::npos);
-    CHECK(text.find("  pickup (seen in pickup 33)\n  the server's size: 5 ints\n") !=
-          std::string::npos);
-    CHECK(text.find("  snapshot.size_differs of type 40: session 1, tick 3\n") !=
-          std::string::npos);
-    CHECK(text.find("of pickup") == std::string::npos);
+        explanation_text(told({differing(R"({"type":"pickup","type_id":4,"id":33})"),
+                               differing(R"({"type":"","type_id":40,"id":1})")}));
+    CHECK(contains(text, "  finding snapshot.size_differs, tick 3, type 40\n"));
+    CHECK(contains(text, "  pickup (seen in pickup 33)\n  the server's size: 5 ints\n"));
+    CHECK(contains(text, "  snapshot.size_differs of type 40: session 1, tick 3\n"));
+    CHECK_FALSE(contains(text, "of pickup"));
 }
 
 TEST_CASE("the ints beyond the agreed size are shown") {
@@ -396,37 +403,36 @@ TEST_CASE("the ints beyond the agreed size are shown") {
     };
 
     const Row rows[] = {
-        {"size_differs", 2,
+        {"snapshot.size_differs", 2,
          "  y                                 2              2\n"
          "  int_2                             5              6\n"
          "  int_3                                            8\n"},
-        {"size_differs", 4, "2              2\n"},
-        {"size_differs", -1, "2              2\n"},
-        {"size_change", 2, "2              2\n"},
+        {"snapshot.size_differs", 4, "2              2\n"},
+        {"snapshot.size_differs", -1, "2              2\n"},
+        {"snapshot.size_change", 2, "2              2\n"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.shown);
         const std::string text = explanation_text(told({
             snapshot(10, "[1,2,5]"),
-            fmt::format(
-                R"({{"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.{}","tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}}}})",
-                row.id, row.limit),
+            finding(row.id, "error",
+                    fmt::format(
+                        R"(,"tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}})",
+                        row.limit)),
             snapshot(14, "[1,2,6,8]"),
         }));
-        CHECK(text.find(std::string{row.shown} + "\nUsual cause") != std::string::npos);
+        CHECK(contains(text, std::string{row.shown} + "\nUsual cause"));
     }
 }
 
 TEST_CASE("an unknown base is explained by the error that rejected it") {
-    const std::string error =
-        R"({"t":"","type":"finding","session":1,"severity":"error","id":"snapshot.size_out_of_range","tick":10})";
+    const std::string error = finding("snapshot.size_out_of_range", "error", R"(,"tick":10)");
     const auto snapshot = [](bool ok) {
         return fmt::format(R"({{"t":"","type":"snapshot","session":1,"tick":10,"ok":{}}})", ok);
     };
     const auto unknown_base = [](int base) {
-        return fmt::format(
-            R"({{"t":"","type":"finding","session":1,"severity":"warning","id":"snapshot.unknown_base","tick":12,"delta_tick":{}}})",
-            base);
+        return finding("snapshot.unknown_base", "warning",
+                       fmt::format(R"(,"tick":12,"delta_tick":{})", base));
     };
 
     struct Row {
@@ -450,22 +456,17 @@ TEST_CASE("an unknown base is explained by the error that rejected it") {
         const Explanation story = told(row.records, {.tick = 12});
         const std::string text = explanation_text(story);
         CHECK(story.base_error.has_value() == row.follows);
-        CHECK((text.find("was rejected: see snapshot.size_out_of_range at tick 10.\n") !=
-               std::string::npos) == row.follows);
-        CHECK((text.find("Usual cause") == std::string::npos) == row.follows);
-        CHECK((text.find("Nothing in the server") == std::string::npos) == row.follows);
+        CHECK(contains(text, "was rejected: see snapshot.size_out_of_range at tick 10.\n") ==
+              row.follows);
+        CHECK(contains(text, "Usual cause") != row.follows);
+        CHECK(contains(text, "Nothing in the server") != row.follows);
     }
 }
 
 TEST_CASE("if there are only information findings, how to see them is printed") {
-    std::vector<std::string> records;
-    for (const std::string tick : {"7", "9"}) {
-        records.push_back(
-            R"({"t":"","type":"finding","session":2,"id":"snapshot.leftover","severity":"info","tick":)" +
-            tick + "}");
-    }
-    records.emplace_back(
-        R"({"t":"","type":"finding","session":2,"id":"map.not_found","severity":"info"})");
+    const std::vector<std::string> records{finding("snapshot.leftover", "info", R"(,"tick":7)", 2),
+                                           finding("snapshot.leftover", "info", R"(,"tick":9)", 2),
+                                           finding("map.not_found", "info", "", 2)};
     CHECK(explainable_findings_text(told(records)) ==
           "Nothing to explain: no warning or error about snapshots in 1 session.\n"
           "Findings of severity info exist; session 2, tick 7 explains the first "
@@ -497,7 +498,7 @@ TEST_CASE(
          "byte 9 marked: byte 36 of the decompressed payload after the header\n"},
     };
     std::vector<std::string> records = kRecords;
-    records[6].replace(records[6].find(R"("part":1)"), 8, R"("part":0)");
+    replace(records[6], R"("part":1)", R"("part":0)");
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Explanation story = told(records);
@@ -510,8 +511,8 @@ TEST_CASE(
                             .begin = 27,
                             .size = 30}};
         const std::string text = explanation_text(story);
-        CHECK(text.find(row.said) != std::string::npos);
-        CHECK(text.find(row.marked) != std::string::npos);
+        CHECK(contains(text, row.said));
+        CHECK(contains(text, row.marked));
         const auto json = explanation_json(story);
         CHECK(json.at("datagrams").at(0).at("frame") == 7);
         CHECK(json.at("datagrams").at(0).at("marked") == 36);
@@ -523,8 +524,7 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
     for (int tick = 1; tick <= 20; ++tick) {
         for (const std::string id :
              {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
-            records.push_back(R"({"t":"","type":"finding","session":3,"id":")" + id +
-                              R"(","severity":"error","tick":)" + std::to_string(tick) + "}");
+            records.push_back(finding(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
         }
     }
     const Explanation story = told(records, {.session = 4});

@@ -7,6 +7,7 @@
 #include "tests/map/map_builder.h"
 #include "tests/map/truth.h"
 #include "tests/map/writer.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,7 @@ namespace tw::analyze {
 namespace {
 
 namespace json = boost::json;
+using test::contains;
 
 /// Keys about the file's origin, or whose values other programs define differently.
 const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
@@ -261,9 +263,9 @@ TEST_CASE("the map's description lists its contents line by line") {
              "\ntele        1 telein\n",
          }) {
         CAPTURE(line);
-        CHECK(page.find(line) != std::string::npos);
+        CHECK(contains(page, line));
     }
-    CHECK(page.find("author") == std::string::npos); // there is no info item
+    CHECK_FALSE(contains(page, "author")); // there is no info item
 }
 
 TEST_CASE("the line of a position names its tiles and how a tee stands there") {

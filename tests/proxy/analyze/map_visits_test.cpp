@@ -1,6 +1,7 @@
 #include "proxy/analyze/map_visits.h"
 
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -303,25 +304,42 @@ TEST_CASE("a visit has the name of the session's own player") {
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
-
-MapVisit visit(std::int64_t session, std::string name, std::string client, int begin = 0,
-               int end = 1000, std::string map = "dm1") {
-    return {.session = session,
-            .name = std::move(name),
-            .client = std::move(client),
-            .map = std::move(map),
-            .crc = {},
-            .begin = begin,
-            .end = end};
+/// Reads visits such as "1 ann c:1 0 900 dm1; 2 - c:2": session, name, client, first and last tick,
+/// map. A dash is an empty text.
+std::vector<MapVisit> visits(const std::string& text) {
+    std::vector<MapVisit> found;
+    std::istringstream all{text};
+    for (std::string each; std::getline(all, each, ';');) {
+        MapVisit visit;
+        std::string map = "dm1";
+        std::istringstream words{each};
+        words >> visit.session >> visit.name >> visit.client;
+        if (words >> visit.begin >> visit.end) {
+            words >> map;
+        } else {
+            visit.end = 1000;
+        }
+        visit.name = visit.name == "-" ? "" : visit.name;
+        visit.map = map == "-" ? "" : map;
+        found.push_back(visit);
+    }
+    return found;
 }
 
-/// Returns the unpaired visits as "1 2?"; a question mark marks visits with several possible partners.
+/// Returns the pairs as "0-1 1-0 ".
+std::string show(const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+    std::string text;
+    for (const auto& [a, b] : pairs) {
+        text += fmt::format("{}-{} ", a, b);
+    }
+    return text;
+}
+
+/// Returns the unpaired visits as "1 2? "; a question mark marks visits with several possible partners.
 std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
     std::string text;
     for (const auto& each : unpaired) {
-        text +=
-            fmt::format("{}{}{}", text.empty() ? "" : " ", each.visit, each.ambiguous ? "?" : "");
+        text += fmt::format("{}{} ", each.visit, each.ambiguous ? "?" : "");
     }
     return text;
 }
@@ -331,104 +349,62 @@ std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
 TEST_CASE("visits are paired by name, address, map and ticks") {
     struct Row {
         std::string_view what;
-        std::vector<MapVisit> a;
-        std::vector<MapVisit> b;
-        Pairs pairs;
+        std::string a;
+        std::string b;
+        std::string_view pairs;
         std::string_view only_a = "";
         std::string_view only_b = "";
         std::optional<std::int64_t> session_a = std::nullopt;
         std::optional<std::int64_t> session_b = std::nullopt;
     };
 
-    const std::vector<MapVisit> two{visit(1, "ann", "c:1"), visit(2, "bob", "c:2")};
-    const std::vector<MapVisit> no_names{visit(1, "", "c:1"), visit(2, "", "c:2")};
-    const std::vector<MapVisit> rounds{visit(1, "ann", "c:1", 0, 900), visit(2, "bob", "c:2"),
-                                       visit(1, "ann", "c:1", 0, 500)};
+    const std::string two = "1 ann c:1; 2 bob c:2";
+    const std::string rounds = "1 ann c:1 0 900; 2 bob c:2; 1 ann c:1 0 500";
+    const std::string same_name = "1 ann c:1; 2 ann c:2";
     const Row rows[] = {
-        {"the same", two, two, {{0, 0}, {1, 1}}},
-        {"another order", two, {two[1], two[0]}, {{0, 1}, {1, 0}}},
-        {"other addresses",
-         two,
-         {visit(1, "bob", "d:1"), visit(2, "ann", "d:2")},
-         {{0, 1}, {1, 0}}},
-        {"names count more than addresses",
-         two,
-         {visit(1, "bob", "c:1"), visit(2, "ann", "c:2")},
-         {{0, 1}, {1, 0}}},
-        {"names are unknown", two, {no_names[1], no_names[0]}, {{0, 1}, {1, 0}}},
-        {"one has another name and address",
-         two,
-         {two[0], visit(2, "cy", "d:2")},
-         {{0, 0}},
-         "1",
-         "1"},
-        {"a demo of the second", two, {visit(1, "bob", "x.demo", 100, 200)}, {{1, 0}}, "0"},
-        {"a demo of a server", two, {visit(1, "", "x.demo", 100, 200)}, {}, "0 1", "0"},
-        {"a demo of a server, and one session",
-         two,
-         {visit(1, "", "x.demo", 100, 200)},
-         {{1, 0}},
-         "",
-         "",
-         2},
-        {"one session each", {two[0]}, {two[1]}, {{0, 0}}},
-        {"selected sessions", two, two, {{0, 1}}, "", "", 1, 2},
-        {"selected session of A", two, two, {{1, 1}}, "", "0", 2},
-        {"other maps", two, {visit(1, "ann", "c:1", 0, 1000, "dm2"), two[1]}, {{1, 1}}, "0", "0"},
-        {"one does not know its map", two, {visit(1, "ann", "c:1", 5, 900, "")}, {{0, 0}}, "1"},
-        {"other ticks", {two[0]}, {visit(1, "ann", "c:1", 1001, 2000)}, {}, "0", "0"},
-        {"two that have the same name",
-         {visit(1, "ann", "c:1"), visit(2, "ann", "c:2")},
-         {visit(1, "ann", "x.demo")},
-         {},
-         "0? 1?",
-         "0?"},
-        {"two that have the same name, and addresses",
-         {visit(1, "ann", "c:1"), visit(2, "ann", "c:2")},
-         {visit(1, "ann", "c:2"), visit(2, "ann", "c:1")},
-         {{0, 1}, {1, 0}}},
-        {"two rounds on one map", rounds, rounds, {{0, 0}, {1, 1}, {2, 2}}},
-        {"the second of two rounds", rounds, {rounds[2]}, {{2, 0}}, "0 1"},
-        {"a part of the first round, which the second lacks",
-         rounds,
-         {visit(1, "ann", "x.demo", 600, 800)},
-         {{0, 0}},
-         "1 2"},
-        {"a part of either round",
-         rounds,
-         {visit(1, "ann", "x.demo", 100, 200)},
-         {},
-         "0? 1 2?",
-         "0?"},
+        {"the same", two, two, "0-0 1-1 "},
+        {"another order", two, "2 bob c:2; 1 ann c:1", "0-1 1-0 "},
+        {"other addresses", two, "1 bob d:1; 2 ann d:2", "0-1 1-0 "},
+        {"names count more than addresses", two, "1 bob c:1; 2 ann c:2", "0-1 1-0 "},
+        {"names are unknown", two, "2 - c:2; 1 - c:1", "0-1 1-0 "},
+        {"one has another name and address", two, "1 ann c:1; 2 cy d:2", "0-0 ", "1 ", "1 "},
+        {"a demo of the second", two, "1 bob x.demo 100 200", "1-0 ", "0 "},
+        {"a demo of a server", two, "1 - x.demo 100 200", "", "0 1 ", "0 "},
+        {"a demo of a server, and one session", two, "1 - x.demo 100 200", "1-0 ", "", "", 2},
+        {"one session each", "1 ann c:1", "2 bob c:2", "0-0 "},
+        {"selected sessions", two, two, "0-1 ", "", "", 1, 2},
+        {"selected session of A", two, two, "1-1 ", "", "0 ", 2},
+        {"other maps", two, "1 ann c:1 0 1000 dm2; 2 bob c:2", "1-1 ", "0 ", "0 "},
+        {"one does not know its map", two, "1 ann c:1 5 900 -", "0-0 ", "1 "},
+        {"other ticks", "1 ann c:1", "1 ann c:1 1001 2000", "", "0 ", "0 "},
+        {"two that have the same name", same_name, "1 ann x.demo", "", "0? 1? ", "0? "},
+        {"the same names and addresses", same_name, "1 ann c:2; 2 ann c:1", "0-1 1-0 "},
+        {"two rounds on one map", rounds, rounds, "0-0 1-1 2-2 "},
+        {"the second of two rounds", rounds, "1 ann c:1 0 500", "2-0 ", "0 1 "},
+        {"a part of the first round only", rounds, "1 ann x.demo 600 800", "0-0 ", "1 2 "},
+        {"a part of either round", rounds, "1 ann x.demo 100 200", "", "0? 1 2? ", "0? "},
         {"a player who left and came back, a little later in B",
-         {visit(1, "ann", "c:1", 0, 500), visit(2, "ann", "c:2", 520, 2000)},
-         {visit(1, "ann", "d:1", 100, 600), visit(2, "ann", "d:2", 640, 2100)},
-         {{0, 0}, {1, 1}}},
-        {"worlds and sessions",
-         {visit(1, "ann", "c:1"), visit(0, "", "s:1")},
-         {visit(0, "", "s:1"), visit(1, "ann", "c:1")},
-         {{0, 1}, {1, 0}}},
-        {"worlds of several servers",
-         {visit(0, "", "s:1"), visit(0, "", "s:2")},
-         {visit(0, "", "s:2"), visit(0, "", "s:3")},
-         {{1, 0}},
-         "0",
-         "1"},
-        {"nothing", {}, {}, {}},
+         "1 ann c:1 0 500; 2 ann c:2 520 2000", "1 ann d:1 100 600; 2 ann d:2 640 2100",
+         "0-0 1-1 "},
+        {"worlds and sessions", "1 ann c:1; 0 - s:1", "0 - s:1; 1 ann c:1", "0-1 1-0 "},
+        {"worlds of several servers", "0 - s:1; 0 - s:2", "0 - s:2; 0 - s:3", "1-0 ", "0 ", "1 "},
+        {"nothing", "", "", ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
-        const auto found = *pair_map_visits(row.a, row.b, row.session_a, row.session_b);
-        CHECK(found.pairs == row.pairs);
+        const std::vector<MapVisit> a = visits(row.a);
+        const std::vector<MapVisit> b = visits(row.b);
+        const auto found = *pair_map_visits(a, b, row.session_a, row.session_b);
+        CHECK(show(found.pairs) == row.pairs);
         CHECK(show(found.unpaired[0]) == row.only_a);
         CHECK(show(found.unpaired[1]) == row.only_b);
-        const auto turned = *pair_map_visits(row.b, row.a, row.session_b, row.session_a);
-        CHECK(turned.pairs.size() == row.pairs.size());
+        const auto turned = *pair_map_visits(b, a, row.session_b, row.session_a);
+        CHECK(turned.pairs.size() == found.pairs.size());
         CHECK(show(turned.unpaired[1]) == row.only_a);
     }
 }
 
 TEST_CASE("too many possible pairs are refused") {
-    const std::vector<MapVisit> many(2001, visit(1, "ann", "c:1"));
+    const std::vector<MapVisit> many(2001, visits("1 ann c:1").front());
     CHECK_FALSE(pair_map_visits(many, many, {}, {}));
 }

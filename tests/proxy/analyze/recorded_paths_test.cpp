@@ -87,12 +87,13 @@ std::string map_named(std::string_view name, std::string_view crc) {
 analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000,
                             const analyze::PlayerNames& wanted = {},
                             std::string_view map_name = "") {
-    analyze::PathReader paths{kMap, map_name, wanted, max_points};
-    std::istringstream lines{text};
-    for (std::string line; std::getline(lines, line);) {
-        paths.on_line(line);
-    }
-    return paths.finish();
+    const auto read_lines = [&](const auto& use) {
+        std::istringstream lines{text};
+        for (std::string line; std::getline(lines, line);) {
+            use(line);
+        }
+    };
+    return analyze::find_paths(read_lines, kMap, map_name, wanted, max_points);
 }
 
 /// Returns the x of each path's points as "1 2 3; 7 8; ".

@@ -1,6 +1,7 @@
 #include "proxy/analyze/records_check.h"
 #include "proxy/store/zstd_frames.h"
 #include "tests/support/program.h"
+#include "tests/support/text.h"
 
 #include <sstream>
 #include <string>
@@ -201,8 +202,8 @@ TEST_CASE("a session with a connection after its end counts once, and so does it
     for (std::string each; std::getline(lines, each);) {
         check.on_line(each, filter::read_line_head(each));
     }
-    CHECK(check.report_text().find(" records, 1 session, ") != std::string::npos);
-    CHECK(check.report_text().find("\n1 snapshot and 0 messages") != std::string::npos);
+    CHECK(contains(check.report_text(), " records, 1 session, "));
+    CHECK(contains(check.report_text(), "\n1 snapshot and 0 messages"));
 }
 
 using tw::analyze::RecordsCsv;

@@ -1,5 +1,6 @@
 #include "proxy/analyze/type_sizes.h"
 #include "tests/support/snapshot_messages.h"
+#include "tests/support/text.h"
 
 #include <string>
 
@@ -37,8 +38,7 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
     show(sizes, items);
     CHECK_FALSE(sizes.has_differences());
     CHECK(sizes.has_unnamed_differences());
-    CHECK(sizes.sizes_table().find("    4      5          2  not as agreed\n") !=
-          std::string::npos);
+    CHECK(contains(sizes.sizes_table(), "    4      5          2  not as agreed\n"));
     name(sizes, 4, 5);
     CHECK(sizes.has_differences());
     CHECK_FALSE(sizes.has_unnamed_differences());
