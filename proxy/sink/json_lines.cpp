@@ -5,7 +5,6 @@
 #include "proxy/wire/secrets.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -219,9 +218,6 @@ void JsonLines::write_member(const Key& key, const Value& value) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
         items_.write(*value.record, whole_, out_);
-    } else if constexpr (record::kIsWord<Value>) {
-        put_key(key);
-        put(value.text);
     } else if constexpr (!std::is_same_v<Value, record::WrittenWithItems>) {
         put_key(key);
         put(value);
@@ -237,20 +233,38 @@ void JsonLines::put_key(const record::KeyText<Length>& key) {
     }
 }
 
-void JsonLines::put(bool value) {
-    out_.append(value ? std::string_view{"true"} : std::string_view{"false"});
-}
-
-template <std::integral Integer>
-void JsonLines::put(Integer value) {
-    if constexpr (sizeof value < sizeof(std::int32_t) || std::is_same_v<Integer, std::int32_t>) {
-        out_.append_int(static_cast<std::int32_t>(value));
+template <typename Value>
+void JsonLines::put(const Value& value) {
+    if constexpr (std::is_same_v<Value, bool>) {
+        out_.append(value ? std::string_view{"true"} : std::string_view{"false"});
+    } else if constexpr (std::is_same_v<Value, double>) {
+        out_.append_fixed(value);
+    } else if constexpr (std::is_integral_v<Value>) {
+        constexpr bool kIsShort =
+            sizeof value < sizeof(std::int32_t) || std::is_same_v<Value, std::int32_t>;
+        using Int = std::conditional_t<kIsShort, std::int32_t, std::int64_t>;
+        out_.append_int(static_cast<Int>(value));
+    } else if constexpr (std::is_convertible_v<Value, std::string_view>) {
+        out_.append_string(value);
+    } else if constexpr (record::kIsWord<Value>) {
+        out_.append_string(value.text);
+    } else if constexpr (std::is_same_v<Value, record::Severity>) {
+        out_.append_string(record::severity_name(value));
+    } else if constexpr (std::is_same_v<Value, record::FindingId>) {
+        out_.append_string(record::finding_info(value).name);
+    } else if constexpr (std::is_same_v<Value, record::Hex32>) {
+        out_.append_string(fmt::format("{:08x}", value.value));
+    } else if constexpr (std::is_same_v<Value, snapshot::Uuid>) {
+        const auto shown = snapshot::format_uuid(value);
+        out_.append_string({shown.data(), shown.size()});
+    } else if constexpr (std::is_same_v<Value, map::Location>) {
+        ItemWriter::write_location(value, out_);
     } else {
-        out_.append_int(static_cast<std::int64_t>(value));
+        put_value(value);
     }
 }
 
-void JsonLines::put(record::UtcTime moment) {
+void JsonLines::put_value(record::UtcTime moment) {
     std::int64_t second = moment.time / kNanosecondsPerSecond;
     std::int64_t rest = moment.time % kNanosecondsPerSecond;
     if (rest < 0) {
@@ -265,24 +279,15 @@ void JsonLines::put(record::UtcTime moment) {
         second_text_ = fmt::format(R"("{:%Y-%m-%dT%H:%M:%S}.)", fmt::gmtime(shown));
     }
     out_.append(second_text_);
-    std::array<char, 6> micros{};
-    auto value = static_cast<std::uint32_t>(rest / 1000);
-    for (std::size_t i = micros.size(); i-- > 0; value /= 10) {
-        micros[i] = static_cast<char>('0' + value % 10);
-    }
-    out_.append(std::string_view{micros.data(), micros.size()});
-    out_.append(std::string_view{"Z\""});
+    const auto micros = static_cast<std::uint32_t>(rest / 1000);
+    char* to = out_.room(kIntRoom);
+    to = put_three_digits(put_three_digits(to, micros / 1000), micros % 1000);
+    *to++ = 'Z';
+    *to++ = '"';
+    out_.set_end(to);
 }
 
-void JsonLines::put(record::Severity severity) {
-    put(record::severity_name(severity));
-}
-
-void JsonLines::put(record::FindingId id) {
-    put(record::finding_info(id).name);
-}
-
-void JsonLines::put(record::NumberOrNull number) {
+void JsonLines::put_value(record::NumberOrNull number) {
     if (number.value) {
         out_.append_int(*number.value);
     } else {
@@ -290,7 +295,7 @@ void JsonLines::put(record::NumberOrNull number) {
     }
 }
 
-void JsonLines::put(const record::Hex& hex) {
+void JsonLines::put_value(const record::Hex& hex) {
     if (hex.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
         put(wire::kRedacted);
     } else {
@@ -298,16 +303,7 @@ void JsonLines::put(const record::Hex& hex) {
     }
 }
 
-void JsonLines::put(record::Hex32 number) {
-    put(fmt::format("{:08x}", number.value));
-}
-
-void JsonLines::put(const snapshot::Uuid& uuid) {
-    const auto shown = snapshot::format_uuid(uuid);
-    put(std::string_view{shown.data(), shown.size()});
-}
-
-void JsonLines::put(record::MessageFields fields) {
+void JsonLines::put_value(record::MessageFields fields) {
     out_.append('{');
     BracketStack open;
     for (const FieldValue& value : fields.values) {
@@ -395,7 +391,7 @@ void JsonLines::put_names(std::string_view key, record::FieldNames names) {
     }
 }
 
-void JsonLines::put(const record::Spread& spread) {
+void JsonLines::put_value(const record::Spread& spread) {
     out_.append(std::string_view{R"({"count":)"});
     put(spread.count);
     if (spread.count != 0) {
@@ -409,7 +405,7 @@ void JsonLines::put(const record::Spread& spread) {
     out_.append('}');
 }
 
-void JsonLines::put(record::Candidates candidates) {
+void JsonLines::put_value(record::Candidates candidates) {
     out_.append('[');
     for (const record::Candidate& each : candidates.list) {
         if (out_.back() != '[') {
@@ -422,7 +418,7 @@ void JsonLines::put(record::Candidates candidates) {
     out_.append(']');
 }
 
-void JsonLines::put(record::FindingTotals findings) {
+void JsonLines::put_value(record::FindingTotals findings) {
     out_.append('{');
     for (const record::FindingInfo& info : record::finding_table()) {
         const std::uint64_t count = (*findings.counts)[static_cast<std::size_t>(info.id)];

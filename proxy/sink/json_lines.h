@@ -6,7 +6,6 @@
 #include "proxy/sink/json_items.h"
 #include "proxy/sink/output.h"
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -95,29 +94,15 @@ class JsonLines final : public record::RecordSink {
     template <std::size_t Length>
     void put_key(const record::KeyText<Length>& key);
 
-    void put(bool value);
-
-    void put(double value) { out_.append_fixed(value); }
-
-    template <std::integral Integer>
-    void put(Integer value);
-
-    void put(std::string_view text) { out_.append_string(text); }
-
-    void put(record::UtcTime moment);
-    void put(record::Severity severity);
-    void put(record::FindingId id);
-    void put(record::NumberOrNull number);
-    void put(const record::Hex& hex);
-    void put(record::Hex32 number);
-    void put(const snapshot::Uuid& uuid);
-    void put(record::MessageFields fields);
-    void put(const record::Spread& spread);
-    void put(record::FindingTotals findings);
-    void put(record::Candidates candidates);
-
-    void put(const map::Location& place) { ItemWriter::write_location(place, out_); }
-
+    template <typename Value>
+    void put(const Value& value);
+    void put_value(record::UtcTime moment);
+    void put_value(record::NumberOrNull number);
+    void put_value(const record::Hex& hex);
+    void put_value(record::MessageFields fields);
+    void put_value(const record::Spread& spread);
+    void put_value(record::FindingTotals findings);
+    void put_value(record::Candidates candidates);
     void put_field(const wire::FieldValue& value);
     void put_names(std::string_view key, record::FieldNames names);
 

@@ -1,8 +1,9 @@
 #include "proxy/sink/split_lines.h"
 
+#include "proxy/base/numbers.h"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -143,21 +144,20 @@ struct Mark {
 std::optional<Mark> mark_of(std::string_view line) {
     constexpr std::string_view kLine = R"(,"line":)";
     constexpr std::string_view kLines = R"(,"lines":)";
-    const std::size_t tail = line.size() - std::min(line.size(), kMarkBytes + 1);
-    const std::size_t begin = line.substr(tail).find(kLine);
-    if (begin == std::string_view::npos) {
+    line.remove_prefix(line.size() - std::min(line.size(), kMarkBytes + 1));
+    const std::size_t first = line.find(kLine);
+    const std::size_t second = line.find(kLines);
+    if (first == std::string_view::npos || second == std::string_view::npos || first > second ||
+        !line.ends_with('}')) {
         return std::nullopt;
     }
-    Mark mark;
-    const char* const end = line.data() + line.size();
-    const auto first = std::from_chars(line.data() + tail + begin + kLine.size(), end, mark.line);
-    const std::string_view rest{first.ptr, static_cast<std::size_t>(end - first.ptr)};
-    if (first.ec != std::errc{} || !rest.starts_with(kLines)) {
-        return std::nullopt;
-    }
-    const auto second = std::from_chars(first.ptr + kLines.size(), end, mark.lines);
-    const bool ends = second.ec == std::errc{} && second.ptr + 1 == end && *second.ptr == '}';
-    return ends && mark.line >= 1 && mark.line <= mark.lines ? std::optional{mark} : std::nullopt;
+    line.remove_suffix(1);
+    const std::size_t begin = first + kLine.size();
+    const auto number = base::parse_number<std::uint32_t>(line.substr(begin, second - begin));
+    const auto lines = base::parse_number<std::uint32_t>(line.substr(second + kLines.size()));
+    return number && lines && *number >= 1 && *number <= *lines
+               ? std::optional{Mark{*number, *lines}}
+               : std::nullopt;
 }
 
 /// Returns the record that was split into these lines; nullopt if they are not of one record.
