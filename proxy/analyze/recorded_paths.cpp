@@ -135,6 +135,9 @@ class PathCollector {
         } else if (type == "session") {
             on_session(record, view);
         } else if (type == "map") {
+            if (!view.map_name.empty() && !record.contains("again")) {
+                view.game_over_ms = filter::unix_ms(text_of(record, "t"));
+            }
             view.map_crc = text_of(record, "crc");
             view.map_name = text_of(record, "name");
             view.set_game(view.game + (record.contains("again") ? 0 : 1));
@@ -190,6 +193,7 @@ class PathCollector {
         std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
         std::int64_t tick = 0;                ///< tick of the latest snapshot
         std::int64_t ms = 0;                  ///< time of the latest snapshot
+        std::int64_t game_over_ms = 0;        ///< time when the map changed; 0: it did not
         std::int64_t team_kill = kNever;      ///< tick of the latest kill message for a whole team
         std::map<std::int64_t, Tee> tees{};   ///< the tees of the latest snapshot, by client id
         bool stopped = false;                 ///< the game is paused or over in the latest snapshot
@@ -263,8 +267,8 @@ class PathCollector {
         const bool died = number_in(*fields, "weapon") != kRemovedByGame;
         const std::int64_t now = filter::unix_ms(text_of(record, "t"));
         for (View* each : views_with(view)) {
-            if (now - each->ms > kStaleMs) {
-                continue; // a filter left out the snapshots of this time
+            if (now - each->ms > kStaleMs || each->ms < view.game_over_ms) {
+                continue; // a filter left out the snapshots of this time, or of this game
             }
             const auto tee = each->tees.find(*victim);
             const auto dead = each->dead.find(*victim);

@@ -75,8 +75,11 @@ void RecordsCheck::on_line(std::string_view line,
         add(Fault::broken_line, 1);
         return;
     }
-    if (record::is_repeated_record(line)) {
-        return; // another segment contains the same record
+    if (record::is_repeated_record(line)) { // another segment contains the same record
+        if (const auto open = open_.find(head->session); open != open_.end()) {
+            open->second.file = files_.size() - 1; // the session went on in this segment
+        }
+        return;
     }
     if (head->type == "segment") {
         return; // a segment record describes the file, not the traffic
@@ -168,7 +171,9 @@ void RecordsCheck::end_file(const store::LineReader& reader) {
 RecordsCheck::Problems RecordsCheck::find_problems() const {
     Problems problems = problems_;
     for (const auto& [unused, session] : open_) {
-        if (session.lacks_end() && !is_being_written_) {
+        // Each segment repeats the openings of the sessions that go on.
+        const bool may_go_on = is_being_written_ && session.file + 1 == files_.size();
+        if (session.lacks_end() && !may_go_on) {
             add_cut_off(problems, session);
         }
     }

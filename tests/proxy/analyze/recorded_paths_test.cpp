@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <boost/algorithm/string/replace.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -421,6 +422,13 @@ TEST_CASE("the time in which the game is paused or over is left out") {
     CHECK(show_deaths(read(begin + later)) == "2 ");
     later.replace(later.find("02:04"), 5, "02:05");
     CHECK(show_deaths(read(begin + later)).empty());
+    // A kill message after a change of the map is about another game than merged snapshots before it.
+    const std::string worlds =
+        opened(1) + map_of(1, kMap) + world(2, tee(0, "ann", 1)) + world(4, tee(0, "ann", 2));
+    CHECK(show_deaths(read(worlds + killed(1, 0))) == "2 ");
+    std::string next_game = map_of(1, kMap) + killed(1, 0);
+    boost::algorithm::replace_all(next_game, "02:04:47", "02:04:49");
+    CHECK(show_deaths(read(worlds + next_game)).empty());
     // Only the stops on this map count, each from its own beginning.
     const std::string stop =
         at("48.0000", 1, 2, info("game_info", "paused")) + at("48.5000", 1, 4, "");

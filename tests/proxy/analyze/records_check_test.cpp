@@ -192,6 +192,22 @@ TEST_CASE("sessions go on in a file that is being written, and are counted once"
                                  "2026-11-21T16:15:03.000000Z\ncomplete\n");
 }
 
+TEST_CASE("a run that records does not hide the sessions that a crash cut off before it") {
+    analyze::RecordsCheck check;
+    const auto read = [&check](const std::string& text) {
+        check.on_line(std::string_view{text}.substr(0, text.size() - 1),
+                      filter::read_line_head(text));
+    };
+    check.begin_file("a", false);
+    read(line(1, "open", 1));
+    read(line(2, "open", 2));
+    check.begin_file("b", true);
+    read(line(2, "open", 2, R"(,"again":true)"));
+    CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
+    read(line(1, "open", 3));
+    CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
+}
+
 TEST_CASE("a session with a connection after its end counts once, and so does its summary") {
     analyze::RecordsCheck check;
     check.begin_file("a", false);
