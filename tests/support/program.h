@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/text.h"
+
 #include <chrono>
 #include <functional>
 #include <string>
@@ -45,10 +47,6 @@ class Program {
 
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
-
-[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 /// Returns how often a part occurs in a text.
 [[nodiscard]] std::size_t count_of(std::string_view text, std::string_view part);
