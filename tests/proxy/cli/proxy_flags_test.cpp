@@ -165,7 +165,7 @@ TEST_CASE("a single server needs no name") {
     CHECK(options.server.host == "127.0.0.1");
     CHECK(options.server.port == 8304);
     CHECK(options.server.listen.size() == 2);
-    CHECK(Parsed{{"-s", "game.test:8304"}}.flags.relay_options().listen.size() == 1);
+    CHECK(Parsed{{"-s", "game.test:8304"}}.flags.relay_options().server.listen.size() == 1);
 }
 
 TEST_CASE("each named server has its listen address, in the same order") {
@@ -181,7 +181,7 @@ TEST_CASE("each named server has its listen address, in the same order") {
     CHECK(servers[1].name == "race-1");
     CHECK(servers[1].where.host == "game.test");
     CHECK(servers[1].where.listen[0].address().is_v6());
-    CHECK(parsed.flags.relay_options().listen.size() == 1);
+    CHECK(parsed.flags.relay_options().server.listen.size() == 1);
     CHECK(parsed.flags.server_name() == "fleet");
     CHECK(Parsed{{"-s", "ctf=127.0.0.1:8304"}}.flags.servers().size() == 1);
 }
