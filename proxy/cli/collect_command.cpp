@@ -7,13 +7,11 @@
 #include "proxy/cli/log.h"
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/run_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/process/fleet_page.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 #include "proxy/wire/message.h"
 
@@ -31,49 +29,23 @@ namespace tw::cli {
 
 namespace {
 
-/// The flags of `collect` about the page of all servers.
-struct CollectPageFlags {
-    HttpFlags http;
+struct CollectFlags {
+    BusAccessFlags access;
+    std::string consumer = "collect";
+    RecordFlags records; ///< collect has only some of these flags
+    double duration = 0;
+    bool until_end = false;
+    std::string log_level = "info";
+    HttpFlags http;    ///< the page of all servers
     std::string state; ///< state folder; empty for the default of state_folder()
     std::vector<std::string> server_pages; ///< [NAME=]URL
 
     void add_to(Command& command);
-
-    [[nodiscard]] bool is_enabled() const { return http.is_enabled(); }
-
-    /// The URLs of the servers' own pages.
-    /// Errors: UsageError.
-    [[nodiscard]] process::ServerPageUrls pages() const;
-
-    /// Checks that the addresses of the page and the URLs of the servers' pages are valid.
-    /// Errors: UsageError.
     void check() const;
-
-    /// Opens the page of all servers of a stream; returns null if the flags request no page. `mod`
-    /// has to outlive the page.
-    /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
-    [[nodiscard]] std::unique_ptr<process::FleetPage> open(const std::string& stream,
-                                                           const wire::ModDescription& mod) const;
 };
 
-void CollectPageFlags::add_to(Command& command) {
-    http.add_access(
-        command,
-        "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
-    command.add("--http-server-page", &server_pages, "[NAME=]URL",
-                fmt::format("Link to each server's own page, with {{server}} for its name: "
-                            "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
-                            "(repeatable)",
-                            kSuggestedHttpPort));
-    add_state_flag(command, state, "the page's token");
-}
-
-void CollectPageFlags::check() const {
-    std::ignore = http.page_addresses();
-    std::ignore = pages();
-}
-
-process::ServerPageUrls CollectPageFlags::pages() const {
+/// Returns the URLs of the servers' own pages. Errors: UsageError.
+process::ServerPageUrls parse_server_pages(const std::vector<std::string>& server_pages) {
     const auto is_address = [](std::string_view text) {
         return text.starts_with("http://") || text.starts_with("https://");
     };
@@ -94,19 +66,6 @@ process::ServerPageUrls CollectPageFlags::pages() const {
         pages.own[name] = url;
     }
     return pages;
-}
-
-std::unique_ptr<process::FleetPage> CollectPageFlags::open(const std::string& stream,
-                                                           const wire::ModDescription& mod) const {
-    if (!is_enabled()) {
-        return nullptr;
-    }
-    process::PageOptions options{.listening = http.open_page_sockets(),
-                                 .access = http.access,
-                                 .token = http.token(state_folder(state)),
-                                 .log_is_private = log_stream().is_terminal()};
-    return std::make_unique<process::FleetPage>(
-        std::move(options), process::FleetPage::Stream{.name = stream, .pages = pages()}, mod);
 }
 
 /// Also shows the records on the page of all servers, if there is one.
@@ -142,19 +101,6 @@ constexpr const char* kAbout =
     "Of collectors with the same --bus-consumer, one works and the others wait to take over: each "
     "record is handled once, even if one is killed. See docs/fleet.md.";
 
-struct CollectFlags {
-    BusAccessFlags access;
-    std::string consumer = "collect";
-    RecordFlags records; ///< collect has only some of these flags
-    double duration = 0;
-    bool until_end = false;
-    std::string log_level = "info";
-    CollectPageFlags page;
-
-    void add_to(Command& command);
-    void check() const;
-};
-
 void CollectFlags::add_to(Command& command) {
     access.add_to(command, "Bus to collect records from");
     command.add("--nats-consumer", &consumer, "NAME", {}).replacement = "--bus-consumer";
@@ -172,19 +118,28 @@ void CollectFlags::add_to(Command& command) {
     command.add_switch("--until-end", until_end,
                        "Exit once all available records have been handled");
     add_duration_flag(command, duration);
-    page.add_to(command);
+    http.add_access(
+        command,
+        "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
+    command.add("--http-server-page", &server_pages, "[NAME=]URL",
+                fmt::format("Link to each server's own page, with {{server}} for its name: "
+                            "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
+                            "(repeatable)",
+                            kSuggestedHttpPort));
+    add_state_flag(command, state, "the page's token");
     add_log_level_flag(command, log_level);
 }
 
 void CollectFlags::check() const {
-    page.check();
+    std::ignore = http.page_addresses();
+    std::ignore = parse_server_pages(server_pages);
     if (!access.is_enabled()) {
         throw UsageError{
             "collect needs the bus: --bus URL, for example --bus nats://127.0.0.1:4222"};
     }
     check_bus_name("--bus-consumer", consumer);
     if (records.output.empty() && records.expect.empty() && records.fail_on.empty() &&
-        !page.is_enabled()) {
+        !http.is_enabled()) {
         throw UsageError{
             "collect has nothing to do: give -o FOLDER, --http PORT, --expect or --fail-on"};
     }
@@ -193,6 +148,23 @@ void CollectFlags::check() const {
 std::string missing_stream_text(const std::string& stream) {
     return fmt::format(
         "the bus has no stream {}: publish first, or name the stream in --bus URL/STREAM", stream);
+}
+
+/// Opens the page of all servers of a stream; returns null if the flags request no page. `mod` has
+/// to outlive the page.
+/// Errors: relay::RetryableStartError for an address that may become available; UsageError.
+std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const std::string& stream,
+                                              const wire::ModDescription& mod) {
+    if (!flags.http.is_enabled()) {
+        return nullptr;
+    }
+    return std::make_unique<process::FleetPage>(
+        process::PageOptions{.listening = flags.http.open_page_sockets(),
+                             .admin = flags.http.access,
+                             .token = flags.http.token(state_folder(flags.state)),
+                             .log_is_private = log_stream().is_terminal()},
+        process::FleetPage::Stream{.name = stream, .pages = parse_server_pages(flags.server_pages)},
+        mod);
 }
 
 int run_collect(const CollectFlags& flags) {
@@ -209,7 +181,7 @@ int run_collect(const CollectFlags& flags) {
                          {{"--output", records.output}, {"--summary", records.summary}});
     const auto summary = open_output_file("--summary", records.summary);
     ShownRecordOutput output{records.output, std::move(filter), checks};
-    output.page = flags.page.open(stream, *mod);
+    output.page = open_page(flags, stream, *mod);
     bus::Collector collector{{.access = access,
                               .stream = stream,
                               .consumer = flags.consumer,

@@ -36,52 +36,34 @@ namespace tw::cli {
 
 namespace {
 
-/// The flags about reports, which are printed instead of the totals.
-struct ReportFlags {
+struct DecodeFlags {
+    CaptureFlags captures;
+    RecordFlags records;
+    BusFlags bus;
+    // Reports, which are printed instead of the totals.
     bool stats = false;
     bool sizes = false;
     std::string objects; ///< file for the objects that `sizes` finds; may be empty
     bool json = false;
 
-    void add_to(Command& command);
-
-    [[nodiscard]] bool any() const { return stats || sizes; }
-
-    /// Errors: UsageError for flags without effect, or if two outputs use standard output.
-    void check(const std::string& records) const;
+    [[nodiscard]] bool has_report() const { return stats || sizes; }
 };
 
-void ReportFlags::add_to(Command& command) {
-    command.add_switch("--stats", stats,
-                       "Show traffic by message and item type, losses, and "
-                       "the snapshot rate");
-    command.add_switch("--sizes", sizes,
-                       "Show which of the server's snapshot objects differ in size from those "
-                       "agreed in 0.6; decodes as with --learn-sizes");
-    command.add("--write-objects", &objects, "FILE",
-                "Write what --sizes finds in the format of --objects; - means standard output");
-    command.add_switch("--json", json, "Print each report as one JSON object instead of text");
-}
-
-void ReportFlags::check(const std::string& records) const {
-    if (json && !any()) {
+/// Errors: UsageError for flags without effect, or if two outputs use standard output.
+void check_reports(const DecodeFlags& flags) {
+    const bool takes_records = flags.records.output == "-";
+    const bool takes_objects = flags.objects == "-";
+    if (flags.json && !flags.has_report()) {
         throw UsageError{"--json has no effect without --stats or --sizes"};
     }
-    if (objects == "-" && records == "-") {
+    if (takes_records && takes_objects) {
         throw UsageError{"-o - and --write-objects - both write to standard output; name a file"};
     }
-    if (json && (objects == "-" || records == "-")) {
+    if (flags.json && (takes_records || takes_objects)) {
         throw usage_error("--json and {} - both write to standard output; name a file",
-                          objects == "-" ? "--write-objects" : "-o");
+                          takes_objects ? "--write-objects" : "-o");
     }
 }
-
-struct DecodeFlags {
-    CaptureFlags captures;
-    RecordFlags records;
-    BusFlags bus;
-    ReportFlags reports;
-};
 
 /// Everything that a run of `decode` has open: inputs, pipeline and outputs.
 class DecodeCommand {
@@ -139,21 +121,21 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                                                      .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
     records.check_capture();
-    flags.reports.check(records.output);
+    check_reports(flags);
     std::ignore = flags.bus.options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
                           {"--summary", records.summary},
-                          {"--write-objects", flags.reports.objects},
+                          {"--write-objects", flags.objects},
                           {"--write", records.capture}});
-    check_replaceable("--write-objects", flags.reports.objects, FileType::objects);
+    check_replaceable("--write-objects", flags.objects, FileType::objects);
     check_replaceable("--write", records.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.servers());
     // Opening files empties them, so everything was checked before.
     summary_ = open_output_file("--summary", records.summary);
     config_.inspect.memory = &memory_;
-    config_.inspect.learn_sizes |= flags.reports.sizes;
-    config_.stats = flags.reports.stats;
+    config_.inspect.learn_sizes |= flags.sizes;
+    config_.stats = flags.stats;
     pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
     if (!records.capture.empty()) {
         capture_ = open_recording({capture_recording_kind(), records.capture});
@@ -166,7 +148,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         worlds_.emplace(mod_->objects, world_sinks_, world::MergeDelay{},
                         world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
-    if (flags.reports.sizes) {
+    if (flags.sizes) {
         outputs.sessions = &sizes_.emplace();
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
@@ -236,23 +218,22 @@ bool DecodeCommand::finish_demos() {
 bool DecodeCommand::all_readers_left() const {
     const RecordFlags& records = flags_->records;
     return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && capture_ == nullptr &&
-           !files_ && !summary_ && !flags_->reports.any() && records.expect.empty() &&
+           !files_ && !summary_ && !flags_->has_report() && records.expect.empty() &&
            records.fail_on.empty();
 }
 
 /// Prints the reports. Returns the exit code.
 int DecodeCommand::print_reports() {
-    const ReportFlags& reports = flags_->reports;
-    const bool is_taken = flags_->records.output == "-" || reports.objects == "-";
+    const bool is_taken = flags_->records.output == "-" || flags_->objects == "-";
     std::FILE* const people = is_taken ? stderr : stdout;
-    if (reports.stats) {
+    if (flags_->stats) {
         const analyze::StatsReport report{.captures = flags_->captures.paths,
                                           .sessions = result_.sessions,
                                           .duration_ns = captures_->last() - captures_->first(),
                                           .totals = &result_.totals,
                                           .ledger = &result_.ledger};
         sink::print_text(people,
-                         reports.json ? analyze::stats_json(report) : analyze::stats_table(report));
+                         flags_->json ? analyze::stats_json(report) : analyze::stats_table(report));
     }
     if (!sizes_) {
         return 0;
@@ -261,10 +242,10 @@ int DecodeCommand::print_reports() {
         sink::print_error("--sizes: no snapshot with known items");
         return captures_->is_damaged() ? kExitFailed : kExitUsage;
     }
-    sink::print_text(people, reports.json ? record::json_text(sizes_->sizes_json()) + '\n'
+    sink::print_text(people, flags_->json ? record::json_text(sizes_->sizes_json()) + '\n'
                                           : sizes_->sizes_table());
     const int written = write_objects();
-    if (!reports.json) {
+    if (!flags_->json) {
         sink::print_text(people, sizes_conclusion(written == 0));
     }
     return written;
@@ -284,7 +265,7 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
                        sizes_->differences_text() +
                        "Send the agreed number of ints, and put new fields into an object of your "
                        "own with a UUID.\n";
-    const std::string& objects = flags_->reports.objects;
+    const std::string& objects = flags_->objects;
     const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");
     if (command && flags_->records.lookup.objects_file.empty()) {
@@ -299,7 +280,7 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
 /// Writes the objects that --sizes found. The file is opened only now, because an existing file
 /// must stay unchanged if there was no snapshot. Returns the exit code.
 int DecodeCommand::write_objects() {
-    const auto file = open_output_file("--write-objects", flags_->reports.objects);
+    const auto file = open_output_file("--write-objects", flags_->objects);
     if (file) {
         file->write(sizes_->objects_json());
     }
@@ -344,7 +325,7 @@ sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
 
 /// Prints the totals, unless a report or the records are printed.
 void DecodeCommand::print_totals() const {
-    if (flags_->reports.any() || flags_->records.output == "-") {
+    if (flags_->has_report() || flags_->records.output == "-") {
         return;
     }
     const auto sizes = command_for_captures("twscope decode");
@@ -402,7 +383,15 @@ void add_decode_command(Command& command) {
     flags.records.add_to(command);
     flags.records.add_demo_and_capture_flags(command);
     flags.bus.add_to(command);
-    flags.reports.add_to(command);
+    command.add_switch("--stats", flags.stats,
+                       "Show traffic by message and item type, losses, and the snapshot rate");
+    command.add_switch("--sizes", flags.sizes,
+                       "Show which of the server's snapshot objects differ in size from those "
+                       "agreed in 0.6; decodes as with --learn-sizes");
+    command.add("--write-objects", &flags.objects, "FILE",
+                "Write what --sizes finds in the format of --objects; - means standard output");
+    command.add_switch("--json", flags.json,
+                       "Print each report as one JSON object instead of text");
 }
 
 } // namespace tw::cli

@@ -88,16 +88,6 @@ struct ExtcapFlags {
     std::string unused;
 };
 
-void print_interfaces() {
-    fmt::print("extcap {{version={}}}{{display=twscope}}\n"
-               "interface {{value={}}}{{display=Teeworlds and DDNet, through twscope}}\n",
-               TWSCOPE_VERSION, kInterface);
-}
-
-void print_link_types() {
-    fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
-}
-
 void print_options() {
     fmt::print(
         "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
@@ -115,14 +105,6 @@ std::string combined_filter(const ExtcapFlags& flags) {
         return flags.filter + flags.capture_filter;
     }
     return fmt::format("({}) and ({})", flags.filter, flags.capture_filter);
-}
-
-/// Prints what is wrong with a capture filter; prints nothing if it is valid.
-int check_filter(const std::string& text) {
-    if (const auto parsed = filter::Filter::parse(text, {.show_secrets = true}); !parsed) {
-        fmt::print("{}\n", parsed.error().message);
-    }
-    return 0;
 }
 
 /// Continues as `twscope proxy`. Wireshark ends the process with SIGTERM.
@@ -152,20 +134,20 @@ int capture_with_proxy(const ExtcapFlags& flags) {
 
 int run_extcap(const ExtcapFlags& flags) {
     if (flags.interfaces) {
-        print_interfaces();
-        return 0;
-    }
-    if (flags.interface != kInterface) {
+        fmt::print("extcap {{version={}}}{{display=twscope}}\n"
+                   "interface {{value={}}}{{display=Teeworlds and DDNet, through twscope}}\n",
+                   TWSCOPE_VERSION, kInterface);
+    } else if (flags.interface != kInterface) {
         throw usage_error("extcap: the only interface is {}; see --extcap-interfaces", kInterface);
-    }
-    if (flags.dlts) {
-        print_link_types();
+    } else if (flags.dlts) {
+        fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
     } else if (flags.config) {
         print_options();
     } else if (flags.capture) {
         return capture_with_proxy(flags);
-    } else if (!flags.cleanup) {
-        return check_filter(flags.capture_filter);
+    } else if (!flags.cleanup) { // prints what is wrong with a filter, and nothing if it is valid
+        const auto parsed = filter::Filter::parse(flags.capture_filter, {.show_secrets = true});
+        fmt::print("{}", parsed ? "" : parsed.error().message + '\n');
     }
     return 0;
 }

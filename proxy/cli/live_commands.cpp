@@ -557,8 +557,12 @@ constexpr const char* kAboutTap =
 process::TapRunOptions tap_run_options(const TapFlags& flags) {
     constexpr unsigned kMiB = 20;
     constexpr double kSecond = 1e9;
+    std::vector<std::uint16_t> ports;
+    for (const std::string& server : flags.servers) {
+        ports.push_back(parse_host_port(server, "--server").port);
+    }
     return {.live = {.interface = flags.interface,
-                     .ports = flags.ports(),
+                     .ports = std::move(ports),
                      .buffer_bytes = flags.buffer_mib << kMiB},
             .servers = flags.server_detector(),
             .shown = flags.traffic_text(),

@@ -452,14 +452,6 @@ capture::ServerDetector TapFlags::server_detector() const {
     return guess;
 }
 
-std::vector<std::uint16_t> TapFlags::ports() const {
-    std::vector<std::uint16_t> ports;
-    for (const std::string& server : servers) {
-        ports.push_back(parse_host_port(server, "--server").port);
-    }
-    return ports;
-}
-
 std::string TapFlags::traffic_text() const {
     return servers.empty() ? fmt::format("{}, servers by what they send", interface)
                            : fmt::format("{}, {} {}", interface,

@@ -5,8 +5,6 @@
 #include "proxy/relay/options.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,7 +83,6 @@ struct TapFlags final : RunFlags {
     [[nodiscard]] std::string server_name() const override { return interface; }
 
     [[nodiscard]] capture::ServerDetector server_detector() const;
-    [[nodiscard]] std::vector<std::uint16_t> ports() const;
     /// Describes the traffic: "eth0, servers :8303, :8304".
     [[nodiscard]] std::string traffic_text() const;
 };

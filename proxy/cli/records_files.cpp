@@ -4,7 +4,6 @@
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/recording_flags.h"
 #include "proxy/cli/settings.h"
 #include "proxy/demo/demo_reader.h"
 #include "proxy/filter/line_record.h"

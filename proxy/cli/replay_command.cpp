@@ -10,7 +10,6 @@
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/process/server_probe.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/relay/listen_socket.h"
 #include "proxy/replay/client_script.h"
 #include "proxy/replay/replay_run.h"
 #include "proxy/sink/output.h"

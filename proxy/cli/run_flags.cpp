@@ -15,6 +15,7 @@
 #include <string>
 #include <system_error>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -258,24 +259,17 @@ void RunFlags::check_files(const Settings& settings) const {
 }
 
 void RunFlags::check_inspecting() const {
-    if (!no_inspect) {
-        return;
-    }
-    if (!records.demo.empty() || !records.capture.empty() || flight.is_enabled()) {
-        throw UsageError{"--demo, --write and --flight need inspection; drop --no-inspect"};
-    }
-    if (!records.output.empty() || bus.is_enabled()) {
-        throw UsageError{"--output and --bus need inspection; drop --no-inspect"};
-    }
-    if (!records.expect.empty() || !records.fail_on.empty()) {
-        throw UsageError{
-            "--expect and --fail-on need inspection to check anything; drop --no-inspect"};
-    }
-    if (requests_resync()) {
-        throw UsageError{"--resync needs inspection; drop --no-inspect"};
-    }
-    if (page_recordings()) {
-        throw UsageError{"--http-recordings needs inspection; drop --no-inspect"};
+    const std::pair<bool, const char*> needs[] = {
+        {!records.demo.empty() || !records.capture.empty() || flight.is_enabled(),
+         "--demo, --write and --flight need"},
+        {!records.output.empty() || bus.is_enabled(), "--output and --bus need"},
+        {!records.expect.empty() || !records.fail_on.empty(), "--expect and --fail-on need"},
+        {requests_resync(), "--resync needs"},
+        {!http.recordings.empty(), "--http-recordings needs"}};
+    for (const auto& [is_given, what] : needs) {
+        if (no_inspect && is_given) {
+            throw usage_error("{} inspection; drop --no-inspect", what);
+        }
     }
 }
 
