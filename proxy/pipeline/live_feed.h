@@ -117,26 +117,6 @@ class LiveFeed final : public record::RecordSink {
     Clock::time_point ledger_sent_at_{};
 };
 
-/// Passes sessions' events to another sink. Drops snapshots while no viewer of the page looks at
-/// merged snapshots.
-class UnviewedSnapshotFilter final : public world::WorldInputSink {
-  public:
-    /// `interest` and `to` must outlive this object.
-    UnviewedSnapshotFilter(const web::ViewerInterest& interest, world::WorldInputSink& to)
-        : interest_{&interest}, to_{&to} {}
-
-    void on_input(const world::WorldInput& input) override {
-        if (input.kind != world::WorldInput::Kind::snapshot ||
-            interest_->wants(web::ViewerTopic::world)) {
-            to_->on_input(input);
-        }
-    }
-
-  private:
-    const web::ViewerInterest* interest_;
-    world::WorldInputSink* to_;
-};
-
 /// Collects merged snapshots for the viewers of the page. Does nothing while the page has no
 /// viewers. Selects the server with the most sessions, and tells the page the server's name.
 class PageWorldFeed final : public record::RecordSink {

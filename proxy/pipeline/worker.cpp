@@ -58,13 +58,8 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
                const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
     : ring_{input.ring}, observer_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
-      pipeline_{config,
-                outputs,
-                outputs.worlds == nullptr ? nullptr : &outputs.worlds->input_sink_of(index),
-                maps,
-                session_numbers,
-                index},
-      board_{outputs.board}, index_{index} {
+      pipeline_{config, outputs, worlds_, maps, session_numbers, index}, board_{outputs.board},
+      index_{index} {
     if (outputs.resync) {
         resync_.emplace(outputs.resync);
     }

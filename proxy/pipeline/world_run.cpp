@@ -42,9 +42,12 @@ std::size_t QueuedInput::data_bytes() const {
 }
 
 void WorldQueue::on_input(const WorldInput& input) {
+    const bool is_snapshot = input.kind == WorldInput::Kind::snapshot;
+    if (is_snapshot && interest_ != nullptr && !interest_->wants(web::ViewerTopic::world)) {
+        return;
+    }
     std::shared_ptr<const record::TileMap> tile_map;
     std::shared_ptr<const record::Roster> roster;
-    const bool is_snapshot = input.kind == WorldInput::Kind::snapshot;
     if (is_snapshot) {
         SharedCopies& copies = copies_[input.session];
         if (copies.source != input.tile_map) {
@@ -133,17 +136,9 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
         }
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
-        sources_.push_back(std::make_unique<WorkerInputs>());
-        if (page_interest_ != nullptr) {
-            sources_.back()->watched.emplace(*page_interest_, *sources_.back()->queue);
-        }
+        sources_.emplace_back(page_interest_);
     }
     thread_ = std::thread{[this] { run(); }};
-}
-
-world::WorldInputSink& WorldThread::input_sink_of(unsigned worker) {
-    WorkerInputs& source = *sources_[worker];
-    return source.watched ? static_cast<world::WorldInputSink&>(*source.watched) : *source.queue;
 }
 
 WorldThread::~WorldThread() {
@@ -152,13 +147,13 @@ WorldThread::~WorldThread() {
 
 bool WorldThread::fetch_inputs() {
     bool any = false;
-    for (const auto& source : sources_) {
-        if (source->batch.empty()) {
-            const bool idle = source->queue->is_idle();
+    for (WorkerInputs& source : sources_) {
+        if (source.batch.empty()) {
+            const bool idle = source.queue.is_idle();
             const record::Timestamp now = base::now_utc() - kMaxTransitTime;
-            source->until = source->queue->take_inputs(source->batch);
-            source->until = idle ? std::max(source->until, now) : source->until;
-            any = any || !source->batch.empty();
+            source.until = source.queue.take_inputs(source.batch);
+            source.until = idle ? std::max(source.until, now) : source.until;
+            any = any || !source.batch.empty();
         }
     }
     return any;
@@ -179,12 +174,12 @@ void WorldThread::merge_inputs(bool all) {
     while (true) {
         WorkerInputs* first = nullptr;
         auto until = std::numeric_limits<record::Timestamp>::max();
-        for (const auto& source : sources_) {
-            if (source->batch.empty()) {
-                until = std::min(until, source->until);
+        for (WorkerInputs& source : sources_) {
+            if (source.batch.empty()) {
+                until = std::min(until, source.until);
             } else if (first == nullptr ||
-                       source->batch.front().input.time < first->batch.front().input.time) {
-                first = source.get();
+                       source.batch.front().input.time < first->batch.front().input.time) {
+                first = &source;
             }
         }
         if (first == nullptr && until != std::numeric_limits<record::Timestamp>::max()) {
@@ -267,8 +262,8 @@ WorkerResult WorldThread::take_result() const {
 
 world::WorldTotals WorldThread::totals() const {
     world::WorldTotals totals = merger_.totals();
-    for (const auto& source : sources_) {
-        totals.worlds.dropped += source->queue->dropped_count();
+    for (const WorkerInputs& source : sources_) {
+        totals.worlds.dropped += source.queue.dropped_count();
     }
     return totals;
 }

@@ -59,6 +59,10 @@ class WorldQueue final : public world::WorldInputSink {
 
     using Batch = std::deque<QueuedInput>;
 
+    /// If `interest` is not null, snapshots are ignored while no viewer of the page looks at merged
+    /// snapshots. It must outlive this object.
+    explicit WorldQueue(const web::ViewerInterest* interest = nullptr) : interest_{interest} {}
+
     void on_input(const world::WorldInput& input) override;
 
     /// Sets whether the worker is idle. Inputs of other workers do not wait for an idle worker,
@@ -81,6 +85,7 @@ class WorldQueue final : public world::WorldInputSink {
         std::shared_ptr<const record::Roster> roster{};
     };
 
+    const web::ViewerInterest* interest_;
     mutable std::mutex mutex_;
     Batch inputs_;
     std::size_t bytes_ = 0;       ///< the size of the data in inputs_, in bytes
@@ -102,11 +107,8 @@ class WorldThread {
     WorldThread(const WorldThread&) = delete;
     WorldThread& operator=(const WorldThread&) = delete;
 
-    /// Returns the sink for a worker's decoded data.
-    [[nodiscard]] world::WorldInputSink& input_sink_of(unsigned worker);
-
-    /// Returns the queue that input_sink_of(worker) fills.
-    [[nodiscard]] WorldQueue& queue(unsigned worker) { return *sources_[worker]->queue; }
+    /// Returns the queue for a worker's decoded data.
+    [[nodiscard]] WorldQueue& queue(unsigned worker) { return sources_[worker].queue; }
 
     /// Merges the inputs that are still queued. Call this function after all workers have finished.
     void finish();
@@ -119,10 +121,9 @@ class WorldThread {
 
   private:
     struct WorkerInputs {
-        std::unique_ptr<WorldQueue> queue = std::make_unique<WorldQueue>();
-        /// Filters inputs that are added to the queue; used if only the page shows merged
-        /// snapshots.
-        std::optional<UnviewedSnapshotFilter> watched{};
+        explicit WorkerInputs(const web::ViewerInterest* interest) : queue{interest} {}
+
+        WorldQueue queue;
         WorldQueue::Batch batch{};
         record::Timestamp until = 0; ///< no further input of the queue has an earlier time
     };
@@ -143,7 +144,7 @@ class WorldThread {
     web::ViewerInterest* page_interest_ = nullptr;
     RecordFanout sinks_;
     world::WorldMerger merger_;
-    std::vector<std::unique_ptr<WorkerInputs>> sources_;
+    std::deque<WorkerInputs> sources_; ///< one for each worker
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

@@ -126,10 +126,10 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
 TEST_CASE("worlds for the page only are made while it has viewers") {
     web::PageFeed feed{1};
     pipeline::WorldThread worlds{{}, {.feed = &feed}};
-    play(worlds.input_sink_of(0), 1, 100, 160);
+    play(worlds.queue(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
     feed.interest.set_watched(all, tw::web::ViewerTopic::world_line);
-    play(worlds.input_sink_of(0), 2, 200, 260);
+    play(worlds.queue(0), 2, 200, 260);
     worlds.finish();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
     web::ViewerBatch batch;
