@@ -160,7 +160,7 @@ std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const s
     }
     return std::make_unique<process::FleetPage>(
         process::PageOptions{.listening = flags.http.open_page_sockets(),
-                             .admin = flags.http.access,
+                             .access = flags.http.access,
                              .token = flags.http.token(state_folder(flags.state)),
                              .log_is_private = log_stream().is_terminal()},
         process::FleetPage::Stream{.name = stream, .pages = parse_server_pages(flags.server_pages)},
