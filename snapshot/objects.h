@@ -80,7 +80,7 @@ enum class FieldMerge : std::uint8_t {
 /// keeps its state in the form of 0.6 and converts some values for 0.7 clients.
 enum class RelationToSix : std::uint8_t {
     same,    ///< the same value
-    remade,  ///< the same meaning, but the value may differ
+    remade,  ///< the same meaning; the value is computed anew and may differ
     another, ///< another meaning: 0.7 has no field with the value of the 0.6 field
 };
 

@@ -137,7 +137,7 @@ class RecordsCsv {
         bool common = false; ///< every record has this key
         bool text = false;   ///< the current cell starts with text, not with a number
         bool seen = false;   ///< at least one row has a value
-        std::string cell{};  ///< the cell of the current row
+        std::string cell{};  ///< this column's cell in the current row
     };
 
     /// Fills cells from `json`: those of the columns `items.KEY` if `item`, else the others.

@@ -179,7 +179,8 @@ ServerDetector::Side ServerDetector::recognise_server_side(const CapturedDatagra
                       (selection_ == TrafficSelection::game_ports && !on_game_port);
     if (const auto direction = direction_by_content(datagram.payload, sure)) {
         to_server = *direction == wire::Direction::c2s;
-        // Hosts other than game servers also send connectionless answers, such as server lists.
+        // A connectionless answer does not show that its sender is a game server: master servers
+        // send them, too.
         if (to_server || !wire::is_connless(datagram.payload)) {
             remember_server(to_server ? destination : source);
         }

@@ -134,7 +134,7 @@ struct PcapngBlock {
     [[nodiscard]] static std::optional<PcapngBlock> read(std::string_view head);
 };
 
-/// Iterates over the complete blocks of a text.
+/// Iterates over the complete pcapng blocks in a range of bytes.
 class BlockIterator {
   public:
     explicit BlockIterator(std::string_view text) : text_{text} {}
@@ -186,7 +186,7 @@ class SessionStateBudget {
   private:
     static constexpr std::int64_t kMost = kTraffic * kAtOnce;
 
-    std::int64_t left_ = kMost; ///< traffic bytes left for states; negative after a large state
+    std::int64_t left_ = kMost; ///< bytes that may be written: traffic adds, states subtract
 };
 
 /// A function that returns the state that the current datagram's session had before the datagram;

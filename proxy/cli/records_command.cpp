@@ -315,7 +315,8 @@ std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
                                 .where = std::move(where)}};
 }
 
-/// Opens the output. A table may replace any file, because an earlier table cannot be recognised.
+/// Opens the output. Records replace only a file of records; a table replaces any file, because
+/// nothing in a file shows that it is an earlier table.
 std::unique_ptr<store::OutputFile> open_output(const std::string& path, bool is_table) {
     if (!is_table) {
         check_replaceable("--output", path);

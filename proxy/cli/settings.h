@@ -83,7 +83,8 @@ class Settings {
     /// The file given with --config, after fill_flags(); empty if there is none.
     [[nodiscard]] const std::string& file() const { return file_; }
 
-    /// All flags, in the command's order, with their values from any source.
+    /// All flags that have a value, in the order in which the command declares them. The values
+    /// come from the command line, a variable or a file.
     [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:

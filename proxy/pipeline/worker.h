@@ -38,8 +38,8 @@ class Worker {
 
     void start();
 
-    /// Sets the previous observer's checkpoints, which must outlive the worker. Call this function
-    /// before start().
+    /// Sets the checkpoints that the observer process before this one left. They must outlive the
+    /// worker. Call this function before start().
     void set_previous_checkpoints(const SessionCheckpoints& checkpoints) {
         previous_checkpoints_ = &checkpoints;
     }

@@ -66,7 +66,7 @@ struct ConfiguredServer {
 /// configured.
 [[nodiscard]] std::string host_and_port(const relay::ServerOptions& where);
 
-/// A server of the relay. Updates the server's address when its host name gets another address.
+/// Updates the address of one of the relay's servers when its host name gets another address.
 class ServerAddressUpdater {
   public:
     /// `relay` must outlive the object.

@@ -22,7 +22,8 @@ namespace tw::relay {
 /// The settings of the simulated network in one direction. They apply to each session separately,
 /// so one client's traffic does not use up another client's rate.
 struct DirectionImpairment {
-    /// The probability 1. Probabilities are counted in millionths, so that their text is exact.
+    /// The probability 1. Probabilities are whole millionths, so that a number such as 0.05 is read
+    /// and printed without rounding.
     static constexpr std::uint64_t kCertain = 1'000'000;
 
     std::uint64_t delay_us = 0;

@@ -7,7 +7,8 @@ namespace tw::relay {
 
 namespace {
 
-/// An upper bound of the number of networks that a client belongs to.
+/// An upper bound of the number of networks (base::Network, of several widths) that contain one
+/// client's address.
 constexpr std::size_t kAllNetworks = 8;
 
 void add_if_counted(std::uint32_t* count, std::int32_t number) noexcept {

@@ -213,7 +213,7 @@ bool FileOutput::wait_for_reader() const {
     for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
-            return true; // also if the reader is gone; the next write then fails
+            return true; // writable, also if a pipe has no reader: the next write then fails
         }
     }
     return false;

@@ -62,7 +62,7 @@ class ViewMerger {
     /// The decision about two different values of a field.
     struct MergeDecision {
         bool others = false;  ///< the value in the second item is used
-        bool greater = false; ///< the greater value is used
+        bool greater = false; ///< of two views' values, the greater is used
         bool differs = false; ///< the values should be equal, so a difference is reported
     };
 

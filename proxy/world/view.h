@@ -79,7 +79,7 @@ struct WorldInput {
         /// The session received a verified snapshot. These members are set: `tick`, `items`,
         /// `tile_map`, `dialect`, `roster`, `client_version`.
         snapshot,
-        message,     ///< the session received a message to all players, perhaps; `payload` is set
+        message,     ///< a message that may have been to all players came; `payload` is set
         close,       ///< the session ended
         time_passed, ///< no session had an event until `time`
     };
