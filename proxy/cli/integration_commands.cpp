@@ -99,7 +99,7 @@ void print_options() {
         "{{tooltip=twscope filter: show only packets with a matching record}}\n");
 }
 
-/// Combines Wireshark's capture filter and the option --filter; both have to match.
+/// Returns a filter that selects what matches both Wireshark's capture filter and --filter.
 std::string combined_filter(const ExtcapFlags& flags) {
     if (flags.filter.empty() || flags.capture_filter.empty()) {
         return flags.filter + flags.capture_filter;

@@ -179,7 +179,7 @@ inline constexpr int kUsualPace = 20;
 inline constexpr int kEveryTick = 50;
 
 /// A frame for the viewers of one pace, as JSON. `delta` contains the changes since the previous
-/// frame of this pace; `full` makes a frame with all items. Both contain a bar of the timeline for
+/// frame of this pace; `full` returns a frame with all items. Both contain a timeline bar for
 /// each snapshot since the previous frame. Format: docs/api.md.
 struct Frame {
     int pace = kUsualPace;

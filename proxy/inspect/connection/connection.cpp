@@ -138,7 +138,7 @@ PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuf
 
 namespace {
 
-/// The number of packets with the same token that prove a connection whose handshake was not seen.
+/// This many packets with the same token count as a connection whose handshake was not seen.
 constexpr int kEnoughPackets = 2;
 
 /// Whether `behind`, the bytes after an ACCEPT, repeat the server's token. DDNet servers repeat it,
