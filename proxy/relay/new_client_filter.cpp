@@ -1,5 +1,6 @@
 #include "proxy/relay/new_client_filter.h"
 
+#include <cstdlib>
 #include <limits>
 #include <new>
 

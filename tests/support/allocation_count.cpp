@@ -1,6 +1,7 @@
 #include "tests/support/allocation_count.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <new>
 
 #include <malloc.h>

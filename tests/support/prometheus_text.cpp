@@ -1,5 +1,6 @@
 #include "tests/support/prometheus_text.h"
 
+#include <cstdlib>
 #include <regex>
 #include <sstream>
 

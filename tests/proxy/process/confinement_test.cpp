@@ -2,6 +2,7 @@
 #include "tests/support/program.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
