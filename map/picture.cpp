@@ -15,7 +15,12 @@ namespace {
 constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
 /// The minimum width of a picture in pixels, which the legend needs.
-constexpr int kMinWidth = 360;
+constexpr int kMinWidth = 450;
+/// Distance in tiles from an overlay's shapes to the edge of their area.
+constexpr int kAreaMargin = 8;
+/// The minimum size of an overlay's area in tiles: about what a player sees.
+constexpr int kMinAreaWidth = 64;
+constexpr int kMinAreaHeight = 36;
 
 constexpr std::array kSwatches = {
     Swatch{Layer::game, 0, 0, 0x1d2127, "air"},
@@ -94,11 +99,11 @@ std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_tile_colors() {
     return colors;
 }
 
-int choose_scale(const PhysicsLayers& physics, int wanted) {
+int choose_scale(const TileArea& area, int wanted) {
     if (wanted > 0) {
         return std::min(wanted, kMaxScale);
     }
-    const std::int64_t tiles = std::int64_t{physics.width()} * physics.height();
+    const std::int64_t tiles = std::int64_t{area.width} * area.height;
     for (const int scale : {16, 8, 4, 2}) {
         if (tiles * scale * scale <= kMaxAutomaticPixels) {
             return scale;
@@ -110,8 +115,10 @@ int choose_scale(const PhysicsLayers& physics, int wanted) {
 /// Draws one picture of a map, with an overlay and a legend.
 class Painter {
   public:
-    Painter(const PhysicsLayers& physics, const PictureOptions& options, int scale)
-        : physics_{physics}, options_{options}, scale_{scale}, colors_{make_tile_colors()} {
+    Painter(const PhysicsLayers& physics, const PictureOptions& options)
+        : physics_{physics}, options_{options}, area_{options.area.value_or(TileArea{
+                                                    0, 0, physics.width(), physics.height()})},
+          scale_{choose_scale(area_, options.scale)}, colors_{make_tile_colors()} {
         if (options.overlay != nullptr) {
             overlay_colors_ = options.overlay->colors;
             overlay_colors_ = overlay_colors_.first(
@@ -142,17 +149,28 @@ class Painter {
         return (options_.layers >> static_cast<unsigned>(layer) & 1U) != 0 && physics_.has(layer);
     }
 
-    /// Returns the pixel for a coordinate. For a coordinate outside the map, returns a pixel just
-    /// outside.
-    [[nodiscard]] int to_pixel(int value, int tiles) const {
-        const std::int64_t pixel = std::int64_t{value} * scale_ / kTileSize;
+    /// Returns the pixel for a coordinate. For a coordinate outside the area, returns a pixel just
+    /// outside. `first`, `tiles`: the area's first column or row, and their number.
+    [[nodiscard]] int to_pixel(int value, int first, int tiles) const {
+        const std::int64_t pixel =
+            (std::int64_t{value} - std::int64_t{first} * kTileSize) * scale_ / kTileSize;
         return static_cast<int>(std::clamp<std::int64_t>(pixel, -1, std::int64_t{tiles} * scale_));
+    }
+
+    [[nodiscard]] TilePos to_pixels(WorldPos at) const {
+        return {to_pixel(at.x, area_.x, area_.width), to_pixel(at.y, area_.y, area_.height)};
+    }
+
+    /// Returns the pixel at the top left of a tile.
+    [[nodiscard]] TilePos corner_of(TilePos tile) const {
+        return {(tile.x - area_.x) * scale_, (tile.y - area_.y) * scale_};
     }
 
     [[nodiscard]] std::vector<LegendEntry> used_swatches() const;
 
     const PhysicsLayers& physics_;
     const PictureOptions& options_;
+    TileArea area_;
     int scale_;
     int zoom_ = 1; ///< magnification of the legend, paths and crosses
     std::span<const OverlayColor> overlay_colors_;
@@ -162,17 +180,16 @@ class Painter {
 };
 
 /// The width of a picture in pixels for which the legend has its normal size. The legend of a
-/// picture that is at least twice as wide is magnified, because browsers show such pictures
-/// reduced.
-constexpr int kShownWidth = 720;
+/// wider picture is magnified, because browsers show such pictures reduced.
+constexpr int kShownWidth = 900;
 constexpr int kMaxZoom = 16;
 constexpr int kTextScale = 2;
-constexpr int kLegendRow = 16;
-constexpr int kLegendColumn = 180;
+constexpr int kLegendRow = 20;
+constexpr int kLegendColumn = 225;
 constexpr int kLegendEdge = 6;
 constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
 /// The horizontal distance from the start of a legend column to the label, in pixels at zoom 1.
-constexpr int kLabelOffset = 22;
+constexpr int kLabelOffset = 26;
 /// The maximum number of characters of a label. A longer label would touch the next column.
 constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
 
@@ -196,12 +213,12 @@ void Painter::draw_tile(TilePos tile) {
     index = index == kTileAir ? front : index;
     const std::uint8_t color = colors_[0][index];
     used_.at(color) = true;
-    fill(tile.x * scale_, tile.y * scale_, scale_, scale_, color);
+    const TilePos corner = corner_of(tile);
+    fill(corner.x, corner.y, scale_, scale_, color);
     if (inside && scale_ >= 4) {
         const std::uint8_t inner = colors_[0][front];
         used_.at(inner) = true;
-        fill(tile.x * scale_ + scale_ / 4, tile.y * scale_ + scale_ / 4, scale_ / 2, scale_ / 2,
-             inner);
+        fill(corner.x + scale_ / 4, corner.y + scale_ / 4, scale_ / 2, scale_ / 2, inner);
     }
     int order = 0;
     for (const Layer layer : {Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
@@ -220,22 +237,22 @@ void Painter::draw_mark(TilePos tile, Layer layer, int order) {
     used_.at(color) = true;
     const int size = std::max(scale_ / 2, 1);
     const int step = scale_ - size;
-    fill(tile.x * scale_ + order % 2 * step, tile.y * scale_ + order / 2 * step, size, size, color);
+    const TilePos corner = corner_of(tile);
+    fill(corner.x + order % 2 * step, corner.y + order / 2 * step, size, size, color);
 }
 
 void Painter::draw_segment(WorldPos from, WorldPos to, std::uint8_t color) {
-    const int x0 = to_pixel(from.x, physics_.width());
-    const int y0 = to_pixel(from.y, physics_.height());
-    const int x1 = to_pixel(to.x, physics_.width());
-    const int y1 = to_pixel(to.y, physics_.height());
-    const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    const TilePos begin = to_pixels(from);
+    const TilePos end = to_pixels(to);
+    const int steps = std::max({std::abs(end.x - begin.x), std::abs(end.y - begin.y), 1});
     const int thick = std::max(scale_ >= 8 ? 2 : 1, std::min(zoom_, scale_ / 2));
     const int before = (thick - 1) / 2;
     for (int i = 0; i <= steps; ++i) {
         const auto between = [i, steps](int a, int b) {
             return static_cast<int>(a + (std::int64_t{b} - a) * i / steps);
         };
-        fill(between(x0, x1) - before, between(y0, y1) - before, thick, thick, color);
+        fill(between(begin.x, end.x) - before, between(begin.y, end.y) - before, thick, thick,
+             color);
     }
 }
 
@@ -248,7 +265,7 @@ void Painter::draw_path(const Path& path, std::uint8_t color) {
 
 /// Draws a diagonal cross. Its dark edge makes it visible on any colour.
 void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
-    const int thick = std::max(zoom_, 2);
+    const int thick = std::max(arm / 4, 2);
     for (const int edge : {thick, 0}) {
         for (int i = -arm; i <= arm; ++i) {
             for (const int side : {-1, 1}) {
@@ -269,16 +286,17 @@ void Painter::draw_overlay(const Overlay& overlay) {
         }
     };
     draw_all(overlay.tiles, [this](const ColoredTile& each, std::uint8_t color) {
-        if (each.tile.x >= 0 && each.tile.x < physics_.width() && each.tile.y >= 0 &&
-            each.tile.y < physics_.height()) {
-            fill(each.tile.x * scale_, each.tile.y * scale_, scale_, scale_, color);
+        if (each.tile.x >= area_.x && each.tile.x - area_.x < area_.width &&
+            each.tile.y >= area_.y && each.tile.y - area_.y < area_.height) {
+            const TilePos corner = corner_of(each.tile);
+            fill(corner.x, corner.y, scale_, scale_, color);
         }
     });
     draw_all(overlay.paths,
              [this](const Path& path, std::uint8_t color) { draw_path(path, color); });
     draw_all(overlay.crosses, [this](const Cross& cross, std::uint8_t color) {
-        draw_cross(to_pixel(cross.at.x, physics_.width()), to_pixel(cross.at.y, physics_.height()),
-                   std::max(scale_ / 2, 3 * zoom_), color);
+        const TilePos at = to_pixels(cross.at);
+        draw_cross(at.x, at.y, std::max(scale_ / 2, 2 * zoom_), color);
     });
 }
 
@@ -292,7 +310,7 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
         if (max_glyphs-- == 0) {
             return;
         }
-        const std::uint16_t dots = glyph(byte < 0x80U ? c : '?');
+        const std::uint64_t dots = glyph(byte < 0x80U ? c : '?');
         for (int row = 0; row < kGlyphHeight; ++row) {
             for (int column = 0; column < kGlyphWidth; ++column) {
                 if (glyph_dot(dots, column, row)) {
@@ -325,10 +343,10 @@ void Painter::draw_legend_entry(int x, int y, const LegendEntry& entry) {
                           std::ranges::find(options_.overlay->crosses, entry.color - kOverlayColor,
                                             &Cross::color) != options_.overlay->crosses.end();
     if (is_cross) {
-        draw_cross(x + 7 * zoom_, y + 5 * zoom_, 4 * zoom_, color);
+        draw_cross(x + 9 * zoom_, y + 7 * zoom_, 5 * zoom_, color);
     } else {
-        fill(x - zoom_, y - zoom_, 16 * zoom_, 12 * zoom_, static_cast<std::uint8_t>(kTextColor));
-        fill(x, y, 14 * zoom_, 10 * zoom_, color);
+        fill(x - zoom_, y - zoom_, 20 * zoom_, 16 * zoom_, static_cast<std::uint8_t>(kTextColor));
+        fill(x, y, 18 * zoom_, 14 * zoom_, color);
     }
     draw_text(x + kLabelOffset * zoom_, y, entry.label, kMaxLabel);
 }
@@ -367,10 +385,11 @@ void Painter::add_legend() {
 }
 
 Result<Picture> Painter::run() {
-    const std::int64_t map_width = std::int64_t{physics_.width()} * scale_;
-    const std::int64_t map_height = std::int64_t{physics_.height()} * scale_;
+    const std::int64_t map_width = std::int64_t{area_.width} * scale_;
+    const std::int64_t map_height = std::int64_t{area_.height} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
-    zoom_ = static_cast<int>(std::clamp<std::int64_t>(width / kShownWidth, 1, kMaxZoom));
+    zoom_ = static_cast<int>(
+        std::clamp<std::int64_t>((width + kShownWidth / 2) / kShownWidth, 1, kMaxZoom));
     if (width > kMaxPicturePixels || map_height > kMaxPicturePixels ||
         width * map_height > kMaxPicturePixels) {
         return tl::unexpected{MapError{.code = MapErrc::picture_too_large}};
@@ -380,8 +399,8 @@ Result<Picture> Painter::run() {
     out_.palette = make_palette(overlay_colors_);
     out_.pixels.assign(static_cast<std::size_t>(width * map_height),
                        static_cast<std::uint8_t>(kGroundColor));
-    for (int y = 0; y < physics_.height(); ++y) {
-        for (int x = 0; x < physics_.width(); ++x) {
+    for (int y = area_.y; y < area_.y + area_.height; ++y) {
+        for (int x = area_.x; x < area_.x + area_.width; ++x) {
             draw_tile({x, y});
         }
     }
@@ -400,10 +419,42 @@ std::span<const Swatch> swatches() {
     return kSwatches;
 }
 
-int largest_scale(const PhysicsLayers& physics) {
+TileArea area_of(const Overlay& overlay, const PhysicsLayers& physics) {
+    std::vector<TilePos> tiles;
+    const auto add = [&](TilePos tile) {
+        tiles.push_back({std::clamp(tile.x, 0, physics.width() - 1),
+                         std::clamp(tile.y, 0, physics.height() - 1)});
+    };
+    const auto add_position = [&](WorldPos at) { add({at.x / kTileSize, at.y / kTileSize}); };
+    for (const ColoredTile& each : overlay.tiles) {
+        add(each.tile);
+    }
+    for (const Path& path : overlay.paths) {
+        std::ranges::for_each(path.points, add_position);
+    }
+    for (const Cross& cross : overlay.crosses) {
+        add_position(cross.at);
+    }
+    TileArea area{0, 0, physics.width(), physics.height()};
+    if (tiles.empty()) {
+        return area;
+    }
+    const auto fit = [](int first, int last, int least, int& begin, int& size) {
+        const int wanted = std::min(std::max(last - first + 1 + 2 * kAreaMargin, least), size);
+        begin = std::clamp((first + last + 1 - wanted) / 2, 0, size - wanted);
+        size = wanted;
+    };
+    const auto [left, right] = std::ranges::minmax(tiles, {}, &TilePos::x);
+    const auto [top, bottom] = std::ranges::minmax(tiles, {}, &TilePos::y);
+    fit(left.x, right.x, kMinAreaWidth, area.x, area.width);
+    fit(top.y, bottom.y, kMinAreaHeight, area.y, area.height);
+    return area;
+}
+
+int largest_scale(const TileArea& area) {
     int scale = kMaxScale;
-    while (scale > 0 && std::max<std::int64_t>(std::int64_t{physics.width()} * scale, kMinWidth) *
-                                physics.height() * scale >
+    while (scale > 0 && std::max<std::int64_t>(std::int64_t{area.width} * scale, kMinWidth) *
+                                area.height * scale >
                             kMaxPicturePixels) {
         --scale;
     }
@@ -412,7 +463,7 @@ int largest_scale(const PhysicsLayers& physics) {
 
 Result<Picture> draw(const PhysicsLayers& physics, const PictureOptions& options) {
     try {
-        return Painter{physics, options, choose_scale(physics, options.scale)}.run();
+        return Painter{physics, options}.run();
     } catch (const std::bad_alloc&) {
         return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
     }
@@ -455,44 +506,37 @@ Result<std::vector<std::byte>> draw_png(const Map& map, const PictureOptions& op
 
 namespace {
 
-constexpr std::array<std::uint16_t, 26> kSmallLetters = {
-    006357, 046556, 003443, 013553, 003563, 012722, 003536, 046555, 020222,
-    010152, 045665, 062227, 007775, 006555, 002552, 006564, 003531, 003444,
-    003636, 027223, 005553, 005572, 005777, 005225, 005312, 007367};
-constexpr std::array<std::uint16_t, 26> kCapitals = {
-    025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227,
-    011152, 055655, 044447, 057755, 065555, 025552, 065644, 025573, 065655,
-    034216, 072222, 055557, 055552, 055775, 055255, 055222, 071247};
-constexpr std::array<std::uint16_t, 10> kDigits = {075557, 026227, 071747, 071717, 055711,
-                                                   074717, 074757, 071111, 075757, 075717};
-
-struct FontGlyph {
-    char character;
-    std::uint16_t dots;
-};
-
-constexpr FontGlyph kFontGlyphs[] = {
-    {'!', 022202},  {'"', 055000}, {'#', 057575}, {'$', 036236}, {'%', 051245}, {'&', 025253},
-    {'\'', 022000}, {'(', 012221}, {')', 042224}, {'*', 052725}, {'+', 002720}, {',', 000024},
-    {'-', 000700},  {'.', 000002}, {'/', 011244}, {':', 002020}, {';', 002024}, {'<', 012421},
-    {'=', 007070},  {'>', 042124}, {'?', 061202}, {'@', 075743}, {'[', 032223}, {'\\', 044211},
-    {']', 062226},  {'^', 025000}, {'_', 000007}, {'`', 042000}, {'{', 032623}, {'|', 022222},
-    {'}', 062326},  {'~', 003600}};
+/// The printable characters of ASCII.
+constexpr std::array<std::uint64_t, 95> kGlyphs = {
+    0x0000000000000000, 0x0404040404000400, 0x0a0a0a0000000000, 0x0a0a1f0a1f0a0a00,
+    0x040f140e051e0400, 0x1819020408130300, 0x0c12140815120d00, 0x0404080000000000,
+    0x0204080808040200, 0x0804020202040800, 0x0004150e15040000, 0x0004041f04040000,
+    0x00000000000c0408, 0x0000001f00000000, 0x00000000000c0c00, 0x0001020408100000,
+    0x0e11131519110e00, 0x040c040404040e00, 0x0e11010204081f00, 0x1f02040201110e00,
+    0x02060a121f020200, 0x1f101e0101110e00, 0x0608101e11110e00, 0x1f01020408080800,
+    0x0e11110e11110e00, 0x0e11110f01020c00, 0x000c0c000c0c0000, 0x000c0c00000c0408,
+    0x0204081008040200, 0x00001f001f000000, 0x0804020102040800, 0x0e11010204000400,
+    0x0e11010d15150e00, 0x0e11111f11111100, 0x1e11111e11111e00, 0x0e11101010110e00,
+    0x1c12111111121c00, 0x1f10101e10101f00, 0x1f10101e10101000, 0x0e11101711110f00,
+    0x1111111f11111100, 0x0e04040404040e00, 0x0702020202120c00, 0x1112141814121100,
+    0x1010101010101f00, 0x111b151511111100, 0x1111191513111100, 0x0e11111111110e00,
+    0x1e11111e10101000, 0x0e11111115120d00, 0x1e11111e14121100, 0x0f10100e01011e00,
+    0x1f04040404040400, 0x1111111111110e00, 0x11111111110a0400, 0x1111111515150a00,
+    0x11110a040a111100, 0x1111110a04040400, 0x1f01020408101f00, 0x0e08080808080e00,
+    0x0010080402010000, 0x0e02020202020e00, 0x040a110000000000, 0x000000000000001f,
+    0x0804020000000000, 0x00000e010f110f00, 0x1010161911111e00, 0x00000e1010110e00,
+    0x01010d1311110f00, 0x00000e111f100e00, 0x0609081c08080800, 0x00000f11110f010e,
+    0x1010161911111100, 0x04000c0404040e00, 0x020006020202120c, 0x1010121418141200,
+    0x0c04040404040e00, 0x00001a1515111100, 0x0000161911111100, 0x00000e1111110e00,
+    0x00001e11111e1010, 0x00000f11110f0101, 0x0000161910101000, 0x00000f100e011e00,
+    0x08081c0808090600, 0x0000111111130d00, 0x00001111110a0400, 0x0000111115150a00,
+    0x0000110a040a1100, 0x00001111110f010e, 0x00001f0204081f00, 0x0204040804040200,
+    0x0404040404040400, 0x0804040204040800, 0x0000081502000000};
 
 } // namespace
 
-std::uint16_t glyph(char c) {
-    if (c >= 'a' && c <= 'z') {
-        return kSmallLetters.at(static_cast<std::size_t>(c - 'a'));
-    }
-    if (c >= 'A' && c <= 'Z') {
-        return kCapitals.at(static_cast<std::size_t>(c - 'A'));
-    }
-    if (c >= '0' && c <= '9') {
-        return kDigits.at(static_cast<std::size_t>(c - '0'));
-    }
-    const auto* const sign = std::ranges::find(kFontGlyphs, c, &FontGlyph::character);
-    return sign == std::end(kFontGlyphs) ? 0 : sign->dots;
+std::uint64_t glyph(char c) {
+    return c >= ' ' && c <= '~' ? kGlyphs.at(static_cast<std::size_t>(c - ' ')) : 0;
 }
 
 } // namespace tw::map

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,19 @@ struct Overlay {
     std::vector<Cross> crosses;
 };
 
+/// A rectangle of tiles.
+struct TileArea {
+    int x = 0, y = 0; ///< its top left tile
+    int width = 0, height = 0;
+
+    bool operator==(const TileArea&) const = default;
+};
+
+/// Returns the part of a map that contains all shapes of an overlay with a margin. It is not
+/// smaller than what a player sees, and does not reach beyond the map. Without shapes, returns the
+/// whole map.
+[[nodiscard]] TileArea area_of(const Overlay& overlay, const PhysicsLayers& physics);
+
 /// The maximum number of colours of an overlay. A picture has 256 colours; the map uses the others.
 inline constexpr std::size_t kMaxOverlayColors = 224;
 
@@ -76,6 +90,8 @@ struct PictureOptions {
     int scale = 0;
     bool legend = true; ///< draw the names of the used colours below the map
     const Overlay* overlay = nullptr;
+    /// The part of the map to draw, which must be within the map; nullopt: the whole map.
+    std::optional<TileArea> area{};
 };
 
 /// A picture with at most 256 colours.
@@ -85,8 +101,8 @@ struct Picture {
     std::vector<std::uint8_t> palette; ///< red, green, blue of each colour
 };
 
-/// Returns the largest PictureOptions::scale at which a map can be drawn; 0 if there is none.
-[[nodiscard]] int largest_scale(const PhysicsLayers& physics);
+/// Returns the largest PictureOptions::scale at which an area can be drawn; 0 if there is none.
+[[nodiscard]] int largest_scale(const TileArea& area);
 
 /// Draws the physics layers as coloured squares. The game layer and the front layer fill a tile;
 /// each other layer takes a quarter of it.
@@ -107,16 +123,16 @@ struct Picture {
                                                       const PictureOptions& options);
 
 // The size in dots of a character in the legend.
-inline constexpr int kGlyphWidth = 3;
-inline constexpr int kGlyphHeight = 5;
+inline constexpr int kGlyphWidth = 5;
+inline constexpr int kGlyphHeight = 8;
 
-/// Returns the dots of a character as five octal digits, one per row from the top. In each digit, 4
-/// is the left dot. Characters that are not printable ASCII are blank.
-[[nodiscard]] std::uint16_t glyph(char c);
+/// Returns the dots of a character as eight bytes, one per row from the top. In each byte, 0x10 is
+/// the left dot. Characters that are not printable ASCII are blank.
+[[nodiscard]] std::uint64_t glyph(char c);
 
-[[nodiscard]] constexpr bool glyph_dot(std::uint16_t dots, int x, int y) {
-    const int bit = (kGlyphHeight - 1 - y) * kGlyphWidth + (kGlyphWidth - 1 - x);
-    return (static_cast<unsigned>(dots) >> static_cast<unsigned>(bit) & 1U) != 0;
+[[nodiscard]] constexpr bool glyph_dot(std::uint64_t dots, int x, int y) {
+    const int bit = (kGlyphHeight - 1 - y) * 8 + (kGlyphWidth - 1 - x);
+    return (dots >> static_cast<unsigned>(bit) & 1U) != 0;
 }
 
 } // namespace tw::map

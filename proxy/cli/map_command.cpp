@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -47,6 +48,7 @@ struct MapFlags {
     std::string png;
     std::vector<std::string> layers; ///< empty for all
     int scale = 0;
+    bool whole = false;
     std::string path;
     std::string heat;
     std::vector<std::string> players; ///< empty for all
@@ -127,6 +129,7 @@ std::string joined_names(const std::set<std::string>& names) {
 /// The part of a recording that a picture shows, and a sentence about this part.
 struct DrawnRecording {
     map::Overlay overlay;
+    std::optional<map::TileArea> area; ///< the part of the map that is drawn; nullopt: all
     std::string about;
     bool whole = true; ///< false if some records could not be read, which was printed
 };
@@ -192,9 +195,19 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
                   "session records";
     }
     const auto physics = map.physics();
-    drawn.overlay = flags.heat.empty() ? analyze::path_lines(found, flags.color_by)
-                    : physics ? analyze::heat_map(found, physics->width(), physics->height())
-                              : map::Overlay{};
+    if (!physics) {
+        throw map_file_error(flags.file, physics.error());
+    }
+    drawn.overlay = flags.heat.empty()
+                        ? analyze::path_lines(found, flags.color_by)
+                        : analyze::heat_map(found, physics->width(), physics->height());
+    const map::TileArea all{0, 0, physics->width(), physics->height()};
+    const map::TileArea area = flags.whole ? all : map::area_of(drawn.overlay, *physics);
+    if (area != all) {
+        drawn.area = area;
+        drawn.about += fmt::format(", on {} x {} tiles from {},{} (--whole draws all {} x {})",
+                                   area.width, area.height, area.x, area.y, all.width, all.height);
+    }
     return drawn;
 }
 
@@ -219,15 +232,18 @@ std::error_code write_picture(const std::string& path, std::span<const std::byte
 bool draw_picture(const map::Map& file, const MapFlags& flags) {
     const DrawnRecording drawn =
         flags.recording().empty() ? DrawnRecording{} : read_paths(file, flags);
-    const auto picture = map::draw_png(
-        file,
-        {.layers = parse_layers(flags.layers), .scale = flags.scale, .overlay = &drawn.overlay});
+    const auto picture = map::draw_png(file, {.layers = parse_layers(flags.layers),
+                                              .scale = flags.scale,
+                                              .overlay = &drawn.overlay,
+                                              .area = drawn.area});
     if (!picture) {
         if (picture.error().code == map::MapErrc::picture_too_large && flags.scale != 0) {
+            const auto physics = file.physics();
             throw usage_error("--scale {}: the picture would have more than {} pixels; "
-                              "the largest scale for this map is {}",
+                              "the largest scale for this picture is {}",
                               flags.scale, map::kMaxPicturePixels,
-                              map::largest_scale(*file.physics()));
+                              map::largest_scale(drawn.area.value_or(
+                                  map::TileArea{0, 0, physics->width(), physics->height()})));
         }
         throw map_file_error(flags.png, picture.error());
     }
@@ -251,6 +267,9 @@ void check_picture(const MapFlags& flags) {
     }
     if (flags.recording().empty() && !flags.players.empty()) {
         throw UsageError{"--player selects from a recording; add --heat FILE or --path FILE"};
+    }
+    if (flags.recording().empty() && flags.whole) {
+        throw UsageError{"--whole: without --heat FILE or --path FILE, the whole map is drawn"};
     }
     if (flags.path.empty() && flags.color_by != analyze::PathColor::player) {
         throw UsageError{"--color-by applies only to paths; add --path FILE"};
@@ -336,6 +355,8 @@ void add_map_command(Command& command) {
     command.add("--heat", &flags.heat, "FILE",
                 "Draw how long tees were in each tile, and where they died, from these records: a "
                 "file, or a folder of segments");
+    command.add_switch("--whole", flags.whole,
+                       "With --heat or --path, draw the whole map, not only where players were");
     command.add("--player", &flags.players, "NAME",
                 "Draw only this player, with --heat or --path (repeatable)");
     using analyze::PathColor;

@@ -105,7 +105,7 @@ TEST_CASE("a picture that would be too large is refused") {
     PictureOptions options;
     options.scale = 64;
     CHECK(draw(*map->physics(), options).error().code == MapErrc::picture_too_large);
-    CHECK(largest_scale(*map->physics()) == 20);
+    CHECK(largest_scale({.width = 400, .height = 400}) == 20);
     options.scale = 20;
     CHECK(draw(*map->physics(), options).has_value());
     options.scale = 21;
@@ -211,7 +211,7 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
     const auto rows = [&](const Overlay& overlay) {
         const auto picture = draw(*physics, {.scale = 1, .overlay = &overlay});
         REQUIRE(picture.has_value());
-        return (picture->height - 3 - 8) / 16;
+        return (picture->height - 3 - 8) / 20;
     };
     const auto of_colors = [](std::size_t count, std::string_view label) {
         return Overlay{.title = "all of them",
@@ -222,10 +222,58 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
                        .crosses = {}};
     };
     const int bare = rows({});
-    CHECK(rows(of_colors(1, "ann")) == bare + 2); // a row of 360 pixels holds two colours
+    CHECK(rows(of_colors(1, "ann")) == bare + 2); // a row of 450 pixels holds two colours
     CHECK(rows(of_colors(3, "a name that is longer than its column \xc3\xa4")) == bare + 3);
     CHECK(rows(of_colors(3, "")) == bare + 1);
     CHECK(rows(of_colors(kMaxOverlayColors + 9, "x")) == bare + 1 + int{kMaxOverlayColors} / 2);
+}
+
+TEST_CASE("the area of an overlay contains its shapes with a margin, within the map") {
+    const auto map = Map::parse(test::MapBuilder{300, 100}.set_game(0, 0, kTileSolid).build());
+    REQUIRE(map.has_value());
+    const auto physics = map->physics();
+    const auto area = [&](std::vector<WorldPos> points, std::vector<Cross> crosses = {},
+                          std::vector<ColoredTile> tiles = {}) {
+        return area_of(Overlay{.title = {},
+                               .colors = {},
+                               .tiles = std::move(tiles),
+                               .paths = {{.points = std::move(points)}},
+                               .crosses = std::move(crosses)},
+                       *physics);
+    };
+    CHECK(area({}) == TileArea{0, 0, 300, 100});
+    CHECK(area({{100 * 32, 50 * 32}, {200 * 32 + 31, 60 * 32}}) == TileArea{92, 37, 117, 36});
+    CHECK(area({{150 * 32, 50 * 32}}) == TileArea{118, 32, 64, 36}); // the minimum
+    CHECK(area({{0, 0}}) == TileArea{0, 0, 64, 36});
+    CHECK(area({}, {{.at = {2147483647, 2147483647}}}) == TileArea{236, 64, 64, 36});
+    CHECK(area({{150 * 32, 50 * 32}}, {}, {{.tile = {-7, 99}}}) == TileArea{0, 34, 167, 66});
+    const Overlay cross{
+        .title = {}, .colors = {}, .tiles = {}, .paths = {}, .crosses = {{.at = {5, 5}}}};
+    const Map small = small_map();
+    CHECK(area_of(cross, *small.physics()) == TileArea{0, 0, 4, 3});
+}
+
+TEST_CASE("an area of a map is drawn as in the picture of the whole map") {
+    const Map map = small_map();
+    const auto physics = map.physics();
+    const Overlay overlay{
+        .title = {},
+        .colors = {{.rgb = 0x123456, .label = {}}, {.rgb = 0x2468ac, .label = {}}},
+        .tiles = {{.tile = {2, 1}}, {.tile = {0, 0}}},
+        .paths = {{.points = {{33, 70}, {90, 70}}, .color = 1}},
+        .crosses = {{.at = {80, 40}, .color = 1}}};
+    PictureOptions options{.scale = 8, .legend = false, .overlay = &overlay};
+    const auto whole = draw(*physics, options);
+    options.area = TileArea{1, 1, 2, 2};
+    const auto part = draw(*physics, options);
+    REQUIRE((whole && part));
+    CHECK(part->width == 16);
+    REQUIRE(part->height == 16);
+    for (int y = 0; y < 16; ++y) {
+        for (int x = 0; x < 16; ++x) {
+            CHECK(color_at(*part, x, y) == color_at(*whole, x + 8, y + 8));
+        }
+    }
 }
 
 TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
@@ -234,13 +282,13 @@ TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
         int zoom;
     };
 
-    for (const Row row : {Row{80, 1}, Row{90, 2}, Row{180, 4}, Row{360, 8}, Row{1000, 16}}) {
+    for (const Row row : {Row{80, 1}, Row{90, 2}, Row{225, 4}, Row{450, 8}, Row{1000, 16}}) {
         CAPTURE(row.width);
         const auto map = Map::parse(test::MapBuilder{row.width, 3}.set_game(0, 0, 1).build());
         REQUIRE(map.has_value());
         const auto picture = draw(*map->physics(), {.scale = 16});
         REQUIRE(picture.has_value());
-        CHECK(picture->height - 3 * 16 == (16 + 8) * row.zoom);
+        CHECK(picture->height - 3 * 16 == (20 + 8) * row.zoom);
     }
 }
 
@@ -304,21 +352,19 @@ std::string drawn(char c) {
 
 } // namespace
 
-TEST_CASE("dots stand where the octal digits say") {
-    CHECK(drawn('L') == "#..\n#..\n#..\n#..\n###\n");
-    CHECK(drawn('h') == "#..\n##.\n#.#\n#.#\n#.#\n");
-    CHECK(drawn('7') == "###\n..#\n..#\n..#\n..#\n");
-    CHECK(drawn('-') == "...\n...\n###\n...\n...\n");
+TEST_CASE("dots stand where the bytes say") {
+    CHECK(drawn('L') == "#....\n#....\n#....\n#....\n#....\n#....\n#####\n.....\n");
+    CHECK(drawn('g') == ".....\n.....\n.####\n#...#\n#...#\n.####\n....#\n.###.\n");
 }
 
 TEST_CASE("every letter and digit has a shape, and each letter its own") {
-    std::set<std::uint16_t> letters;
+    std::set<std::uint64_t> letters;
     for (char c = 'a'; c <= 'z'; ++c) {
         letters.insert(glyph(c));
         letters.insert(glyph(static_cast<char>(c - 'a' + 'A')));
     }
     CHECK(letters.size() == 52);
-    std::set<std::uint16_t> digits;
+    std::set<std::uint64_t> digits;
     for (char c = '0'; c <= '9'; ++c) {
         digits.insert(glyph(c));
     }
@@ -327,7 +373,7 @@ TEST_CASE("every letter and digit has a shape, and each letter its own") {
 }
 
 TEST_CASE("every printable sign has a shape of its own among signs") {
-    std::set<std::uint16_t> shapes;
+    std::set<std::uint64_t> shapes;
     std::size_t signs = 0;
     for (char c = '!'; c <= '~'; ++c) {
         CAPTURE(c);

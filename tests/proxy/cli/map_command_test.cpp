@@ -2,6 +2,7 @@
 // Covers: proxy/base/files.cpp
 
 #include "map/identity.h"
+#include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
@@ -124,6 +125,20 @@ TEST_CASE("twscope map describes and draws a map") {
     write_text(path, worlds(2, 1));
     CHECK(drawn({"--path", path}) == two);
     CHECK(two != all);
+
+    // A picture of a large map shows where players were.
+    const std::string large = folder.file("large.map");
+    REQUIRE(
+        map::test::write_file(large, map::test::MapBuilder{300, 100}.set_game(0, 0, 1).build()));
+    const Finished part = twscope({"map", large, "--png", png, "--path", path});
+    CHECK(part.status == 0);
+    CHECK(part.err.ends_with("Z, on 64 x 36 tiles from 0,0 (--whole draws all 300 x 100)\n"));
+    const Finished whole = twscope({"map", large, "--png", png, "--path", path, "--whole"});
+    CHECK(whole.status == 0);
+    CHECK(whole.err.ends_with("Z\n"));
+    CHECK(contains(twscope({"map", large, "--png", png, "--scale", "64"}).err,
+                   "the largest scale for this picture is 47"));
+    CHECK(twscope({"map", large, "--png", png, "--path", path, "--scale", "64"}).status == 0);
 }
 
 TEST_CASE("a picture that cannot be written leaves the existing one unchanged") {
@@ -201,6 +216,7 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
                                       {{"--at", "1,2,3"}, "--at 1,2,3"},
                                       {{"--path", nobody}, "--png"},
                                       {{"--heat", nobody}, "--heat needs a picture"},
+                                      {{"--png", folder.file("a.png"), "--whole"}, "--whole"},
                                       {{"--player", "ann"}, "add --heat FILE or --path FILE"},
                                       {{"--nonsense"}, "nonsense"}});
     check_all_refused(
