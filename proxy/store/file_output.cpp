@@ -318,7 +318,9 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
     }
     {
         const std::lock_guard lock{mutex_};
-        if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes) {
+        // While nothing can be written, no small block follows a large one that was dropped.
+        if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes ||
+            (loss_ && !target_->ready())) {
             drop_block(block);
             return;
         }
@@ -333,6 +335,10 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
 void QueuedOutput::drop_block(std::string_view block) {
     const std::uint64_t count = target_->units().count_units(block);
     dropped_ += count;
+    add_loss(count);
+}
+
+void QueuedOutput::add_loss(std::uint64_t count) {
     if (!loss_) {
         loss_ = RecordingLoss{.since = base::now_utc(), .cause = loss_cause(target_->error())};
     }
@@ -421,12 +427,15 @@ void QueuedOutput::write_queued_data() {
         lock.lock();
         switch_segment(lock, now);
     }
-    append_loss_notice(queues_[switching_ ? 1 : 0]);
+    if (target_->ready()) {
+        append_loss_notice(queues_[switching_ ? 1 : 0]);
+    }
     lock.unlock(); // no other thread uses the queue any more
     write_remaining_data();
 }
 
-/// Passes all remaining data to the output file. Data that the file does not accept now is lost.
+/// Passes all remaining data to the output file. Data that the file does not accept now is lost;
+/// the last unit of the file then says how much that was.
 void QueuedOutput::write_remaining_data() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         pass_on_or_drop_data();
@@ -436,7 +445,14 @@ void QueuedOutput::write_remaining_data() {
         std::swap(*queue, writing_);
         pass_on_or_drop_data();
     }
+    const std::uint64_t lost_before = target_->num_lost();
     target_->finish();
+    if (const std::uint64_t lost = target_->num_lost() - lost_before; lost != 0) {
+        add_loss(lost);
+    }
+    if (loss_ && loss_->count != 0) {
+        target_->write_last(target_->units().loss_unit(*loss_, base::now_utc()));
+    }
 }
 
 void QueuedOutput::pass_on_or_drop_data() {
@@ -446,7 +462,7 @@ void QueuedOutput::pass_on_or_drop_data() {
     pass_on_data();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
-        dropped_ += target_->units().count_units(std::string_view{writing_}.substr(handed_));
+        drop_block(std::string_view{writing_}.substr(handed_));
         writing_.clear();
         handed_ = 0;
     }

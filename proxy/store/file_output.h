@@ -123,9 +123,12 @@ class OutputFile : public sink::Output {
     /// again later.
     virtual bool start_segment() { return true; }
 
-    /// Writes waiting data, and drops data that cannot be written. No other function may be called
-    /// afterwards.
+    /// Writes waiting data, and drops data that cannot be written. No other function than
+    /// write_last() may be called afterwards.
     virtual void finish() {}
+
+    /// Writes a RecordingFormat::loss_unit() about data that did not fit, if it fits itself.
+    virtual void write_last(std::string_view /*unit*/) {}
 
     /// Requests to open the path again and continue there with the next unit; with segments, to
     /// start the next segment. Clears the error, but not the number of lost units.
@@ -202,7 +205,7 @@ class FileOutput final : public OutputFile {
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
 /// If the disk is full or too slow, blocks are dropped and counted. RecordingFormat::loss_unit()
-/// is written in place of dropped blocks.
+/// is written in place of dropped blocks: after them, or as the last unit of the file.
 ///
 /// If the output has segments, the next segment starts when all producers of records have called
 /// advance_to_segment(). Until then, the data of the two segments waits in two queues.
@@ -240,6 +243,7 @@ class QueuedOutput final : public sink::Output {
 
     void write_queued_data();
     void drop_block(std::string_view block);
+    void add_loss(std::uint64_t count);
     void append_loss_notice(std::string& queue);
     void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);
     void pass_on_data();

@@ -612,11 +612,25 @@ void Recording::finish() {
         state.lost +=
             units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
         unit_.clear();
-        written_ = 0;
     }
     if (options_.sync != SyncPolicy::none) {
         sync();
     }
+}
+
+/// Writes a unit even if less disk space is free than must stay free. If the disk is full, the unit
+/// usually fits where the written part of a larger one was removed.
+void Recording::write_last(std::string_view unit) {
+    const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || head_.empty());
+    if (file_ < 0 || !is_unit_begin) {
+        return;
+    }
+    const int error = state.error;
+    unit_ = frames_ ? frame_of(unit) : std::string{unit};
+    if (!write_unit()) {
+        unit_.clear();
+    }
+    state.error = error;
 }
 
 } // namespace tw::store

@@ -78,6 +78,7 @@ class Recording final : public OutputFile {
     [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
     bool start_segment() override;
     void finish() override;
+    void write_last(std::string_view unit) override;
 
   private:
     /// The result of repairing an existing file.

@@ -451,7 +451,23 @@ TEST_CASE("what a target does not take at the end is lost, and counted") {
     CHECK(queue.num_dropped() == 2);
     CHECK(target.text() == "one\n");
     CHECK(target.finished());
+    CHECK(contains(target.last(), R"("type":"records_lost","session":0,"lost":2,"since":")"));
     CHECK(progress == 4);
+}
+
+TEST_CASE("while nothing can be written, what is dropped is one gap, which is counted at the end") {
+    KeptTarget target;
+    QueuedOutput queue{target};
+    target.set_ready(false);
+    queue.write("one\n");
+    target.await_turns(2); // it waits with "one"
+    queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
+    queue.write("small, but later\n");
+    CHECK(queue.num_dropped() == 2);
+    queue.finish();
+    CHECK(queue.num_dropped() == 3);
+    CHECK(target.text().empty());
+    CHECK(contains(target.last(), R"("lost":3,)"));
 }
 
 TEST_CASE("the next segment begins when all who make records have arrived there") {

@@ -47,6 +47,8 @@ class KeptTarget : public store::OutputFile {
 
     void finish() override { finished_ = true; }
 
+    void write_last(std::string_view unit) override { last_ = unit; }
+
     void set_ready(bool ready) {
         const std::scoped_lock lock{mutex_};
         ready_ = ready;
@@ -77,6 +79,9 @@ class KeptTarget : public store::OutputFile {
     /// Only when nobody writes any more.
     [[nodiscard]] bool finished() const { return finished_; }
 
+    /// The unit about what was lost. Only when nobody writes any more.
+    [[nodiscard]] const std::string& last() const { return last_; }
+
   private:
     bool segmented_;
     mutable std::mutex mutex_;
@@ -86,6 +91,7 @@ class KeptTarget : public store::OutputFile {
     bool finished_ = false;
     int turns_ = 0;
     std::string text_;
+    std::string last_;
 };
 
 } // namespace tw::test

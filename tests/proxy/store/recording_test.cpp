@@ -278,6 +278,47 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
     }
 }
 
+TEST_CASE("a recording that ends on a full disk says how many records are missing") {
+    struct Row {
+        const char* name;
+        bool zst;
+        bool scarce; ///< the disk has room that has to stay free
+    };
+
+    for (const Row row : {Row{"a file", false, false}, Row{"a compressed file", true, false},
+                          Row{"least free", false, true}, Row{"compressed", true, true}}) {
+        CAPTURE(row.name);
+        const TemporaryFolder folder;
+        const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
+        FaultyDisk disk;
+        {
+            Recording recording{
+                {.path = path, .compressed = row.zst, .least_free = 100}, StartMode::behind, disk};
+            recording.write("first\n");
+            Clockwork{recording}.pass(seconds{2});
+            (row.scarce ? disk.free : disk.room) = row.scarce ? 99 : 300;
+            Clockwork{recording}.pass(seconds{4});
+            QueuedOutput queue{recording};
+            for (int i = 0; i < 10; ++i) { // of which none fits, even if it is compressed
+                std::string line;
+                for (std::uint64_t number = 1; line.size() < 2000;
+                     number = number * 6364136223846793005U + static_cast<unsigned>(i)) {
+                    line += std::to_string(number);
+                }
+                queue.write(line + '\n');
+            }
+            queue.finish();
+            CHECK(queue.num_dropped() + recording.num_lost() == 10);
+            CHECK(recording.error() == ENOSPC);
+        }
+        const std::string text = text_of(path);
+        CHECK(text.starts_with("first\n{\"v\":1,\"t\":"));
+        CHECK(contains(text, R"("type":"records_lost","session":0,"lost":10,)"));
+        CHECK(text.ends_with("\"cause\":\"disk_full\"}\n"));
+        CHECK(units_in(text) == 2);
+    }
+}
+
 TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
