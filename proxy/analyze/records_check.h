@@ -28,7 +28,7 @@ class RecordsCheck {
     void on_line(std::string_view line, const std::optional<filter::RecordLineHead>& head);
     void end_file(const store::LineReader& reader);
 
-    /// True if no record is damaged or known to be missing. Sessions without an end do not count.
+    /// True if no record is damaged or known to be missing, and every session has its end.
     [[nodiscard]] bool is_complete() const;
     /// Returns a summary line, and a line for each problem.
     [[nodiscard]] std::string report_text() const;
