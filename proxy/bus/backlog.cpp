@@ -24,7 +24,7 @@ namespace {
 /// The size of a segment in memory, and of a piece that is read from a file.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxStateBytes = 256;
-constexpr mode_t kSpoolFileMode = 0644;
+constexpr mode_t kSpoolFileMode = 0640;
 
 } // namespace
 

@@ -197,7 +197,7 @@ const RecordingKind& lines_recording_kind() {
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
                                      .units = &store::record_line_format(),
-                                     .readers = store::Readers::all};
+                                     .readers = store::Readers::group};
     return lines;
 }
 

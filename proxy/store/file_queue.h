@@ -36,12 +36,12 @@ struct FileFacts {
     }
 };
 
-/// Who may read a file.
-enum class Readers : std::uint8_t { all, owner };
+/// Who may read a file. Others cannot, because records hold chat and addresses.
+enum class Readers : std::uint8_t { group, owner };
 
 /// Returns the permissions of a new file with these readers.
 [[nodiscard]] constexpr mode_t permissions_of(Readers readers) {
-    return readers == Readers::all ? 0644 : 0600;
+    return readers == Readers::group ? 0640 : 0600;
 }
 
 /// The system calls that access the files of recordings. They set errno on failure. Tests replace
@@ -57,7 +57,7 @@ class Disk : public record::Interface {
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
     /// applies only to a file that is created.
     [[nodiscard]] virtual int open(const std::string& path, OpenMode how,
-                                   Readers readers = Readers::all);
+                                   Readers readers = Readers::group);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
     [[nodiscard]] virtual bool sync(int file);
@@ -109,7 +109,7 @@ class FileQueue {
     /// Creates a file with these bytes. If a file of this name exists, adds a number to the name:
     /// NAME-2.demo. Returns nullopt if the queue is full.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path, Bytes bytes,
-                                             Readers readers = Readers::all);
+                                             Readers readers = Readers::group);
 
     /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
     /// earlier write to the file failed. The file therefore has no gap.

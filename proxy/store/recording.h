@@ -27,7 +27,7 @@ struct RecordingOptions {
     bool compressed = false;
     const RecordingFormat* units =
         &record_line_format(); ///< the kind of the units in the recording
-    Readers readers = Readers::all;
+    Readers readers = Readers::group;
     std::optional<SegmentNames> segments{};
     /// The age and size at which a segment ends. The size is that of the file, compressed or not.
     AgeAndSize rotate{};

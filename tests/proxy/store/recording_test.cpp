@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -119,6 +120,16 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
             CHECK_FALSE(recording.failed());
         }
         CHECK(text_of(path) == row.kept + "next\n");
+    }
+}
+
+TEST_CASE("a recording can be read by its user and group, one with secrets only by its user") {
+    const TemporaryFolder folder;
+    for (const auto& [readers, mode] :
+         {std::pair{Readers::group, 0640U}, {Readers::owner, 0600U}}) {
+        const std::string path = folder.file(std::to_string(mode));
+        const Recording recording{{.path = path, .readers = readers}, StartMode::behind};
+        CHECK(static_cast<unsigned>(std::filesystem::status(path).permissions()) == mode);
     }
 }
 
