@@ -50,6 +50,14 @@ namespace tw::cli {
 
 namespace {
 
+/// Logs what is recorded, and to where.
+void log_recording(const RunFlags& flags) {
+    spdlog::info("{}", flags.describe_recording());
+    for (const std::string& warning : flags.recording.warnings(flags.recordings())) {
+        spdlog::warn("{}", warning);
+    }
+}
+
 /// Flags that must be the same in both processes of a takeover.
 constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
                                                         "server", "state"};
@@ -296,7 +304,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     // An observer that waits was started for a takeover, not because the previous one was lost.
     const bool after_loss = post.number > 1 && !post.waits;
     if (post.number == 1) {
-        spdlog::info("{}", flags.describe_recording());
+        log_recording(flags);
     }
     process::ObserverRun run{std::move(options), std::move(post)};
     return run_observer(flags, run, after_loss, console, summary.get());
@@ -489,7 +497,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     if (flags.takeover) {
         run->take_over();
         if (!options.supervision.observer.empty()) {
-            spdlog::info("{}", flags.describe_recording());
+            log_recording(flags);
         }
     }
     if (mode == relay::ClientAddressMode::loopback && !key.warning.empty()) {

@@ -3,6 +3,7 @@
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,16 @@ store::SegmentNames names_beside(const RecordingKind& kind, const std::string& g
     return {.folder = folder.empty() ? "." : folder,
             .name = name,
             .suffix = name == file ? std::string{kind.suffix} : file.substr(name.size())};
+}
+
+/// Returns the path without the folders at its end that do not exist yet.
+std::string existing_part(const std::string& path) {
+    std::error_code ignored;
+    std::filesystem::path part = std::filesystem::absolute(path, ignored);
+    while (part.has_relative_path() && !std::filesystem::exists(part, ignored)) {
+        part = part.parent_path();
+    }
+    return part.string();
 }
 
 /// True for something that exists and is no file on a disk: a pipe, a device, or standard output.
@@ -283,6 +294,36 @@ RecordingFlags::options(const NamedRecording& recording) const {
         options.rotate = kUsualRotation;
     }
     return options;
+}
+
+std::vector<std::string>
+RecordingFlags::warnings(std::span<const NamedRecording> recordings) const {
+    std::vector<std::string> found;
+    for (const NamedRecording& each : recordings) {
+        const auto planned = options(each);
+        if (!planned || !planned->segments || planned->keep.bytes == 0) {
+            continue;
+        }
+        auto& disk = store::system_disk();
+        const std::string& folder = planned->segments->folder;
+        std::uint64_t recorded = 0;
+        for (const store::Segment& segment : store::segments_in(folder, &*planned->segments)) {
+            const auto facts = disk.facts(folder + '/' + segment.file);
+            recorded += facts ? facts->size : 0;
+        }
+        const std::uint64_t free = disk.free_bytes(existing_part(folder));
+        const bool is_known = free <= UINT64_MAX - recorded;
+        if (is_known && free + recorded < planned->keep.bytes + planned->least_free) {
+            found.push_back(fmt::format(
+                "--keep {}: the disk of {} has {} free, and the recording already has {}; {}", keep,
+                each.path, record::size_text(free), record::size_text(recorded),
+                min_free.empty()
+                    ? "keep less, or add --min-free 1GiB: it deletes the oldest segments before "
+                      "the disk is full, which would stop the recording"
+                    : fmt::format("to leave {} free, segments are deleted earlier", min_free)));
+        }
+    }
+    return found;
 }
 
 std::string RecordingFlags::folder(const NamedRecording& recording) const {

@@ -74,6 +74,9 @@ struct RecordingFlags {
     /// pipe or a device.
     [[nodiscard]] std::optional<store::RecordingOptions>
     options(const NamedRecording& recording) const;
+    /// Returns a sentence for each recording whose disk has no room for the size of --keep.
+    [[nodiscard]] std::vector<std::string>
+    warnings(std::span<const NamedRecording> recordings) const;
     /// The folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string folder(const NamedRecording& recording) const;
     /// Opens the output; returns null if the path is empty.

@@ -238,6 +238,9 @@ int check_config(const RunFlags& flags, Settings& settings) {
             recordings, [&](const auto& each) { return recording.options(each).has_value(); })) {
         text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
+    for (const std::string& warning : recording.warnings(recordings)) {
+        text += "warning: " + warning + '\n';
+    }
     text += flags.http.is_enabled()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
                 : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);

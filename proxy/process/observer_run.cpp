@@ -3,7 +3,6 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/record/terminal_text.h"
 
-#include <array>
 #include <initializer_list>
 #include <new>
 #include <stdexcept>
@@ -19,18 +18,6 @@
 namespace tw::process {
 
 namespace {
-
-/// Returns a size such as "12.3 MiB".
-std::string file_size_text(std::uint64_t bytes) {
-    constexpr double kStep = 1024;
-    constexpr std::array<std::string_view, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
-    double size = static_cast<double>(bytes) / kStep;
-    std::size_t unit = 0;
-    for (; size >= kStep && unit + 1 < kUnits.size(); ++unit) {
-        size /= kStep;
-    }
-    return fmt::format("{:.1f} {}", size, kUnits.at(unit));
-}
 
 /// Returns the item sizes that this run's observers learned. They are in shared memory, so that a
 /// later observer of the run can use them.
@@ -291,7 +278,7 @@ std::string ObserverRun::recording_text() const {
     }
     const std::uint64_t bytes = file->state.written_bytes;
     return fmt::format("recording {}to {}",
-                       bytes != 0 ? file_size_text(bytes) + ' ' : std::string{},
+                       bytes != 0 ? record::size_text(bytes) + ' ' : std::string{},
                        record::terminal_text(path));
 }
 

@@ -2,6 +2,7 @@
 
 #include "proxy/wire/text.h"
 
+#include <array>
 #include <iterator>
 #include <span>
 
@@ -92,6 +93,17 @@ std::string choose_plural(std::uint64_t count, std::string_view text) {
 
 std::string count_with_noun(std::uint64_t count, std::string_view noun) {
     return std::to_string(count) + ' ' + choose_plural(count, noun);
+}
+
+std::string size_text(std::uint64_t bytes) {
+    constexpr double kStep = 1024;
+    constexpr std::array<std::string_view, 4> kUnits{"KiB", "MiB", "GiB", "TiB"};
+    double size = static_cast<double>(bytes) / kStep;
+    std::size_t unit = 0;
+    for (; size >= kStep && unit + 1 < kUnits.size(); ++unit) {
+        size /= kStep;
+    }
+    return fmt::format("{:.1f} {}", size, kUnits.at(unit));
 }
 
 } // namespace tw::record

@@ -47,4 +47,7 @@ void append_terminal_json(std::string_view json, std::string& out);
 /// Returns the count followed by the noun: for "file[s]", for example "1 file" or "2 files".
 [[nodiscard]] std::string count_with_noun(std::uint64_t count, std::string_view noun);
 
+/// Returns a size such as "12.3 MiB".
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
+
 } // namespace tw::record

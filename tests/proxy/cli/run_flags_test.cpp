@@ -217,6 +217,28 @@ TEST_CASE("--check-config names every wrong limit of a recording, once") {
                       "example 1MiB, or 'none'\n");
 }
 
+TEST_CASE("a --keep for which the disk has no room is a warning") {
+    const TemporaryFolder folder;
+    const std::string records = folder.file("new") + "/";
+    const auto checked = [&](const Arguments& more) {
+        const Finished done = twscope(run_with({"--check-config", "-o", records}), more);
+        CHECK(done.status == 0);
+        return done.out;
+    };
+    const std::string begin = "\nwarning: --keep 900000TiB: the disk of " + records + " has ";
+    const std::string out = checked({"--keep", "900000TiB"});
+    CAPTURE(out);
+    CHECK(contains(out, begin));
+    CHECK(contains(out, " free, and the recording already has 0.0 KiB; keep less, or add "
+                        "--min-free 1GiB: it deletes the oldest segments"));
+    CHECK(contains(checked({"--keep", "900000TiB", "--min-free", "1KiB"}),
+                   "; to leave 1KiB free, segments are deleted earlier\n"));
+    CHECK_FALSE(contains(checked({"--keep", "1KiB"}), "warning"));
+    CHECK_FALSE(contains(checked({"--keep", "30d"}), "warning"));
+    CHECK(contains(twscope(run_with({"-o", records, "--keep", "900000TiB"})).err,
+                   " warning --keep 900000TiB: the disk of " + records + " has "));
+}
+
 TEST_CASE("addresses and files that cannot be opened are rejected with the reason") {
     const TemporaryFolder folder;
     check_runs_refused({

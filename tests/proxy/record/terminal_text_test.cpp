@@ -95,6 +95,12 @@ TEST_CASE("the table of what a terminal may obey is that of Unicode and ISO 6429
     }
 }
 
+TEST_CASE("a size has the unit that fits it") {
+    CHECK(record::size_text(512) == "0.5 KiB");
+    CHECK(record::size_text(3 << 20) == "3.0 MiB");
+    CHECK(record::size_text(std::uint64_t{5000} << 40U) == "5000.0 TiB");
+}
+
 TEST_CASE("a text has the forms for its count") {
     struct Row {
         std::string_view text;
