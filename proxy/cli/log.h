@@ -11,8 +11,8 @@ namespace tw::cli {
 /// the process ends.
 [[nodiscard]] sink::BoundedWaitStream& log_stream();
 
-/// Makes spdlog write to log_stream(), coloured as set_colors() says. `level`: an spdlog level
-/// name.
+/// Makes spdlog write to log_stream(), coloured as set_colors() says. Lines begin with the time; in
+/// a file or pipe, with the date, too. `level`: an spdlog level name.
 void open_log(const std::string& level);
 
 /// Makes the log coloured or not, and opens it again with the same level.

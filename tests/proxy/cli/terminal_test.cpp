@@ -1,6 +1,7 @@
 // Output for terminals: colours, status lines, wrapped help.
 // Covers: proxy/cli/log.cpp, proxy/cli/settings.cpp
 #include "proxy/cli/command_line.h"
+#include "proxy/store/retention.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
 
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -58,6 +60,17 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
         CHECK((contains(done.err, "\033[")) == row.colored);
     }
     check_refused({"explain", "--color", "sometimes"}, "--color");
+}
+
+TEST_CASE("the log has the date in a file, and only the time in the journal, which adds the date") {
+    const std::string run = " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q --duration 1ms";
+    const auto has_shape = [](const std::string& text, std::string_view shape) {
+        return tw::store::matches_shape(text.substr(0, shape.size()), shape);
+    };
+    CHECK(has_shape(in_shell("TZ=UTC" + run).err, "dddd-dd-ddTdd:dd:dd+dd:dd "));
+    const std::string journal = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2)";
+    CHECK(has_shape(in_shell(journal + run).err, "dd:dd:dd "));
+    CHECK(has_shape(in_shell("JOURNAL_STREAM=1:2" + run).err, "dddd-dd-dd"));
 }
 
 TEST_CASE("a run starts with three lines: the forwarding, the recording and the page") {
