@@ -139,9 +139,32 @@ void TypeSizes::on_record(const record::Record& record) {
     }
 }
 
+std::optional<std::size_t> TypeSizes::described_size(const Type& type) const {
+    const std::size_t size = snapshot::agreed_size(type.second, objects_->sizes(type.first));
+    return size == agreed_size(type) ? std::nullopt : std::optional{size};
+}
+
+bool TypeSizes::is_described(const Type& type, std::size_t size) const {
+    const auto described = described_size(type);
+    return described && (*described == 0 || *described == size);
+}
+
 bool TypeSizes::is_unnamed_difference(const Type& type, std::size_t size) const {
     const std::size_t agreed = agreed_size(type);
-    return agreed != 0 && size != agreed && !differing_.contains(type);
+    return agreed != 0 && size != agreed && !is_described(type, size) && !differing_.contains(type);
+}
+
+std::string_view TypeSizes::note_of(const Type& type, std::size_t size) const {
+    const auto differs = differing_.find(type);
+    if (is_unnamed_difference(type, size)) {
+        return "  not as agreed";
+    }
+    if (differs == differing_.end()) {
+        return is_described(type, size) ? "  as in the objects file" : "";
+    }
+    return differs->second == 0      ? "  written in each delta"
+           : differs->second == size ? "  differs"
+                                     : "";
 }
 
 bool TypeSizes::has_unnamed_differences() const {
@@ -159,15 +182,9 @@ std::string TypeSizes::sizes_table() const {
         const std::size_t agreed = agreed_size(type);
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
-            const auto differs = differing_.find(type);
-            const std::string_view note = is_unnamed_difference(type, size) ? "  not as agreed"
-                                          : differs == differing_.end()     ? ""
-                                          : differs->second == 0    ? "  written in each delta"
-                                          : differs->second == size ? "  differs"
-                                                                    : "";
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
-                                snapshots, note, seven ? "  0.7" : "");
+                                snapshots, note_of(type, size), seven ? "  0.7" : "");
         }
     }
     return text;
@@ -182,8 +199,13 @@ std::string TypeSizes::differences_text() const {
         }
         for (const auto& [ints, snapshots] : seen->second.snapshots) {
             if (size == 0 || ints == size) {
-                text += fmt::format("  {}: {} ints{} instead of {} in {}\n", name_of(type), ints,
+                const auto described = described_size(type);
+                text += fmt::format("  {}: {} ints{} instead of {}{} in {}\n", name_of(type), ints,
                                     size == 0 ? ", written in each delta," : "", agreed_size(type),
+                                    !described ? ""
+                                    : *described == 0
+                                        ? " (in the objects file, written in each delta)"
+                                        : fmt::format(" (in the objects file: {})", *described),
                                     record::count_with_noun(snapshots, "verified snapshot[s]"));
             }
         }

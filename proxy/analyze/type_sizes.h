@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -17,6 +19,11 @@ namespace tw::analyze {
 /// must come from an inspector with inspect::Options::learn_sizes.
 class TypeSizes final : public record::RecordSink {
   public:
+    /// `objects`: the objects with which the traffic is decoded, including those of an objects
+    /// file.
+    explicit TypeSizes(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+        : objects_{&objects} {}
+
     void on_record(const record::Record& record) override;
 
     /// True if at least one verified snapshot was read.
@@ -25,9 +32,8 @@ class TypeSizes final : public record::RecordSink {
     /// True if a type has another size than the protocol sets.
     [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
 
-    /// True if a type has another size than the protocol sets, but no finding names the type. The
-    /// reason is that too few snapshots contain the type, or that a file of objects describes this
-    /// size.
+    /// True if a type has a size that neither the protocol nor the objects file sets, but no
+    /// finding names the type, because too few snapshots contain it.
     [[nodiscard]] bool has_unnamed_differences() const;
 
     /// Returns the sizes as aligned columns.
@@ -50,9 +56,15 @@ class TypeSizes final : public record::RecordSink {
     /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-    /// True if the protocol sets another size for the type, and no finding names the type.
+    /// Returns the size that the objects file sets; nullopt if it is that of the protocol. 0: deltas
+    /// contain the size.
+    [[nodiscard]] std::optional<std::size_t> described_size(const Type& type) const;
+    /// True if the objects file describes this size, and the protocol sets another one.
+    [[nodiscard]] bool is_described(const Type& type, std::size_t size) const;
     [[nodiscard]] bool is_unnamed_difference(const Type& type, std::size_t size) const;
+    [[nodiscard]] std::string_view note_of(const Type& type, std::size_t size) const;
 
+    const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
     /// The sizes that differ from the protocol's, by type; 0: deltas contain the size.

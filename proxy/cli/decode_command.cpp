@@ -149,7 +149,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                         world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
     if (flags.sizes) {
-        outputs.sessions = &sizes_.emplace();
+        outputs.sessions = &sizes_.emplace(mod_->objects);
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
     world_sinks_.add(pipeline_->record_writer());
@@ -239,7 +239,11 @@ int DecodeCommand::print_reports() {
         return 0;
     }
     if (!sizes_->has_snapshots()) {
-        sink::print_error("--sizes: no snapshot with known items");
+        sink::print_error("--sizes: {}",
+                          result_.totals.snapshots == 0
+                              ? "no snapshot; capture while somebody plays"
+                              : "no snapshot with known items: the capture begins during the "
+                                "game; begin it before a player joins");
         return captures_->is_damaged() ? kExitFailed : kExitUsage;
     }
     sink::print_text(people, flags_->json ? record::json_text(sizes_->sizes_json()) + '\n'
@@ -255,11 +259,12 @@ int DecodeCommand::print_reports() {
 /// `is_written`: false if the file of objects could not be written.
 std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     if (!sizes_->has_differences()) {
-        return !sizes_->has_unnamed_differences() ? "All sizes are as agreed in 0.6.\n"
-               : !flags_->records.lookup.objects_file.empty()
-                   ? ""
-                   : "\"not as agreed\" fits all checksums, but too few snapshots contain the "
-                     "object to be sure; capture a longer game.\n";
+        return sizes_->has_unnamed_differences()
+                   ? "\"not as agreed\" fits all checksums, but too few snapshots contain the "
+                     "object to be sure; capture a longer game.\n"
+               : flags_->records.lookup.objects_file.empty()
+                   ? "All sizes are as agreed in 0.6.\n"
+                   : "All sizes are as agreed in 0.6, or as in the objects file.\n";
     }
     std::string text = "\nClients misread these objects, and drop the snapshots:\n" +
                        sizes_->differences_text() +

@@ -47,6 +47,21 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
                                  "   33  type_33                   -      1          2\n");
 }
 
+TEST_CASE("a size is compared with that of the objects file, too") {
+    snapshot::ObjectSet objects;
+    REQUIRE(objects.add({.type = 4, .name = "pickup", .size = 5}, true));
+    analyze::TypeSizes sizes{objects};
+    show(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
+    CHECK_FALSE(sizes.has_unnamed_differences());
+    CHECK(contains(sizes.sizes_table(), "    4      5          1  as in the objects file\n"));
+    show(sizes, {{{4, 1}, {1, 2, 3, 4, 5, 6}}});
+    CHECK(sizes.has_unnamed_differences());
+    CHECK(contains(sizes.sizes_table(), "    4      6          1  not as agreed\n"));
+    name(sizes, 4, 6);
+    CHECK(sizes.differences_text() ==
+          "  pickup: 6 ints instead of 4 (in the objects file: 5) in 1 verified snapshot\n");
+}
+
 TEST_CASE("differing types are written in the format of --objects") {
     struct Row {
         std::string_view name;

@@ -114,6 +114,12 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     CHECK_FALSE(contains(read_text(records), R"("ok":false)"));
     CHECK(contains(read_text(records), R"("int_22":17)"));
 
+    const Finished described = twscope(decode, {"--sizes", "--objects", objects});
+    CHECK(described.status == 0);
+    CHECK(contains(described.out, "  22     23          6  as in the objects file\n"));
+    CHECK(
+        described.out.ends_with("\nAll sizes are as agreed in 0.6, or as in the objects file.\n"));
+
     const Finished learned = twscope(decode, {"-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
     CHECK(contains(read_text(records), R"("ok":true)"));
@@ -234,5 +240,18 @@ TEST_CASE("an error of --sizes is one line") {
     const Finished done = twscope({"decode", "--sizes", silent});
     CHECK(done.status == 2);
     CHECK(done.out.empty());
-    CHECK(contains(done.err, "no snapshot"));
+    CHECK(contains(done.err, "no snapshot; capture while somebody plays\n"));
+
+    const std::string midway = folder.file("midway.pcap");
+    Recording recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    const Bytes body =
+        snapshot::encode_delta({}, to_snapshot(tee_at(100, 80)).view(), snapshot::kAgreedSizes);
+    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(60, 50, 1, body))}));
+    recording.save(midway);
+    const Finished unknown = twscope({"decode", "--sizes", midway, "--server", ":8303"});
+    CHECK(unknown.status == 2);
+    CHECK(contains(unknown.err,
+                   "the capture begins during the game; begin it before a player joins\n"));
 }
