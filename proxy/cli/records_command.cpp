@@ -60,10 +60,29 @@ struct RecordsFlags {
     bool verify = false;
 };
 
-/// Parses a UTC time as in records; its end may be left out, as in "2026-11-22 18". "-60s" is the
-/// time a minute ago. Returns the time without the Z, for comparison with record times as text.
+/// Returns the day of the first record, such as "2026-11-21".
 /// Errors: UsageError that names the flag.
-std::string parse_record_time(std::string_view flag, const std::string& given) {
+std::string first_day(std::string_view flag, const std::string& given,
+                      const std::vector<std::string>& paths) {
+    constexpr std::string_view kDay = "dddd-dd-dd";
+    constexpr std::string_view kBefore = R"({"v":1,"t":")";
+    const store::FileStartReader begin{RecordsFiles{paths}.files().front(), 2 * kBefore.size()};
+    const std::string_view bytes = begin.bytes();
+    std::string day{bytes.starts_with(kBefore) ? bytes.substr(kBefore.size(), kDay.size()) : ""};
+    if (!store::matches_shape(day, kDay)) {
+        throw usage_error("{0} {1}: the recording does not begin with a record whose day this "
+                          "could be; add the date, for example 2026-11-21T{1}",
+                          flag, given);
+    }
+    return day;
+}
+
+/// Parses a UTC time as in records; its end may be left out, as in "2026-11-22 18". "-60s" is the
+/// time a minute ago, and "20:15" a time of the day on which the first of the files begins. Returns
+/// the time without the Z, for comparison with record times as text.
+/// Errors: UsageError that names the flag.
+std::string parse_record_time(std::string_view flag, const std::string& given,
+                              const std::vector<std::string>& paths) {
     constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
     constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
     constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
@@ -74,7 +93,10 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
                                fmt::gmtime(std::time(nullptr) - age.time.count()));
         }
     }
-    std::string text = given;
+    constexpr std::string_view kClock = "dd:dd";
+    std::string text = store::matches_shape(given.substr(0, kClock.size()), kClock)
+                           ? first_day(flag, given, paths) + 'T' + given
+                           : given;
     if (text.size() >= kEarliest.size() && text.back() == 'Z') {
         text.pop_back();
     }
@@ -94,8 +116,9 @@ std::string parse_record_time(std::string_view flag, const std::string& given) {
                       fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
     if (!text.empty() && !fits) {
         throw usage_error(
-            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15, "
-            "or the time before now, for example -60s",
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15; "
+            "a time of the recording's first day, for example 20:15; or the time before now, for "
+            "example -60s",
             flag, given);
     }
     return text;
@@ -453,8 +476,8 @@ int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
 /// Checks the flags and brings times into a form in which they can be compared.
 /// Errors: UsageError, also for flags without effect when records are only checked.
 void check_flags(RecordsFlags& flags) {
-    flags.from = parse_record_time("--from", flags.from);
-    flags.to = parse_record_time("--to", flags.to);
+    flags.from = parse_record_time("--from", flags.from, flags.paths);
+    flags.to = parse_record_time("--to", flags.to, flags.paths);
     if (!flags.to.empty() && flags.from >= flags.to) {
         throw usage_error("--from {}: must be before --to {}", flags.from, flags.to);
     }
@@ -512,7 +535,8 @@ void add_records_command(Command& command) {
     command.add_number("--session", &flags.sessions, 1, kLastSession,
                        "Only this session (repeatable)");
     command.add("--from", &flags.from, "TIME",
-                "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15");
+                "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15, or 20:15 "
+                "for the day of the first record");
     command.add("--to", &flags.to, "TIME", "Only before this time");
     command.add("-o,--output", &flags.output, "FILE",
                 "Output file; - means standard output, a name ending in .zst is compressed");

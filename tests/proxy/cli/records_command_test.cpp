@@ -93,6 +93,8 @@ TEST_CASE("times have valid numbers in the usual order") {
         {{"--from", "2026", "--to", "2026-11-21T20:16:00Z"}, text(kFirst)},
         {{"--from", "2024-02-29"}, text(kFirst) + text(kSecond)},
         {{"--from", "2026-11-21 20:15:30"}, text(kSecond)},
+        {{"--from", "20:15:30"}, text(kSecond)}, // of the first record's day
+        {{"--from", "00:00", "--to", "20:16"}, text(kFirst)},
         {{"--from", "-36500d"}, text(kFirst) + text(kSecond)}, // a hundred years ago
         {{"--to", "-36500d"}, {}},
     };
@@ -102,12 +104,16 @@ TEST_CASE("times have valid numbers in the usual order") {
         CHECK(done.status == 0);
         CHECK(done.out == row.wanted);
     }
-    for (const char* bad : {"2026-11-3", "2026-13-45", "2026-00", "2026-02-29", "2026-11-21T24",
-                            "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x",
-                            "-", "-60", "-5x", "-1GiB", "2026-11-21 "}) {
+    for (const char* bad :
+         {"2026-11-3", "24:00", "20:1", "20:15:3x", "20:15Z", "2026-13-45", "2026-00", "2026-02-29",
+          "2026-11-21T24", "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x", "-",
+          "-60", "-5x", "-1GiB", "2026-11-21 "}) {
         CAPTURE(bad);
         check_refused({"records", file, std::string{"--from="} + bad}, "expected a time");
     }
+    write_text(folder.file("empty.jsonl"), "");
+    check_refused({"records", folder.file("empty.jsonl"), "--from", "20:15"},
+                  "add the date, for example 2026-11-21T20:15");
     check_refused({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"},
                   "must be before");
     check_refused({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
