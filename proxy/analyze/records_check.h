@@ -122,6 +122,9 @@ class RecordsCsv {
     /// Returns the number of rows so far, without the header.
     [[nodiscard]] std::uint64_t num_rows() const { return rows_; }
 
+    /// Returns whether rows are items.
+    [[nodiscard]] bool has_item_rows() const { return items_; }
+
     /// Returns the names of the columns that are empty in all rows so far.
     [[nodiscard]] std::vector<std::string> empty_columns() const;
 

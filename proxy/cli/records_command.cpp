@@ -393,7 +393,7 @@ class SelectionWriter {
         for (const std::string& name : table_->empty_columns()) {
             const bool is_of_items = name.starts_with(filter::kItemsPrefix);
             if (!is_of_items && filter::find_key(filter::KeyScope::item, name)) {
-                sink::print_error("--columns {0}: none of these records has it; items have it as "
+                sink::print_error("--columns {0}: no value in these records; items have it as "
                                   "{1}{0}",
                                   name, filter::kItemsPrefix);
                 is_explained = true;
@@ -404,8 +404,11 @@ class SelectionWriter {
             }
         }
         if (table_->num_rows() == 0 && !is_explained) {
-            sink::print_error("no row: none of these records matches, or their items are unknown "
-                              "(recorded with --items none, or not verified?)");
+            sink::print_error("no row: {}",
+                              table_->has_item_rows()
+                                  ? "no item matches, or the records' items are unknown (recorded "
+                                    "with --items none, or not verified?)"
+                                  : "these columns have no value in any of these records");
         }
     }
 

@@ -217,8 +217,13 @@ TEST_CASE("columns must be keys of records") {
     const Finished empty =
         twscope({"records", file, "--columns", "t,at.x"}); // findings may have it
     CHECK(empty.status == 0);
-    CHECK(empty.err == "twscope: --columns at.x: none of these records has it; items have it as "
+    CHECK(empty.err == "twscope: --columns at.x: no value in these records; items have it as "
                        "items.at.x\n");
+    const std::string nulls = folder.file("nulls.jsonl");
+    write_text(nulls, R"({"v":1,"t":"T","type":"finding","session":1,"tick":null})"
+                      "\n");
+    CHECK(contains(twscope({"records", nulls, "--columns", "tick"}).err,
+                   "no row: these columns have no value in any of these records\n"));
     const Finished done =
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
     CHECK(done.status == 0);
