@@ -112,12 +112,30 @@ const FileKind* find_file_kind(std::string_view begin) {
 
 } // namespace
 
+namespace {
+
+/// True for a file of compressed data of which nothing can be decompressed.
+bool is_undecodable(const std::string& path) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored) || ::access(path.c_str(), R_OK) != 0) {
+        return false;
+    }
+    store::ByteSource source{path};
+    std::array<char, 1> byte{};
+    return source.read(byte) == 0 && source.file_end() != store::FileEnd::whole &&
+           source.file_end() != store::FileEnd::within_frame; // a recording that a crash cut off
+}
+
+} // namespace
+
 void check_replaceable(const std::string& flag, const std::string& path, FileType type) {
     constexpr std::array<std::string_view, 4> kContents{"a capture", "a map", "records",
                                                         "objects' sizes"};
     const std::string begin = beginning_of(path);
     const FileKind* const kind = find_file_kind(begin);
-    if (!begin.empty() && (kind == nullptr || kind->type != type)) {
+    const bool is_other =
+        begin.empty() ? is_undecodable(path) : kind == nullptr || kind->type != type;
+    if (is_other) {
         throw usage_error("{} {}: contains something other than {}; name another "
                           "file, or move this one away",
                           flag, path, kContents[static_cast<std::size_t>(type)]);

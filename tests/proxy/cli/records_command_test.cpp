@@ -4,6 +4,7 @@
 // there is, and says once that there is no more.
 // Covers: proxy/cli/records_files.cpp
 #include "map/identity.h"
+#include "proxy/store/zstd_frames.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/proxy/store/zstd_text.h"
@@ -322,6 +323,16 @@ TEST_CASE("records may replace a recording, but no other file") {
         check_refused({"decode", capture, "-o", thesis}, kRefusal);
         check_refused({"records", records, "-o", thesis}, kRefusal);
         CHECK(read_text(thesis) == "years of work");
+    }
+    // Compressed data that is no recording, or that cannot be read.
+    std::string other;
+    tw::store::ZstdFrameWriter{}.append_frame("years of work", other);
+    for (const std::string& bytes : {other, other.substr(0, 4) + std::string(20, '\xff')}) {
+        write_text(folder.file("other.zst"), bytes);
+        check_refused({"records", records, "-o", folder.file("other.zst")},
+                      "contains something other than records; name another file, or move this one "
+                      "away");
+        CHECK(read_text(folder.file("other.zst")) == bytes);
     }
     write_text(folder.file("empty.jsonl"), "");
     CHECK(twscope({"decode", capture, "-o", folder.file("empty.jsonl")}).status == 0);
