@@ -426,7 +426,7 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
         refused(['-o', foreign], /notes\.zst contains something other/);
         refused(['-o', join(top, 'no/folder/')], /no\/folder\/: No such file/);
         for (const [args, what] of [[[join(top, 'nothing')], /nothing: No such file/], [[top], /no segments/],
-            [[foreign, '--from', '20:15'], /--from 20:15: expected a time/], [[foreign, '--filter', 'size_bytes > 1'], /recorded lines have no size_bytes/],
+            [[foreign, '--from', '20:15'], /--from 20:15: the recording does not begin/], [[foreign, '--filter', 'size_bytes > 1'], /recorded lines have no size_bytes/],
             [[foreign, '-o', 'a.csv'], /--columns/]]) {
             const { status, log } = run('records', ...args);
             assert.equal(status, 2, log);
