@@ -180,15 +180,15 @@ test('a moment has the map of its time, and none while the next map is being loa
     const { Store } = await load('store');
     const store = new Store();
     const [first, second] = [{}, {}];
-    store.map(null);
-    store.map(first);
+    store.setMap(null);
+    store.setMap(first);
     store.latest = { t: 1000 };
-    store.map(null);
+    store.setMap(null);
     const at = (t) => { store.moment = { t }; return store.tiles; };
     assert.deepEqual([at(0), at(999), at(1000)], [first, first, null]);
-    store.map(second);
+    store.setMap(second);
     assert.deepEqual([at(999), at(1000), at(2000)], [first, second, second]);
-    store.forget();
+    store.clearSource();
     assert.equal(store.tiles, null);
 });
 
@@ -234,9 +234,9 @@ test('the history finds the frame of a tick, or the last one before it', async (
 test('growth of a counter is reported for a minute, and only once', async () => {
     const { Growth } = await load('rates');
     const growth = new Growth();
-    const said = [[0, 5], [1000, 5], [2000, 6], [61_000, 6], [62_000, 6], [63_000, 2], [64_000, 3]].map(([now, value]) => growth.grew('a', value, now));
+    const said = [[0, 5], [1000, 5], [2000, 6], [61_000, 6], [62_000, 6], [63_000, 2], [64_000, 3]].map(([now, value]) => growth.hasGrown('a', value, now));
     assert.deepEqual(said, [false, false, true, true, false, false, true]);
-    assert.equal(growth.grew('b', 1, 64_000), false);
+    assert.equal(growth.hasGrown('b', 1, 64_000), false);
 });
 
 test('a mark of several findings names their kinds and numbers', async () => {

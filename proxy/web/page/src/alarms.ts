@@ -1,8 +1,8 @@
 // The box with problems that a viewer must know about at once.
+import { updateChildren } from './children';
 import { at, make } from './dom';
 import { clock, count } from './format';
 import { isSameObserver, type State } from './protocol';
-import { settle } from './settle';
 
 const MOST_NAMED = 5;
 const RESTART_SHOWN_MS = 20_000;
@@ -14,30 +14,30 @@ export class Alarms {
     private open = false;
     private refused = '';
     private state: State | null = null;
-    private restarted = 0;
-    private restart = ''; // text of the alarm about the last restart
+    private restartedAt = 0;
+    private restartText = ''; // text of the alarm about the last restart
     private readonly box = at('alarm');
     /** The text for screen readers. It changes only when problems begin or end, not with the numbers in the box. */
-    private readonly aloud = at('alarm-aloud');
-    private said = '';
+    private readonly announcement = at('alarm-aloud');
+    private announced = '';
 
-    connection(open: boolean, refused: string): void {
+    setConnection(open: boolean, refused: string): void {
         this.open = open;
         this.refused = refused;
         this.show();
     }
 
-    hear(state: State): void {
+    setState(state: State): void {
         if (this.state && !isSameObserver(state, this.state)) {
-            this.restarted = performance.now();
-            this.restart = state.started_ms !== this.state.started_ms ? 'twscope was restarted.'
+            this.restartedAt = performance.now();
+            this.restartText = state.started_ms !== this.state.started_ms ? 'twscope was restarted.'
                 : `The observer was restarted (number ${state.observer}): traffic in between was forwarded, but not inspected.`;
         }
         this.state = state;
         this.show();
     }
 
-    private silent(state: State): Alarm[] {
+    private silenceAlarms(state: State): Alarm[] {
         const alarms: Alarm[] = [];
         const silent = state.servers.filter((server) => server.silent);
         const say = (name: string, text: string): void => { alarms.push({ about: `silent ${name}`, text }); };
@@ -53,14 +53,14 @@ export class Alarms {
         return alarms;
     }
 
-    private alarms(): Alarm[] {
+    private currentAlarms(): Alarm[] {
         const { state } = this;
         if (!this.open && this.refused) return [{ about: `refused ${this.refused}`, text: `twscope refuses this page: ${this.refused}` }];
         if (!this.open) {
             return [{ about: 'closed', text: 'No connection to twscope: it has ended, or its observer is restarting. Trying again; the game may be unaffected.' }];
         }
         if (!state) return [];
-        const alarms = this.silent(state);
+        const alarms = this.silenceAlarms(state);
         if (state.stream?.trouble) {
             alarms.push({ about: 'stream', text: `No records from the bus: ${state.stream.trouble}. Trying again.` });
         }
@@ -70,19 +70,19 @@ export class Alarms {
         if (state.recording.page?.stopped) {
             alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game continues.` });
         }
-        if (this.restarted && performance.now() - this.restarted < RESTART_SHOWN_MS) {
-            alarms.push({ about: `observer ${state.observer} of ${state.started_ms}`, text: this.restart });
+        if (this.restartedAt && performance.now() - this.restartedAt < RESTART_SHOWN_MS) {
+            alarms.push({ about: `observer ${state.observer} of ${state.started_ms}`, text: this.restartText });
         }
         return alarms;
     }
 
     private show(): void {
-        const alarms = this.alarms();
+        const alarms = this.currentAlarms();
         const about = alarms.map((alarm) => alarm.about).join('\n');
         this.box.hidden = alarms.length === 0;
-        settle(this.box, alarms.map(({ text }) => make('p', '', text)));
-        if (about !== this.said) this.aloud.textContent = alarms.map(({ text }) => text).join(' ');
-        this.said = about;
+        updateChildren(this.box, alarms.map(({ text }) => make('p', '', text)));
+        if (about !== this.announced) this.announcement.textContent = alarms.map(({ text }) => text).join(' ');
+        this.announced = about;
         document.body.classList.toggle('alarmed', alarms.length > 0);
     }
 }

@@ -1,6 +1,6 @@
 // Completes the names of keys and values in a filter.
-import { askJson } from './api';
-import { fill, make } from './dom';
+import { fetchJson } from './api';
+import { setChildren, make } from './dom';
 
 interface Keys { keys: string[]; item_keys: string[]; item_types: string[]; words: Record<string, string[]>; item_words: Record<string, string[]> }
 
@@ -44,7 +44,7 @@ export class Completion {
     }
 
     private async load(): Promise<void> {
-        this.keys ??= await askJson<Keys>('/api/keys').catch(() => null);
+        this.keys ??= await fetchJson<Keys>('/api/keys').catch(() => null);
     }
 
     private propose(): void {
@@ -55,7 +55,7 @@ export class Completion {
         this.begin = begin;
         this.chosen = -1;
         if (words.length === 0) return this.hide();
-        fill(this.list, words.map((word, index) => {
+        setChildren(this.list, words.map((word, index) => {
             const entry = make('li', '', word);
             entry.id = `${this.list.id}-${index}`;
             entry.setAttribute('role', 'option');

@@ -1,5 +1,5 @@
 // The design of a map: tile layers that are drawn with the images in the map file.
-import { ask, askJson, bytesOf } from './api';
+import { fetchOk, fetchJson, decodeBase64 } from './api';
 
 const KEPT = 'twscope-images';
 const OFF = 'off';
@@ -31,12 +31,12 @@ export class Design {
 
     /** Loads the design of a session's map; null if the map has no images. */
     static async load(session: number): Promise<Design | null> {
-        const { images, layers } = await askJson<DesignAnswer>(`/api/map_design?session=${session}`);
+        const { images, layers } = await fetchJson<DesignAnswer>(`/api/map_design?session=${session}`);
         const pictures = new Map<string, ImageBitmap>();
         const keyOf = ({ image, color }: Layer): string => [image, ...color].join();
         let bytes = 0;
         for (const { number, width, height } of images) {
-            const answer = await ask(`/api/map_image?session=${session}&image=${number}`);
+            const answer = await fetchOk(`/api/map_image?session=${session}&image=${number}`);
             const pixels = new Uint8ClampedArray(await answer.arrayBuffer());
             for (const layer of layers) {
                 if (layer.image !== number || pictures.has(keyOf(layer)) || bytes + pixels.length > MAX_BYTES) continue;
@@ -45,7 +45,7 @@ export class Design {
             }
         }
         return images.length === 0 ? null
-            : new Design(layers.map((layer) => ({ layer, tiles: bytesOf(layer.tiles), picture: pictures.get(keyOf(layer)) })));
+            : new Design(layers.map((layer) => ({ layer, tiles: decodeBase64(layer.tiles), picture: pictures.get(keyOf(layer)) })));
     }
 
     /** Paints a square of `side` tiles. `left` and `top` are the game layer's tile in its corner, `pixels` the size of a tile.

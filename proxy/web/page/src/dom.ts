@@ -27,7 +27,7 @@ export function shown(text: string): string {
     return text.replace(HIDDEN, (hidden) => `⟨${hidden.charCodeAt(0).toString(16)}⟩`);
 }
 
-export const fill = (parent: HTMLElement, children: Node[]): void => parent.replaceChildren(...children);
+export const setChildren = (parent: HTMLElement, children: Node[]): void => parent.replaceChildren(...children);
 
 export function button(text: string, title: string, act: () => void): HTMLButtonElement {
     const made = make('button', '', text);

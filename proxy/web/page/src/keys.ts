@@ -1,5 +1,5 @@
 // Keyboard shortcuts, and the list of them.
-import { at, fill, make } from './dom';
+import { at, setChildren, make } from './dom';
 
 const SCROLLING = new Set([' ', 'PageUp', 'PageDown', 'Home', 'End', 'ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']);
 
@@ -8,7 +8,7 @@ export interface Key { keys: string[]; title: string; act: () => void }
 export function listenToKeys(keys: readonly Key[]): void {
     const dialog = at<HTMLDialogElement>('keys');
     const all: Key[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
-    fill(at('key-list'), all.flatMap(({ keys: names, title }) => [
+    setChildren(at('key-list'), all.flatMap(({ keys: names, title }) => [
         make('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), make('dd', '', title)]));
     at('help').addEventListener('click', () => dialog.showModal());
     document.addEventListener('keydown', (event) => {

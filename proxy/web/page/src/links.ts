@@ -41,7 +41,7 @@ export class Links {
     constructor(private readonly store: Store, private readonly actions: LinkActions) {
         for (const topic of ['source', 'moment'] as const) store.on(topic, () => this.write());
         for (const id of panelIds()) onOpened(id, () => this.write());
-        store.on('state', () => this.settle());
+        store.on('state', () => this.showWanted());
         addEventListener('hashchange', () => this.follow());
         at('share').addEventListener('click', () => void this.share());
     }
@@ -53,11 +53,11 @@ export class Links {
         if (tab !== undefined) openTab(tab);
         // If the session has ended, the current source stays.
         if (session !== undefined && (this.store.state === null || this.isOpen(session))) this.actions.showSource(session);
-        this.settle();
+        this.showWanted();
     }
 
     /** Opens the wanted session and tick once their data has arrived. */
-    private settle(): void {
+    private showWanted(): void {
         const { store, wanted: { session = store.source, tick } } = this;
         if (!store.state || (tick === undefined && this.wanted.session === undefined)) return;
         const finding = store.marks.find((mark) => mark.tick === tick && mark.session === session);

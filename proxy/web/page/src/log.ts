@@ -18,9 +18,9 @@ const TOGETHER_MS = 200;
 const LOOKED_BACK = 40; // number of lines that are compared with a new one
 
 /** A line of the log, and the sessions that received it. */
-interface Shown { line: LogLine; sessions: number[]; same: string; element: HTMLLIElement }
+interface Shown { line: LogLine; sessions: number[]; mergeKey: string; element: HTMLLIElement }
 
-const sameOf = ({ type, name, dir, fields }: LogLine): string =>
+const mergeKeyOf = ({ type, name, dir, fields }: LogLine): string =>
     (type === 'message' && dir === 's2c' ? JSON.stringify([name, fields]) : '');
 
 export class Log {
@@ -29,7 +29,7 @@ export class Log {
     private readonly error = make('p', 'bad');
     private readonly lines = make('ol', 'lines');
     private readonly note = make('p', 'soft');
-    private stopped = false;
+    private isScrolledUp = false;
     /** The records of the shown lines, one for each element of `lines`. */
     private shownLines: LogLine[] = [];
     /** The newest lines shown. A new line with the same text is merged into one of them. */
@@ -57,10 +57,10 @@ export class Log {
         this.input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); this.apply(); } });
         this.body.append(form, this.error, this.note, this.lines);
         this.lines.addEventListener('scroll', () => {
-            this.stopped = this.lines.scrollTop + this.lines.clientHeight < this.lines.scrollHeight - 30;
-            this.note.textContent = this.stopped ? 'scrolled up: resumes at the end' : '';
+            this.isScrolledUp = this.lines.scrollTop + this.lines.clientHeight < this.lines.scrollHeight - 30;
+            this.note.textContent = this.isScrolledUp ? 'scrolled up: resumes at the end' : '';
         });
-        onOpened('log', () => this.toEnd());
+        onOpened('log', () => this.scrollToEnd());
         store.on('source', () => this.names.clear());
         store.on('state', () => { for (const { id } of store.latest.all('client_info')) this.names.set(id, store.latest.playerName(id)); });
     }
@@ -87,31 +87,31 @@ export class Log {
     /** Called when the connection is restored. twscope then sends lines again that are already shown. */
     onReconnected(): void { this.before = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
 
-    complain(message: string, offset: number): void {
+    showFilterError(message: string, offset: number): void {
         this.error.textContent = message;
         this.input.setAttribute('aria-invalid', 'true');
         if (document.activeElement === this.input) this.input.setSelectionRange(offset, offset);
     }
 
-    add(lines: readonly LogLine[], lost: number): void {
+    addLines(lines: readonly LogLine[], lost: number): void {
         const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
         if (fresh.length > 0) this.before.clear(); // no later line was shown before
-        const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.shown(line)]));
+        const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.elementOf(line)]));
         if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
-        if (isOpen('log')) this.toEnd();
+        if (isOpen('log')) this.scrollToEnd();
     }
 
-    private toEnd(): void {
-        if (!this.stopped) this.lines.scrollTop = this.lines.scrollHeight;
+    private scrollToEnd(): void {
+        if (!this.isScrolledUp) this.lines.scrollTop = this.lines.scrollHeight;
     }
 
     /** Adds the session to the shown line with the same text. Returns false if there is no such line. */
     private mergeIntoShown(line: LogLine): boolean {
-        const same = sameOf(line);
-        const found = same === '' ? undefined : this.latest.findLast((each) => each.same === same && !each.sessions.includes(line.session)
+        const same = mergeKeyOf(line);
+        const found = same === '' ? undefined : this.latest.findLast((each) => each.mergeKey === same && !each.sessions.includes(line.session)
             && Math.abs(Date.parse(line.t) - Date.parse(each.line.t)) < TOGETHER_MS);
         if (!found) return false;
         found.sessions.push(line.session);
@@ -122,10 +122,10 @@ export class Log {
     }
 
     /** Makes the element of a line. A line that another program published may lack the fields of its type. */
-    private shown(line: LogLine): HTMLLIElement {
+    private elementOf(line: LogLine): HTMLLIElement {
         try {
-            const element = this.line(line);
-            this.latest = [...this.latest, { line, sessions: [line.session], same: sameOf(line), element }].slice(-LOOKED_BACK);
+            const element = this.itemOf(line);
+            this.latest = [...this.latest, { line, sessions: [line.session], mergeKey: mergeKeyOf(line), element }].slice(-LOOKED_BACK);
             return element;
         } catch {
             return make('li', '', JSON.stringify(line));
@@ -133,16 +133,16 @@ export class Log {
     }
 
     private summary(line: LogLine, sessions: readonly number[]): Node[] {
-        return [make('time', 'soft', line.t.slice(11, 23)), make('span', '', ' '), this.session(sessions), make('span', '', ' ', ...this.words(line))];
+        return [make('time', 'soft', line.t.slice(11, 23)), make('span', '', ' '), this.sessionLabel(sessions), make('span', '', ' ', ...this.lineText(line))];
     }
 
-    private line(line: LogLine): HTMLLIElement {
+    private itemOf(line: LogLine): HTMLLIElement {
         const summary = make('summary', '', ...this.summary(line, [line.session]));
         const details = make('details', '', summary);
         details.addEventListener('toggle', () => {
             if (details.open && details.childElementCount === 1) details.append(make('pre', '', JSON.stringify(line, null, 2)));
         });
-        return make('li', this.kind(line), details);
+        return make('li', this.classOf(line), details);
     }
 
     /** Whether players' names are known for this session. Each server numbers its players, so only names of the current source
@@ -153,7 +153,7 @@ export class Log {
     }
 
     /** Shows the player of the session, or the number of players who received the line. */
-    private session(sessions: readonly number[]): HTMLElement {
+    private sessionLabel(sessions: readonly number[]): HTMLElement {
         const names = sessions.filter((number) => number > 0).map((number) => this.nameOf(number));
         const made = make('span', 'who', names.length > 1 ? `${names.length} players` : names[0] ?? '');
         made.title = sessions.length > 0 && names.length > 0 ? `sessions ${sessions.map((number, index) => `${number} (${names[index] ?? ''})`).join(', ')}` : '';
@@ -168,7 +168,7 @@ export class Log {
         return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `client ${client}`;
     }
 
-    private compact(session: number, values: Record<string, unknown>): string {
+    private fieldsText(session: number, values: Record<string, unknown>): string {
         const shownValue = (key: string, value: unknown): string => {
             if (PLAYERS.has(key) && typeof value === 'number' && value >= 0) return this.player(session, value);
             return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
@@ -176,12 +176,12 @@ export class Log {
         return Object.entries(values).filter(([, value]) => value !== '').map(([key, value]) => `${key} ${shownValue(key, value)}`).join(', ');
     }
 
-    private kind(line: LogLine): string {
+    private classOf(line: LogLine): string {
         if (line.type === 'finding') return `finding ${String(line['severity'])}`;
         return line['name'] === 'sv_chat' ? 'chat' : line.type;
     }
 
-    private words(line: LogLine): (Node | string)[] {
+    private lineText(line: LogLine): (Node | string)[] {
         const fields = line['fields'] as Record<string, unknown> | undefined;
         if (line['name'] === 'sv_chat' && fields) {
             const from = Number(fields['client_id']);
@@ -189,7 +189,7 @@ export class Log {
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
-        const said = fields && Object.keys(fields).length > 0 ? this.compact(line.session, fields) : line.type === 'message' ? '' : this.compact(line.session, rest);
+        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
         return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             make('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }

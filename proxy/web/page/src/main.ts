@@ -6,10 +6,10 @@ import { showsImages, toggleImages } from './design';
 import { at } from './dom';
 import { Findings } from './findings';
 import { span } from './format';
-import { Intake } from './intake';
+import { StoreWriter } from './store_writer';
 import { listenToKeys } from './keys';
 import { Links } from './links';
-import { Live } from './live';
+import { Connection } from './connection';
 import { Log } from './log';
 import { Network } from './network';
 import { keepPanels, open, openKept, panelKeys } from './panels';
@@ -22,7 +22,7 @@ import { applyTheme } from './theme';
 import { Tiles } from './tiles';
 import { Timeline } from './timeline';
 import { TrafficPanel } from './traffic';
-import { Twin } from './twin';
+import { RestartWatch } from './restart_watch';
 import { View } from './view';
 
 const EVERY_SNAPSHOT = 50;
@@ -31,51 +31,51 @@ const MAP_AGAIN_MS = 5000;
 
 const store = new Store();
 const alarms = new Alarms();
-const intake = new Intake(store, () => live.ask({ again: true }));
-const twin = new Twin(store, () => live.ask({ again: true }));
+const storeWriter = new StoreWriter(store, () => connection.request({ again: true }));
+const restartWatch = new RestartWatch(store, () => connection.request({ again: true }));
 const sessions = new Sessions(store, showSource);
 const selection = new Selection(store);
 const findings = new Findings(store);
 const timeline = new Timeline(store, (finding) => findings.visit(finding));
 const view = new View(store);
-const log = new Log(store, (text) => live.ask({ log: text }));
-const traffic = new TrafficPanel(store, (on) => live.ask({ bytes: on }));
+const log = new Log(store, (text) => connection.request({ log: text }));
+const traffic = new TrafficPanel(store, (on) => connection.request({ bytes: on }));
 const recording = new Recording(store);
 const network = new Network(store);
 const links = new Links(store, { showSource, visit: (finding) => findings.visit(finding) });
-const live: Live = new Live(hear, (isOpen, refused) => {
-    alarms.connection(isOpen, refused);
+const connection: Connection = new Connection(handleMessage, (isOpen, refused) => {
+    alarms.setConnection(isOpen, refused);
     if (isOpen) log.onReconnected();
     document.body.classList.toggle('closed', !isOpen);
 });
-live.ask({ pace: EVERY_SNAPSHOT, log: log.filter });
+connection.request({ pace: EVERY_SNAPSHOT, log: log.filter });
 /** Id of the map that is shown or being loaded; undefined: no map was requested. */
 let mapId: string | null | undefined;
 /** Whether the data comes from a stream of records. */
-let collects = false;
+let showsStream = false;
 /** The session shown before the view of all players. */
-let beforeWorld: Source | null = null;
+let lastSession: Source | null = null;
 
-function hear(message: Message): void {
-    if (message.k === 'state' ? twin.isOther(message.state) : twin.isGone) return;
+function handleMessage(message: Message): void {
+    if (message.k === 'state' ? restartWatch.checkState(message.state) : restartWatch.isOutdated) return;
     switch (message.k) {
-    case 'frame': return intake.frame(message);
-    case 'bars': return intake.bars(message.session, message.bars);
-    case 'log': return log.add(message.lines, message.lost);
-    case 'bytes': return traffic.bytes(message.rows);
-    case 'error': return message.about === 'log' ? log.complain(message.message, message.offset) : console.warn(message.message);
+    case 'frame': return storeWriter.addFrame(message);
+    case 'bars': return storeWriter.addLooseBars(message.session, message.bars);
+    case 'log': return log.addLines(message.lines, message.lost);
+    case 'bytes': return traffic.addTotals(message.rows);
+    case 'error': return message.about === 'log' ? log.showFilterError(message.message, message.offset) : console.warn(message.message);
     case 'state':
-        if (message.state.stream && !collects) collect();
-        intake.state(message.state, message.frames_lost, message.world_server);
-        alarms.hear(message.state);
-        showRoute();
+        if (message.state.stream && !showsStream) hideGamePanels();
+        storeWriter.setState(message.state, message.frames_lost, message.world_server);
+        alarms.setState(message.state);
+        showHeader();
         void loadMap();
     }
 }
 
 /** Hides the panels that a stream of records cannot fill, because it shows no game. */
-function collect(): void {
-    collects = true;
+function hideGamePanels(): void {
+    showsStream = true;
     keepPanels(['sessions', 'findings', 'log']);
 }
 
@@ -83,7 +83,7 @@ function collect(): void {
 const connectAddress = (listen: string): string => listen.replace(/^(0\.0\.0\.0|\[::\])(?=:\d+$)/, location.hostname);
 
 /** Returns a text that tells the viewer what to do while no game is shown. */
-function nextStep(state: State): string {
+function waitingText(state: State): string {
     if (!state.inspecting) return 'twscope forwards only and inspects nothing, so there is no game to be seen.';
     const client = state.sessions.find((session) => !session.closed);
     const named = state.servers.find(({ name }) => name === client?.server_name);
@@ -101,12 +101,12 @@ function nextStep(state: State): string {
 /** Shows a session, or all players. */
 function showSource(source: Source): void {
     if (source === store.source) return;
-    if (store.source > 0) beforeWorld = store.source;
+    if (store.source > 0) lastSession = store.source;
     store.source = source;
-    intake.begin();
-    live.ask({ watch: source === WORLD ? 'all' : source });
+    storeWriter.clearSource();
+    connection.request({ watch: source === WORLD ? 'all' : source });
     mapId = undefined;
-    store.tell('source');
+    store.notify('source');
     void loadMap();
 }
 
@@ -115,17 +115,17 @@ async function loadMap(): Promise<void> {
     const session = store.state?.sessions.find((each) => (store.source === WORLD ? isOfWorld(each) : each.number === store.source));
     if (!session || session.map_id === mapId) return;
     const id = mapId = session.map_id;
-    store.map(null); // the previous map no longer applies
+    store.setMap(null); // the previous map no longer applies
     const tiles = id === null ? null : await Tiles.load(session.number).catch(() => undefined);
     if (mapId !== id) return; // another source was chosen meanwhile
     if (tiles === undefined) {
         setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
         return;
     }
-    store.map(tiles);
+    store.setMap(tiles);
 }
 
-function showRoute(): void {
+function showHeader(): void {
     const { state } = store;
     if (!state) return;
     document.body.classList.toggle('collected', state.stream !== null);
@@ -133,7 +133,7 @@ function showRoute(): void {
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
     const isOver = hasEnded(state) && store.moment.tick >= 0;
     at('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
-    at('empty').textContent = isOver ? 'The players have left; this is the last snapshot.' : nextStep(state);
+    at('empty').textContent = isOver ? 'The players have left; this is the last snapshot.' : waitingText(state);
 }
 
 /** Whether all sessions of the current source have ended. */
@@ -151,13 +151,13 @@ const zoom = (factor: number): void => view.zoom(factor);
 const showImagesButton = (): void => at('images').setAttribute('aria-pressed', String(showsImages()));
 const toggleTheme = applyTheme(() => timeline.redraw());
 
-function wire(): void {
-    const acts: Record<string, () => void> = {
+function addListeners(): void {
+    const buttonActions: Record<string, () => void> = {
         pause, live: () => store.goLive(), back: () => store.step(-1), forth: () => store.step(1), theme: toggleTheme,
         'zoom-in': () => zoom(ZOOM), 'zoom-out': () => zoom(1 / ZOOM), fit: () => view.fit(), follow: () => view.follow(),
         images: switchImages,
     };
-    for (const [id, act] of Object.entries(acts)) at(id).addEventListener('click', act);
+    for (const [id, act] of Object.entries(buttonActions)) at(id).addEventListener('click', act);
     store.on('moment', showPlaying);
     const nudge = (x: number, y: number) => () => view.nudge(-x * 60, -y * 60);
     listenToKeys([
@@ -192,7 +192,7 @@ function switchImages(): void {
 
 function toggleWorld(): void {
     if (store.source < 0) return;
-    const back = store.source === WORLD ? beforeWorld ?? store.state?.sessions[0]?.number : WORLD;
+    const back = store.source === WORLD ? lastSession ?? store.state?.sessions[0]?.number : WORLD;
     if (back !== undefined) showSource(back);
 }
 
@@ -202,13 +202,13 @@ function nextPlayer(): void {
     if (next === undefined) return;
     view.select(next);
     store.following = next;
-    store.tell('selection');
+    store.notify('selection');
 }
 
-wire();
+addListeners();
 showImagesButton();
 openKept();
 links.follow();
-twin.load();
+restartWatch.loadTable();
 // For the browser's console and for tests: the page's state, to be read only.
 Object.assign(window, { twscope: { store, view, skin, network, sessions, selection, recording } });

@@ -1,5 +1,5 @@
 // The simulated network between players and server.
-import { ask } from './api';
+import { fetchOk } from './api';
 import { button, make } from './dom';
 import { clock } from './format';
 import { DIRECTIONS, KNOBS, PRESETS, textOf, valuesOf, withSetting, type Direction, type Knob } from './impairment';
@@ -96,7 +96,7 @@ export class Network {
 
     private async apply(): Promise<void> {
         try {
-            const answer = await ask('/api/impairment', { method: 'PUT', headers: { 'Content-Type': 'text/plain' }, body: this.text.value || 'none' });
+            const answer = await fetchOk('/api/impairment', { method: 'PUT', headers: { 'Content-Type': 'text/plain' }, body: this.text.value || 'none' });
             this.known = (await answer.text()).trim();
             this.said.textContent = `changed to ${this.known}`;
             this.said.className = 'good';

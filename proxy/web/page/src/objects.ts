@@ -1,5 +1,5 @@
 // The kinds of items: the table from /api/objects, and how it gives meaning to an item's ints.
-import { askJson } from './api';
+import { fetchJson } from './api';
 import type { Field, ObjectSpec } from './protocol';
 
 export interface Item { object: number; id: number; data: readonly number[] }
@@ -9,7 +9,7 @@ const indexByName = new Map<string, number>();
 const offsets = new Map<string, number>();
 
 export async function loadObjects(): Promise<void> {
-    specs = (await askJson<{ objects: ObjectSpec[] }>('/api/objects')).objects;
+    specs = (await fetchJson<{ objects: ObjectSpec[] }>('/api/objects')).objects;
     indexByName.clear();
     offsets.clear();
     specs.forEach((spec, index) => {

@@ -26,16 +26,16 @@ export interface RecentFinding {
 }
 
 /** Returns a text that identifies a finding. */
-export const keyOf = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
+export const findingKey = (mark: RecentFinding): string => `${mark.time_ms} ${mark.session} ${mark.text}`;
 
 /** Returns the finding's name, such as "snapshot.crc_mismatch". */
-export const nameOf = (mark: RecentFinding): string => /^\w+ ([\w.]+): /.exec(mark.text)?.[1] ?? mark.text;
+export const findingName = (mark: RecentFinding): string => /^\w+ ([\w.]+): /.exec(mark.text)?.[1] ?? mark.text;
 
-const kindOf = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
+const severityAndName = (mark: RecentFinding): string => mark.text.slice(0, mark.text.indexOf(': '));
 
 /** Whether `now` is the explained form of the finding `before`. */
 export const isExplained = (before: RecentFinding, now: RecentFinding): boolean => now.tick !== undefined && before.tick === now.tick
-    && before.session === now.session && before.time_ms === now.time_ms && kindOf(before) === kindOf(now);
+    && before.session === now.session && before.time_ms === now.time_ms && severityAndName(before) === severityAndName(now);
 
 /** The state of the recordings that are started on the page. */
 export interface PageRecording {

@@ -13,7 +13,7 @@ const MOST_COUNTERS = 5000;
 export class Growth {
     private readonly seen = new Map<string, { value: number; grew: number }>();
 
-    grew(name: string, value: number, now: number): boolean {
+    hasGrown(name: string, value: number, now: number): boolean {
         const old = this.seen.get(name);
         const grew = old && value > old.value ? now : old?.value === value ? old.grew : -Infinity;
         this.seen.delete(name); // so that it is the youngest again

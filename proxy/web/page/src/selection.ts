@@ -1,9 +1,9 @@
 // The selected item: all its fields, their changes, and the tile that it is on.
-import { askJson } from './api';
+import { fetchJson } from './api';
+import { updateChildren } from './children';
 import { make, number, row } from './dom';
 import { clientOf, fieldsOf, keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
 import { panel } from './panels';
-import { settle } from './settle';
 import { WORLD, type Store } from './store';
 import { TILE, type TileFact } from './tiles';
 
@@ -14,15 +14,15 @@ interface WorldLine { items: { type?: string; type_id: number; id: number; seen_
 const SIGHTINGS_EVERY_MS = 1000;
 
 /** Which sessions see an item, in the view of all players. */
-class Sightings {
+class SightingTable {
     private readonly seen = new Map<number, readonly number[]>();
     private asked = -SIGHTINGS_EVERY_MS;
 
     /** Requests the world, at most once a second, because the answer is large. */
-    ask(): void {
+    request(): void {
         if (performance.now() - this.asked < SIGHTINGS_EVERY_MS) return;
         this.asked = performance.now();
-        void askJson<WorldLine>('/api/world').then(({ items }) => {
+        void fetchJson<WorldLine>('/api/world').then(({ items }) => {
             this.seen.clear();
             for (const { type, type_id: number, id, seen_by: sessions } of items) {
                 this.seen.set(keyOf(type === undefined ? -1 - number : objectNamed(type), id), sessions ?? []);
@@ -31,7 +31,7 @@ class Sightings {
     }
 
     /** Returns the sessions that see the item as a text; empty if they are unknown. */
-    of(item: Item): string {
+    textFor(item: Item): string {
         const sessions = this.seen.get(keyOf(item.object, item.id)) ?? [];
         if (sessions.length === 0) return '';
         return `seen by ${sessions.length === 1 ? 'session' : 'sessions'} ${sessions.join(', ')}`;
@@ -42,7 +42,7 @@ export class Selection {
     private readonly body = panel('selection', 'selection', 'I');
     private shownAt = 0;
 
-    private readonly sightings = new Sightings();
+    private readonly sightings = new SightingTable();
 
     constructor(private readonly store: Store) {
         const show = (): void => this.show();
@@ -56,11 +56,11 @@ export class Selection {
         const { store } = this;
         if (this.body.hidden) return;
         if (store.selected === null) {
-            return settle(this.body, [make('p', 'soft', 'Click a tee or an item on the map to see all that the last snapshot says about it.')]);
+            return updateChildren(this.body, [make('p', 'soft', 'Click a tee or an item on the map to see all that the last snapshot says about it.')]);
         }
-        if (store.source === WORLD && store.isLive) this.sightings.ask();
+        if (store.source === WORLD && store.isLive) this.sightings.request();
         const item = store.moment.items.get(store.selected);
-        if (!item) return settle(this.body, [make('p', 'soft', 'Not in this snapshot.')]);
+        if (!item) return updateChildren(this.body, [make('p', 'soft', 'Not in this snapshot.')]);
         const parts: Node[] = [this.heading(item), this.fields(item)];
         const client = clientOf(item);
         if (nameOf(item) === 'character') {
@@ -69,7 +69,7 @@ export class Selection {
                 if (other) parts.push(make('h3', '', `${more} ${other.id}`), this.fields(other));
             }
         }
-        settle(this.body, parts);
+        updateChildren(this.body, parts);
     }
 
     private heading(item: Item): Node {
@@ -84,13 +84,13 @@ export class Selection {
             box.append(make('p', '', `at ${Math.round(place.x)}, ${Math.round(place.y)} · tile ${tile.x}, ${tile.y}: ${this.tileText(tile.x, tile.y)}`));
         }
         // Which sessions see an item is known for the present only.
-        const seen = store.source !== WORLD ? `seen by session ${store.source}` : store.isLive ? this.sightings.of(item) : '';
+        const seen = store.source !== WORLD ? `seen by session ${store.source}` : store.isLive ? this.sightings.textFor(item) : '';
         if (seen) box.append(make('p', 'soft', seen));
         return box;
     }
 
     private tileText(x: number, y: number): string {
-        const facts: TileFact[] = this.store.tiles?.at(x, y) ?? [];
+        const facts: TileFact[] = this.store.tiles?.tilesAt(x, y) ?? [];
         if (!this.store.tiles) return 'no map';
         if (facts.length === 0) return 'air';
         return facts.map((fact) => `${fact.layer} ${fact.name || fact.index}${fact.number ? ` no. ${fact.number}` : ''}`).join(', ');

@@ -1,9 +1,9 @@
 // The servers of one twscope, if there are several: the state of each, and the choice of a server.
+import { keyed, updateChildren } from './children';
 import { link, linkButton, make, number, row } from './dom';
 import { clock, count, size } from './format';
 import type { ServerState, State } from './protocol';
 import { rate } from './rates';
-import { keyed, settle } from './settle';
 
 const COMMON = ['server', 'state', 'players', 'sessions', 'findings'];
 const FORWARDED = [...COMMON, 'to clients', 'to the server', 'clients at', 'address'];
@@ -23,9 +23,9 @@ export class Servers {
     show(state: State, before: State | null, seconds: number): void {
         this.table.hidden = state.servers.length === 0;
         if (!state.servers.some(({ name }) => name === this.chosen)) this.chosen = null;
-        settle(this.heads, (state.stream ? COLLECTED : FORWARDED).map((title) => make('th', '', title)));
+        updateChildren(this.heads, (state.stream ? COLLECTED : FORWARDED).map((title) => make('th', '', title)));
         const then = new Map((before?.servers ?? []).map((server) => [server.name, server]));
-        settle(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
+        updateChildren(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
     }
 
     private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {

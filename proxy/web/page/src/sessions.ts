@@ -1,12 +1,12 @@
 // The players, and how well their connections work.
-import { askJson } from './api';
+import { fetchJson } from './api';
+import { keyed, updateChildren } from './children';
 import { at, button, linkButton, make, number, row, shown } from './dom';
 import { count, percent, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
 import { Growth, meanSince, rate } from './rates';
 import { Servers } from './servers';
-import { keyed, settle } from './settle';
 import { WORLD, type Store } from './store';
 
 /** The data for the cells of a session's row. */
@@ -106,13 +106,13 @@ export class Sessions {
     }
 
     private show(): void {
-        const { state, before } = this.store;
+        const { state, previousState: before } = this.store;
         if (!state) return;
         const seconds = before ? (state.now_ms - before.now_ms) / 1000 : 0;
         this.showCards(state, before, seconds);
         this.servers.show(state, before, seconds);
         if (!state.stream) this.showSources(state);
-        settle(this.heads, this.columns().map(({ title, tip, room }) => {
+        updateChildren(this.heads, this.columns().map(({ title, tip, room }) => {
             const head = make('th', `room-${room}`, title);
             head.title = tip ?? '';
             return head;
@@ -126,7 +126,7 @@ export class Sessions {
         if (rows.length === 0) rows.push(this.wholeRow(make('span', 'soft', this.search.value ? 'no such session' : 'no sessions')));
         else if (state.inspecting && !state.stream) rows.unshift(this.worldRow());
         if (hidden > 0) rows.push(this.wholeRow(make('span', 'soft', `and ${hidden} more`)));
-        settle(this.rows, rows);
+        updateChildren(this.rows, rows);
     }
 
     private chosen: { of: string; sessions: SessionState[]; seen: number } | null = null;
@@ -136,7 +136,7 @@ export class Sessions {
     private ofChosen(state: State): { sessions: SessionState[]; seen: number } {
         const server = this.servers.chosen;
         if (state.stream && server !== null) {
-            void askJson<{ sessions: SessionState[]; seen_by_inspection: number }>(`/api/sessions?server=${encodeURIComponent(server)}`).then((got) => {
+            void fetchJson<{ sessions: SessionState[]; seen_by_inspection: number }>(`/api/sessions?server=${encodeURIComponent(server)}`).then((got) => {
                 const { sessions, seen_by_inspection: seen } = got;
                 this.chosen = { of: server, sessions, seen };
             }).catch(() => { this.chosen = null; });
@@ -171,7 +171,7 @@ export class Sessions {
         const dropped = c2s.dropped + s2c.dropped + c2s.refused + s2c.refused;
         const lost = c2s.copies_lost + s2c.copies_lost;
         const now = state.now_ms;
-        const isNew = (name: string, value: number): boolean => this.growth.grew(name, value, now);
+        const isNew = (name: string, value: number): boolean => this.growth.hasGrown(name, value, now);
         const cards = [
             card(count(state.relay.sessions), state.relay.sessions === 1 ? 'session' : 'sessions'),
             card(`${size(perSecond((from) => from.relay.s2c.bytes))}/s`, 'to clients'),
@@ -185,7 +185,7 @@ export class Sessions {
         }
         if (dropped) cards.push(card(count(dropped), 'datagrams not forwarded', isNew('dropped', dropped) ? 'bad' : ''));
         if (lost) cards.push(card(count(lost), 'forwarded, not inspected', isNew('lost', lost) ? 'warn' : ''));
-        settle(this.cards, state.stream ? this.streamCards(state, perSecond((from) => from.stream?.records ?? 0), serious) : cards);
+        updateChildren(this.cards, state.stream ? this.streamCards(state, perSecond((from) => from.stream?.records ?? 0), serious) : cards);
     }
 
     private streamCards({ servers, sessions_seen_by_inspection: sessions, stream }: State, records: number, serious: number): HTMLElement[] {
@@ -202,7 +202,7 @@ export class Sessions {
         const key = state?.stream ? `${session.server_name ?? ''} ${session.number}` : `${session.number}`;
         const name = session.name || '–';
         const told: CellContext = { session, old, seconds, name: state?.stream ? name : this.viewButton(name, 'view this session', session.number),
-            grew: (counter, value) => this.growth.grew(`${key} ${counter}`, value, state?.now_ms ?? 0) };
+            grew: (counter, value) => this.growth.hasGrown(`${key} ${counter}`, value, state?.now_ms ?? 0) };
         const made = make('tr');
         for (const { room, cell } of this.columns()) {
             const content = cell(told);
@@ -257,7 +257,7 @@ export class Sessions {
             if (first !== undefined && this.shownNothing()) return this.onSource(first);
             if (source > 0) wanted.push({ value: source, text: `${source} ${this.nameOf(state, source)} (left)` });
         }
-        settle(this.source, wanted.map(({ value, text }) => keyed(value, new Option(shown(text), `${value}`))));
+        updateChildren(this.source, wanted.map(({ value, text }) => keyed(value, new Option(shown(text), `${value}`))));
         if (this.source.value !== `${source}`) this.source.value = `${source}`;
     }
 

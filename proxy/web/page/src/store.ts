@@ -18,7 +18,7 @@ export class Store {
     marks: RecentFinding[] = [];
     state: State | null = null;
     /** The previous state of the same observer, to compute rates. */
-    before: State | null = null;
+    previousState: State | null = null;
     source: Source = -1;
     /** The maps of the current source with the time of their first snapshot; the newest is last. */
     private maps: { since: number; tiles: Tiles | null }[] = [];
@@ -35,7 +35,7 @@ export class Store {
     /** The server whose world is shown, if there are several; null if servers have no names or no world is shown. */
     worldServer: string | null = null;
     /** Value of performance.now() when `moment` was set. */
-    arrived = 0;
+    shownAt = 0;
 
     private readonly listeners = new Map<Topic, (() => void)[]>();
 
@@ -43,7 +43,7 @@ export class Store {
         this.listeners.set(topic, [...this.listeners.get(topic) ?? [], act]);
     }
 
-    tell(topic: Topic): void {
+    notify(topic: Topic): void {
         for (const act of this.listeners.get(topic) ?? []) act();
     }
 
@@ -56,23 +56,23 @@ export class Store {
     }
 
     /** Sets the map for the moments from now on; null while it is being loaded. */
-    map(tiles: Tiles | null): void {
+    setMap(tiles: Tiles | null): void {
         const last = this.maps[this.maps.length - 1];
         if (last && last.tiles === null) last.tiles = tiles;
         else this.maps = [...this.maps, { since: this.latest.t, tiles }].slice(-MAX_MAPS);
-        this.tell('map');
+        this.notify('map');
     }
 
     /** Whether the finding is about the current source. */
-    has(mark: RecentFinding): boolean { return this.source === WORLD || mark.session === this.source || mark.session === 0; }
+    isAboutSource(mark: RecentFinding): boolean { return this.source === WORLD || mark.session === this.source || mark.session === 0; }
 
     get isLive(): boolean { return this.paused === null; }
 
-    show(moment: Moment, previous: Moment): void {
+    showMoment(moment: Moment, previous: Moment): void {
         this.moment = moment;
         this.previous = previous;
-        this.arrived = performance.now();
-        this.tell('moment');
+        this.shownAt = performance.now();
+        this.notify('moment');
     }
 
     /** Pauses at a frame of the history. */
@@ -80,7 +80,7 @@ export class Store {
         const last = this.history.length - 1;
         if (last < 0) return;
         this.paused = Math.min(Math.max(index, 0), last);
-        this.show(this.history.momentAt(this.paused), this.paused > 0 ? this.history.momentAt(this.paused - 1) : Moment.nothing);
+        this.showMoment(this.history.momentAt(this.paused), this.paused > 0 ? this.history.momentAt(this.paused - 1) : Moment.nothing);
     }
 
     step(by: number): void {
@@ -89,10 +89,10 @@ export class Store {
 
     goLive(): void {
         this.paused = null;
-        this.show(this.latest, this.latest);
+        this.showMoment(this.latest, this.latest);
     }
 
-    forget(): void {
+    clearSource(): void {
         this.history.clear();
         this.bars = [];
         this.maps = [];

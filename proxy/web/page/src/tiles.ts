@@ -1,5 +1,5 @@
 // A map's physics layers: the tiles, and pictures of them like those of `twscope map --png`.
-import { askJson, bytesOf } from './api';
+import { fetchJson, decodeBase64 } from './api';
 import { Design, showsImages } from './design';
 
 export const TILE = 32;
@@ -55,7 +55,7 @@ export class Tiles {
     private readonly layers = new Map<string, Layer>();
     private readonly pictures = new Map<number, HTMLCanvasElement>();
     /** A picture of the whole map, for views in which too many of the other pictures would be needed. */
-    private small: HTMLCanvasElement | null = null;
+    private overviewPicture: HTMLCanvasElement | null = null;
     /** What the map is drawn with beside the colours; null if it has no images or they are not loaded. */
     private design: Design | null = null;
     private isDesignRequested = false;
@@ -73,7 +73,7 @@ export class Tiles {
             for (let index = 0; index < 256; ++index) { // the first matching row applies
                 colors.push(swatches.find((each) => index >= each.first && index <= each.last)?.color ?? AIR);
             }
-            this.layers.set(name, { tiles: bytesOf(layer.tiles), numbers: layer.numbers ? bytesOf(layer.numbers) : null,
+            this.layers.set(name, { tiles: decodeBase64(layer.tiles), numbers: layer.numbers ? decodeBase64(layer.numbers) : null,
                 names: layer.names, colors });
             const used = new Set(this.layers.get(name)?.tiles);
             for (const { first, last, color, label } of swatches) {
@@ -84,21 +84,21 @@ export class Tiles {
     }
 
     static async load(session: number): Promise<Tiles> {
-        return new Tiles(await askJson<MapAnswer>(`/api/map?session=${session}`), session);
+        return new Tiles(await fetchJson<MapAnswer>(`/api/map?session=${session}`), session);
     }
 
-    index(layer: string, x: number, y: number): number {
+    tileIndex(layer: string, x: number, y: number): number {
         const cx = Math.min(Math.max(x, 0), this.width - 1);
         const cy = Math.min(Math.max(y, 0), this.height - 1);
         return this.layers.get(layer)?.tiles[cy * this.width + cx] ?? 0;
     }
 
     /** Returns the tiles of all layers at this position, without air. */
-    at(x: number, y: number): TileFact[] {
+    tilesAt(x: number, y: number): TileFact[] {
         if (x < 0 || y < 0 || x >= this.width || y >= this.height) return [{ layer: 'map', index: 0, name: 'outside', number: 0 }];
         const facts: TileFact[] = [];
         for (const [name, layer] of this.layers) {
-            const index = this.index(name, x, y);
+            const index = this.tileIndex(name, x, y);
             if (index !== 0) facts.push({ layer: name, index, name: layer.names[index] ?? '', number: layer.numbers?.[y * this.width + x] ?? 0 });
         }
         return facts;
@@ -143,7 +143,7 @@ export class Tiles {
         this.painted = design;
     }
 
-    private get overview(): HTMLCanvasElement { return this.small ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
+    private get overview(): HTMLCanvasElement { return this.overviewPicture ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
 
     /** Draws the area outside the map. The outermost tiles continue there, as in the game, but darker, so that the edge is
      *  visible. */
@@ -165,10 +165,10 @@ export class Tiles {
         }
     }
 
-    /** Returns the colour of a tile in the small picture: that of the first layer, by importance, that is not air. */
+    /** Returns the colour of a tile in the picture of the whole map: that of the first layer, by importance, that is not air. */
     private colorAt(x: number, y: number): string {
         for (const name of SEEN_FROM_AFAR) {
-            const index = this.index(name, x, y);
+            const index = this.tileIndex(name, x, y);
             if (index !== 0) return this.layers.get(name)?.colors[index] ?? AIR;
         }
         return this.layers.get('game')?.colors[0] ?? AIR;
@@ -212,15 +212,15 @@ export class Tiles {
             for (let x = left; x < right; ++x) paintTile(x, y);
         }
         this.painted?.paint(context, left, top, CHUNK, PIXELS, (x, y) => {
-            if (this.index('game', x, y) || this.index('front', x, y)) paintTile(x, y);
+            if (this.tileIndex('game', x, y) || this.tileIndex('front', x, y)) paintTile(x, y);
         });
         return picture;
     }
 
     private paintTile(context: CanvasRenderingContext2D, x: number, y: number, px: number, py: number): void {
         const colors = this.layers.get('game')?.colors ?? [];
-        const game = this.index('game', x, y);
-        const front = this.index('front', x, y);
+        const game = this.tileIndex('game', x, y);
+        const front = this.tileIndex('front', x, y);
         const square = (color: string | undefined, left: number, top: number, side: number): void => {
             context.fillStyle = color ?? AIR;
             context.fillRect(px + left, py + top, side, side);
@@ -228,7 +228,7 @@ export class Tiles {
         square(colors[game || front], 0, 0, PIXELS);
         if (game && front) square(colors[front], PIXELS / 4, PIXELS / 4, PIXELS / 2);
         MARKS.forEach((name, order) => {
-            const index = this.index(name, x, y);
+            const index = this.tileIndex(name, x, y);
             if (index) square(this.layers.get(name)?.colors[index], (order % 2) * PIXELS / 2, Math.floor(order / 2) * PIXELS / 2, PIXELS / 2);
         });
     }

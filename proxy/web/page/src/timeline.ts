@@ -1,7 +1,7 @@
 // The timeline: each snapshot is a bar, findings are marks above it; dragging goes back in time.
 import { at, shown } from './dom';
 import { clock, preciseClock, size, span } from './format';
-import { nameOf, type BarRow, type RecentFinding } from './protocol';
+import { findingName, type BarRow, type RecentFinding } from './protocol';
 import { WORLD, type Store } from './store';
 
 const TOP = 18; // height of the row of marks
@@ -21,7 +21,7 @@ export function wordsOf({ marks }: Pick<Bin, 'marks'>): string {
     const [only] = marks;
     if (only && marks.length === 1) return only.text;
     const kinds = new Map<string, number>();
-    for (const mark of marks) kinds.set(nameOf(mark), (kinds.get(nameOf(mark)) ?? 0) + 1);
+    for (const mark of marks) kinds.set(findingName(mark), (kinds.get(findingName(mark)) ?? 0) + 1);
     const told = [...kinds].sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} × ${name}`);
     return `${marks.length} findings: ${told.slice(0, MOST_KINDS).join(', ')}${told.length > MOST_KINDS ? ', …' : ''}`;
 }
@@ -109,7 +109,7 @@ export class Timeline {
         const binMs = this.spanMs * BIN / this.width;
         for (const mark of this.store.marks) {
             const x = this.xOf(mark.time_ms, end);
-            if (x < -BIN || !this.store.has(mark)) continue;
+            if (x < -BIN || !this.store.isAboutSource(mark)) continue;
             const bin = bins.get(Math.floor(mark.time_ms / binMs));
             if (bin) bin.marks.push(mark);
             else bins.set(Math.floor(mark.time_ms / binMs), { x: 0, marks: [mark] });

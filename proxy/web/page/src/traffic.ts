@@ -1,6 +1,6 @@
 // The traffic between clients and server as charts.
 import uPlot from 'uplot';
-import { fill, make } from './dom';
+import { setChildren, make } from './dom';
 import { size } from './format';
 import { isOpen, onOpened, panel } from './panels';
 import type { BytesRow, State, Traffic } from './protocol';
@@ -29,7 +29,7 @@ class Chart {
         this.plot?.destroy();
         this.plot = null;
         this.labels = '';
-        fill(this.host, [make('p', 'soft', this.hint)]);
+        setChildren(this.host, [make('p', 'soft', this.hint)]);
     }
 
     draw(times: readonly number[], series: readonly Series[]): void {
@@ -45,7 +45,7 @@ class Chart {
             return;
         }
         this.plot?.destroy();
-        fill(this.host, []);
+        setChildren(this.host, []);
         this.labels = labels;
         const soft = style.getPropertyValue('--soft');
         const axis = { stroke: soft, grid: { stroke: style.getPropertyValue('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
@@ -86,7 +86,7 @@ class Table {
     }
 
     /** Ends the lines of the chart here, because there are no values for the time since the last point. */
-    interrupt(t: number): void {
+    addGap(t: number): void {
         if (this.times.length > 0) this.add(t, new Map());
     }
 
@@ -104,7 +104,7 @@ export class TrafficPanel {
     private readonly payload = new Table();
     private readonly session = new Table();
     private readonly sizes = new Table();
-    private watching = false;
+    private isWatching = false;
     private lastBytes: { t: number; rows: Map<string, number> } | null = null;
     private readonly charts: { chart: Chart; draw: (chart: Chart) => void }[] = [];
 
@@ -117,14 +117,14 @@ export class TrafficPanel {
         this.add('snapshots of this view: size (a session’s is at most 64 kB)', size, 'No snapshot yet.', (chart) => chart.draw(this.sizes.times, this.sizes.largest(3)));
         this.add('jitter, ack lag of this session', (value) => `${value.toFixed(1)} ms`, 'The view of all players has none: choose a session.',
             (chart) => chart.draw(this.session.times, this.session.largest(3)));
-        onOpened('traffic', () => { this.watch(true); this.draw(); });
+        onOpened('traffic', () => { this.setWatching(true); this.draw(); });
         store.on('state', () => this.state());
         store.on('source', () => { this.session.times.length = this.sizes.times.length = 0; this.session.rows.clear(); this.sizes.rows.clear(); });
     }
 
     /** Tells twscope whether to count the bytes by type, which it does only for viewers. */
-    private watch(on: boolean): void {
-        this.watching = on;
+    private setWatching(on: boolean): void {
+        this.isWatching = on;
         if (!on) this.lastBytes = null;
         this.onWatch(on);
     }
@@ -133,7 +133,7 @@ export class TrafficPanel {
         this.charts.push({ chart: new Chart(this.body, title, show, hint), draw });
     }
 
-    bytes(rows: readonly BytesRow[]): void {
+    addTotals(rows: readonly BytesRow[]): void {
         const now = performance.now();
         const totals = new Map<string, number>();
         for (const [dir, group, name, bits] of rows) {
@@ -141,7 +141,7 @@ export class TrafficPanel {
             totals.set(key, (totals.get(key) ?? 0) + bits / 8);
         }
         const last = this.lastBytes;
-        if (!last) for (const table of [this.down, this.up]) table.interrupt(Date.now() / 1000);
+        if (!last) for (const table of [this.down, this.up]) table.addGap(Date.now() / 1000);
         if (last && now - last.t < 900) return; // twscope updates its totals once a second, with some jitter
         this.lastBytes = { t: now, rows: totals };
         if (!last) return;
@@ -155,7 +155,7 @@ export class TrafficPanel {
     }
 
     private state(): void {
-        const { state, before, bars, source } = this.store;
+        const { state, previousState: before, bars, source } = this.store;
         if (!state) return;
         if (before) this.addRates(state, before, (state.now_ms - before.now_ms) / 1000);
         const mine = bars.slice(-60).filter((bar) => bar[1] > state.now_ms - 600);
@@ -173,7 +173,7 @@ export class TrafficPanel {
                 ['jitter to the server', jitter(session.c2s, old.c2s)], ['ack lag', lag * 20]]));
         }
         if (isOpen('traffic')) this.draw();
-        else if (this.watching) this.watch(false);
+        else if (this.isWatching) this.setWatching(false);
     }
 
     private addRates(state: State, before: State, seconds: number): void {

@@ -1,6 +1,6 @@
 // Draws the game on the canvas, at the screen's frame rate.
 import { Camera } from './camera';
-import { at, fill, make } from './dom';
+import { at, setChildren, make } from './dom';
 import { drawnAt, items } from './draw/items';
 import { namePlate, ring, tee, type Place, type Plate } from './draw/tees';
 import { listen } from './gestures';
@@ -109,14 +109,14 @@ export class View {
         } else if (client !== undefined) {
             store.following = store.selected = keyOf(objectNamed('character'), client);
         }
-        store.tell('selection');
+        store.notify('selection');
     }
 
     private stopFollowing(): void {
         if (this.store.following === null && !this.keepsAll) return;
         this.keepsAll = false;
         this.store.following = null;
-        this.store.tell('selection');
+        this.store.notify('selection');
     }
 
     private showFollowing(): void {
@@ -131,7 +131,7 @@ export class View {
             if (color !== undefined) sign.style.background = color;
             return make('li', '', sign, text);
         };
-        fill(at('key-entries'), [
+        setChildren(at('key-entries'), [
             ...(tiles?.key ?? []).map(({ color, label }) => entry('tile', label, color)),
             ...(source === WORLD ? [] : [entry('clip', 'what the client saw, roughly')]),
             entry('frozen', 'frozen'), entry('ring', 'selected'),
@@ -141,7 +141,7 @@ export class View {
     select(key: number | null): void {
         this.store.selected = key;
         if (this.store.following !== null) this.store.following = key;
-        this.store.tell('selection');
+        this.store.notify('selection');
     }
 
     private pick(x: number, y: number): void {
@@ -175,7 +175,7 @@ export class View {
         const { store } = this;
         const step = Math.min(store.moment.t - store.previous.t, LONGEST_STEP_MS);
         if (calm.matches || !store.isLive || step <= 0) return 1;
-        return Math.min((performance.now() - store.arrived) / step, 1);
+        return Math.min((performance.now() - store.shownAt) / step, 1);
     }
 
     private draw(): void {
@@ -241,7 +241,7 @@ export class View {
         if (store.selected === null && client !== undefined) {
             store.selected = keyOf(objectNamed('character'), client);
             store.following = store.selected;
-            store.tell('selection');
+            store.notify('selection');
         }
     }
 

@@ -1,41 +1,41 @@
 // Stores what twscope sends in the page's state.
 import { goneKeys, itemsOf } from './history';
 import { Moment } from './moment';
-import { isExplained, isSameObserver, keyOf, type BarRow, type Frame, type State } from './protocol';
+import { isExplained, isSameObserver, findingKey, type BarRow, type Frame, type State } from './protocol';
 import type { Store } from './store';
 
 const SPAN_MS = 600_000;
 const MAX_BARS = 40_000;
 const MAX_MARKS = 2000;
 
-export class Intake {
+export class StoreWriter {
     private lastNumber = 0;
 
-    /** `again` is called to request a full frame. */
-    constructor(private readonly store: Store, private readonly again: () => void) {}
+    /** `requestFullFrame` makes twscope send a frame with all items. */
+    constructor(private readonly store: Store, private readonly requestFullFrame: () => void) {}
 
-    frame(frame: Frame): void {
+    addFrame(frame: Frame): void {
         const { store } = this;
         if (frame.session !== store.source) return;
-        if (!frame.full && (frame.n !== this.lastNumber + 1 || store.latest.tick < 0)) return this.again();
+        if (!frame.full && (frame.n !== this.lastNumber + 1 || store.latest.tick < 0)) return this.requestFullFrame();
         this.lastNumber = frame.n;
         const items = itemsOf(frame.items);
         const gone = goneKeys(frame.gone);
         const previous = store.latest;
         store.latest = previous.next(frame.t, frame.tick, frame.full, items, gone);
-        this.keepPlace(store.history.add(store.latest, frame.full, items, gone));
+        this.adjustPausedIndex(store.history.add(store.latest, frame.full, items, gone));
         this.addBars(frame.bars);
-        if (store.isLive) store.show(store.latest, previous.tick < 0 || previous.tick === frame.tick ? store.latest : previous);
+        if (store.isLive) store.showMoment(store.latest, previous.tick < 0 || previous.tick === frame.tick ? store.latest : previous);
     }
 
     /** Adjusts the index of the paused frame after the history removed this many of its oldest frames. */
-    private keepPlace(forgotten: number): void {
+    private adjustPausedIndex(forgotten: number): void {
         const { store } = this;
         if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
     }
 
     /** Adds the bars of snapshots that could not be rebuilt. twscope sends them separately while there is no new frame. */
-    bars(session: number, bars: readonly BarRow[]): void {
+    addLooseBars(session: number, bars: readonly BarRow[]): void {
         if (session === this.store.source) this.addBars(bars);
     }
 
@@ -46,35 +46,35 @@ export class Intake {
         if (store.bars.length > MAX_BARS || (store.bars[0]?.[1] ?? oldest) < oldest - 10_000) {
             store.bars = store.bars.slice(-MAX_BARS).filter((bar) => bar[1] >= oldest);
         }
-        store.tell('bars');
+        store.notify('bars');
     }
 
-    state(state: State, framesLost: number, worldServer: string | null): void {
+    setState(state: State, framesLost: number, worldServer: string | null): void {
         const { store } = this;
-        store.before = store.state && isSameObserver(store.state, state) ? store.state : null;
+        store.previousState = store.state && isSameObserver(store.state, state) ? store.state : null;
         store.state = state;
         store.framesLost = framesLost;
         store.worldServer = worldServer;
-        const known = new Set(store.marks.map(keyOf));
+        const known = new Set(store.marks.map(findingKey));
         for (const finding of state.recent) {
-            if (known.has(keyOf(finding))) continue;
+            if (known.has(findingKey(finding))) continue;
             const guess = store.marks.findIndex((mark) => isExplained(mark, finding));
             if (guess >= 0) store.marks[guess] = finding;
             else store.marks.push(finding);
-            known.add(keyOf(finding));
+            known.add(findingKey(finding));
         }
         for (const mark of store.marks) { // The explanation of an earlier finding may exist by now.
             mark.explained_at ??= state.recent.find((each) => each.session === mark.session && each.tick === mark.tick)?.explained_at ?? '';
             if (mark.explained_at === '') delete mark.explained_at;
         }
         store.marks = store.marks.filter((mark) => mark.time_ms >= state.now_ms - SPAN_MS).slice(-MAX_MARKS);
-        store.tell('state');
+        store.notify('state');
     }
 
     /** Discards all data of the previous source. Called when another source is shown. */
-    begin(): void {
+    clearSource(): void {
         this.lastNumber = 0;
-        this.store.forget();
-        this.store.show(Moment.nothing, Moment.nothing);
+        this.store.clearSource();
+        this.store.showMoment(Moment.nothing, Moment.nothing);
     }
 }

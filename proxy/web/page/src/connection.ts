@@ -25,7 +25,7 @@ async function refusal(attempts: number): Promise<string> {
 /** `refused`: the reason that twscope gave for refusing the connection; empty if it gave none. */
 export type OnChange = (open: boolean, refused: string) => void;
 
-export class Live {
+export class Connection {
     private socket: WebSocket | null = null;
     private requests: ViewerRequests = {};
     private wasOpen = false;
@@ -41,7 +41,7 @@ export class Live {
 
     get isOpen(): boolean { return this.socket?.readyState === WebSocket.OPEN; }
 
-    ask(requests: ViewerRequests): void {
+    request(requests: ViewerRequests): void {
         this.requests = { ...this.requests, ...requests, again: false };
         if (this.isOpen) this.socket?.send(JSON.stringify(requests));
     }

@@ -5,30 +5,30 @@ import type { Store } from './store';
 
 const AGAIN_MS = 1000;
 
-export class Twin {
+export class RestartWatch {
     private state: State | null = null;
     /** Whether twscope's messages come from another version than this page. */
-    isGone = false;
+    isOutdated = false;
 
     constructor(private readonly store: Store, private readonly onObjects: () => void) {
-        store.on('moment', () => { if (this.isGone && store.isLive) location.reload(); });
+        store.on('moment', () => { if (this.isOutdated && store.isLive) location.reload(); });
     }
 
-    load(): void {
-        void loadObjects().then(this.onObjects).catch(() => setTimeout(() => this.load(), AGAIN_MS));
+    loadTable(): void {
+        void loadObjects().then(this.onObjects).catch(() => setTimeout(() => this.loadTable(), AGAIN_MS));
     }
 
     /** Whether the page can no longer understand twscope's messages. If so, the page reloads; if it is paused, only once it is
      *  live again. */
-    isOther(state: State): boolean {
+    checkState(state: State): boolean {
         const before = this.state;
         this.state = state;
         if (before && before.version !== state.version) {
-            this.isGone = true;
+            this.isOutdated = true;
             if (this.store.isLive) location.reload();
         } else if (before && !isSameObserver(before, state)) {
-            this.load();
+            this.loadTable();
         }
-        return this.isGone;
+        return this.isOutdated;
     }
 }
