@@ -132,7 +132,7 @@ bool Backlog::has_room() const {
     return unwritten_.empty() && (folder_ != nullptr || size_of_segments() < max_memory_);
 }
 
-void Backlog::append(std::string_view block) {
+void Backlog::append_lines(std::string_view block) {
     const std::lock_guard lock{mutex_};
     if (folder_ != nullptr) {
         unwritten_.append(block);
@@ -242,10 +242,10 @@ std::uint64_t Backlog::unsettled_lines() const {
 }
 
 LineTotals Backlog::waiting_lines() const {
-    const std::lock_guard lock{mutex_};
-    const std::uint64_t unsettled = unsettled_lines();
     LineTotals totals =
         folder_ == nullptr ? LineTotals{} : folder_->count_unpublished(run_, state_.stream);
+    const std::lock_guard lock{mutex_};
+    const std::uint64_t unsettled = unsettled_lines();
     totals.lines += unsettled + sink::count_lines(unwritten_);
     totals.bytes += (unsettled == 0 ? 0 : size_of_segments()) + unwritten_.size();
     return totals;

@@ -65,7 +65,7 @@ class Backlog {
     [[nodiscard]] bool has_room() const;
 
     /// Appends complete lines. Call this function only if has_room() is true.
-    void append(std::string_view block);
+    void append_lines(std::string_view block);
 
     /// Tries again to write the lines to the disk that could not be written before.
     void retry_writing();
@@ -89,8 +89,10 @@ class Backlog {
     [[nodiscard]] Status status() const;
 
     /// Returns the totals of the lines that are still to be published, including lines of earlier
-    /// runs. `bytes`: a file counts completely, although some of its lines may be published already.
+    /// runs in the spool's folder, which is read. `bytes`: a file counts completely, although some
+    /// of its lines may be published already.
     [[nodiscard]] LineTotals waiting_lines() const;
+
     /// Finds the line with the number `from`, or the first later line that is not lost. The text is
     /// valid until the next call. Returns false if no such line was appended yet.
     [[nodiscard]] bool find_line(std::uint64_t from, NumberedLine& line);

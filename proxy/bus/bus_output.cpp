@@ -15,8 +15,8 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{2};
-constexpr std::chrono::seconds kMend{1};
+constexpr std::chrono::milliseconds kPollInterval{2};
+constexpr std::chrono::seconds kMaintenanceInterval{1};
 
 std::string first_bus_url(const PublishOptions& options) {
     return options.access.urls.empty() ? std::string{}
@@ -58,11 +58,11 @@ void BusOutput::write(std::string_view block) {
     for (const auto until = Clock::now() + timeouts_.write;
          !backlog_->has_room() && Clock::now() < until;) {
         publisher_->wake_thread();
-        std::this_thread::sleep_for(kLook);
+        std::this_thread::sleep_for(kPollInterval);
         backlog_->retry_writing();
     }
     if (backlog_->has_room()) {
-        backlog_->append(lines);
+        backlog_->append_lines(lines);
     } else {
         refused_ += sink::count_lines(lines);
     }
@@ -71,10 +71,11 @@ void BusOutput::write(std::string_view block) {
 }
 
 void BusOutput::on_time(Clock::time_point now) {
-    if (now - looked_ >= kMend) {
-        looked_ = now;
+    if (now - maintained_at_ >= kMaintenanceInterval) {
+        maintained_at_ = now;
         backlog_->retry_writing();
         append_loss_record();
+        count_waiting_lines();
     }
     publisher_->wake_thread();
     update_shared_counters();
@@ -111,11 +112,11 @@ void BusOutput::append_loss_record() {
     sink::JsonLines line{{}, text};
     line.on_record(&record);
     line.flush();
-    backlog_->append(text.text);
+    backlog_->append_lines(text.text);
     reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
     spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
-                  dropped - logged_, dropped);
-    logged_ = dropped;
+                  dropped - logged_drops_, dropped);
+    logged_drops_ = dropped;
 }
 
 void BusOutput::finish() {
@@ -126,13 +127,20 @@ void BusOutput::finish() {
     append_loss_record(); // on_time(), which also does so, is not called when a file is published
     publisher_->finish(timeouts_.finish);
     const std::uint64_t unsaved = backlog_->status().unsaved_lines;
-    const std::uint64_t waiting = backlog_->waiting_lines().lines;
+    const std::uint64_t waiting = count_waiting_lines();
     refused_ += unsaved;
     if (waiting > unsaved) {
         spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
                      waiting - unsaved, spool_);
     }
     update_shared_counters();
+}
+
+/// Counts the waiting lines, including those of earlier runs in the spool.
+std::uint64_t BusOutput::count_waiting_lines() {
+    const LineTotals waiting = backlog_->waiting_lines();
+    waiting_bytes_ = waiting.bytes;
+    return waiting_lines_ = waiting.lines;
 }
 
 std::uint64_t BusOutput::total_lost_lines() const {
@@ -148,12 +156,11 @@ void BusOutput::update_shared_counters() {
 record::BusTotals BusOutput::totals() const {
     const PublishTotals& totals = publisher_->totals();
     const std::uint64_t connections = totals.connections;
-    const LineTotals waiting = backlog_->waiting_lines();
     return {.published = totals.published,
             .acknowledged = totals.acknowledged,
             .dropped = total_lost_lines(),
-            .waiting = waiting.lines,
-            .waiting_bytes = waiting.bytes,
+            .waiting = waiting_lines_,
+            .waiting_bytes = waiting_bytes_,
             .reconnects = connections == 0 ? 0 : connections - 1,
             .connected = totals.connected ? 1U : 0U};
 }

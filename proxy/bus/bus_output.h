@@ -51,7 +51,8 @@ class BusOutput final : public store::OutputFile {
 
     void finish() override;
 
-    /// Returns the totals of published records. Callable from any thread.
+    /// Returns the totals of published records. Callable from any thread. Waiting records are
+    /// counted once a second, because that reads the spool's folder.
     [[nodiscard]] record::BusTotals totals() const;
 
   private:
@@ -64,6 +65,7 @@ class BusOutput final : public store::OutputFile {
     [[nodiscard]] std::uint64_t total_lost_lines() const;
     void update_shared_counters();
     void append_loss_record();
+    std::uint64_t count_waiting_lines();
 
     std::string spool_;
     BusTimeouts timeouts_;
@@ -71,10 +73,12 @@ class BusOutput final : public store::OutputFile {
     /// its memory is reused.
     std::string kept_;
     std::atomic<std::uint64_t> refused_{0};
+    std::atomic<std::uint64_t> waiting_lines_{0}; ///< see Backlog::waiting_lines()
+    std::atomic<std::uint64_t> waiting_bytes_{0};
     std::vector<LossReport> reports_;
-    std::uint64_t logged_ = 0; ///< number of dropped lines already logged
+    std::uint64_t logged_drops_ = 0; ///< number of dropped lines already logged
     std::int64_t lossless_until_ = 0;
-    Clock::time_point looked_{};
+    Clock::time_point maintained_at_{};
     bool finished_ = false;
     std::shared_ptr<Publisher> publisher_;
     Backlog* backlog_ = nullptr;

@@ -19,7 +19,7 @@ namespace {
 
 /// The limit of positions per consumer that the stream stores. Batches of older positions cannot be
 /// found.
-constexpr std::int64_t kKept = 100'000;
+constexpr std::int64_t kMaxPositions = 100'000;
 
 std::string_view data_of(natsMsg* message) {
     return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
@@ -47,7 +47,7 @@ PositionStore::PositionStore(const BusConnection& link, const std::string& strea
         jsStreamConfig_Init(&config);
         config.Name = stream_.c_str();
         config.Description = "what collectors of twscope have written";
-        config.MaxMsgsPerSubject = kKept;
+        config.MaxMsgsPerSubject = kMaxPositions;
         link.create_stream(config, stream_ + ".*");
     }
     read_last_position();
@@ -81,7 +81,7 @@ bool PositionStore::set_position(const StreamPosition& position) {
         return true;
     }
     if (code != JSStreamWrongLastSequenceErr) {
-        link_->check(status, "writing to", stream_);
+        link_->require_ok(status, "writing to", stream_);
     }
     const std::uint64_t before = message_;
     read_last_position();
@@ -113,20 +113,20 @@ bool PositionStore::is_batch_committed(const std::string& batch) {
 
 namespace {
 
-/// The limit of records in a batch. kGatherMs: the time in ms to wait for them.
-constexpr int kBatch = 1000;
-constexpr std::int64_t kGatherMs = 500;
-constexpr std::chrono::milliseconds kPause{500};
+constexpr int kMaxBatch = 1000; ///< the limit of records in a batch
+/// The time in milliseconds to wait for a batch.
+constexpr std::int64_t kFetchMs = 500;
+constexpr std::chrono::milliseconds kRetryPause{500};
 /// The interval of checks for dropped records while records arrive without a pause.
-constexpr std::chrono::seconds kLookForMissed{10};
+constexpr std::chrono::seconds kMissedCheckInterval{10};
 /// The interval at which a waiting collector checks whether the other collector still requests
-/// records. A working collector requests records every kGatherMs, except while it writes.
-constexpr std::chrono::milliseconds kLookForOther{250};
+/// records. A working collector requests records every kFetchMs, except while it writes.
+constexpr std::chrono::milliseconds kConsumerCheckInterval{250};
 /// Another collector counts as gone after this many checks in which it requested no records.
-constexpr int kQuietLooks = 2;
-/// The limit that replaces kQuietLooks if the other collector has received records and may still be
+constexpr int kQuietChecks = 2;
+/// The limit that replaces kQuietChecks if the other collector has received records and may still be
 /// writing them.
-constexpr int kQuietLooksWriting = 20;
+constexpr int kQuietChecksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
@@ -177,8 +177,8 @@ void Collector::report_error(const std::string& what) {
         spdlog::warn("cannot collect records: {}; trying again", what);
         last_error_ = what;
     }
-    is_in_trouble_ = true;
-    sink_->on_trouble(what);
+    is_delayed_ = true;
+    sink_->set_delay_reason(what);
 }
 
 void Collector::run(const std::function<bool()>& stopped) {
@@ -191,14 +191,14 @@ void Collector::run(const std::function<bool()>& stopped) {
         if (lacks_stream_ && options_.until_end) {
             return;
         }
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(kRetryPause);
     }
 }
 
 void Collector::confirm_batch() {
     sink_->confirm_batch();
-    sink_->on_collected(unconfirmed_);
-    unconfirmed_.clear();
+    sink_->on_collected(batch_records_);
+    batch_records_.clear();
 }
 
 void Collector::roll_back_batch() {
@@ -206,7 +206,7 @@ void Collector::roll_back_batch() {
         throw BusError{fmt::format("cannot undo uncommitted output: {}",
                                    std::generic_category().message(error))};
     }
-    unconfirmed_.clear();
+    batch_records_.clear();
 }
 
 /// Handles a batch that an earlier process or connection left unconfirmed: confirms the batch if
@@ -259,7 +259,7 @@ void Collector::collect_over_connection(const std::function<bool()>& stopped) {
     const auto subscription = take_over_consumer(link, store.current_position());
     collect_records(link, store, subscription.get(), stopped);
     // Waits until the last acknowledgement is sent.
-    std::ignore = natsConnection_FlushTimeout(link.connection(), kGatherMs);
+    std::ignore = natsConnection_FlushTimeout(link.connection(), kFetchMs);
 }
 
 /// Returns the state of the consumer; null if it does not exist.
@@ -270,7 +270,7 @@ ConsumerInfo Collector::find_consumer(const BusConnection& link) const {
         js_GetConsumerInfo(NatsResult{info}, link.stream_api(), options_.stream.c_str(),
                            options_.consumer.c_str(), nullptr, &code);
     if (code != JSConsumerNotFoundErr) {
-        link.check(status, "the consumer", options_.consumer);
+        link.require_ok(status, "the consumer", options_.consumer);
     }
     return info;
 }
@@ -289,20 +289,20 @@ bool Collector::wait_for_consumer(const BusConnection& link, const std::function
         const bool moved =
             std::exchange(delivered, info->Delivered.Consumer) != info->Delivered.Consumer;
         quiet = busy || moved ? 0 : quiet + 1;
-        if (quiet >= (info->NumAckPending == 0 ? kQuietLooks : kQuietLooksWriting)) {
+        if (quiet >= (info->NumAckPending == 0 ? kQuietChecks : kQuietChecksWriting)) {
             return true;
         }
         if (busy && !std::exchange(is_waiting_, true)) {
             spdlog::info("another collector has the consumer {}: waiting until it ends",
                          options_.consumer);
-            is_in_trouble_ = true;
-            sink_->on_trouble("another collector has the consumer " + options_.consumer);
+            is_delayed_ = true;
+            sink_->set_delay_reason("another collector has the consumer " + options_.consumer);
         }
         reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
         if (reached_end_ && options_.until_end) {
             return false;
         }
-        std::this_thread::sleep_for(kLookForOther);
+        std::this_thread::sleep_for(kConsumerCheckInterval);
     }
     return false;
 }
@@ -338,9 +338,9 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
     config.OptStartSeq = position_ + 1;
     config.AckPolicy = js_AckAll;
     ConsumerInfo info;
-    link.check(js_AddConsumer(NatsResult{info}, link.stream_api(), options_.stream.c_str(), &config,
-                              nullptr, &code),
-               "the consumer", options_.consumer);
+    link.require_ok(js_AddConsumer(NatsResult{info}, link.stream_api(), options_.stream.c_str(),
+                                   &config, nullptr, &code),
+                    "the consumer", options_.consumer);
     consumer_made_ = info->Created;
     deliveries_ = 0;
     jsSubOptions wishes;
@@ -349,9 +349,9 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
     wishes.Consumer = options_.consumer.c_str();
     wishes.ManualAck = true;
     NatsSubscription subscription;
-    link.check(js_PullSubscribe(NatsResult{subscription}, link.stream_api(), subjects.c_str(),
-                                nullptr, nullptr, &wishes, &code),
-               "the consumer", options_.consumer);
+    link.require_ok(js_PullSubscribe(NatsResult{subscription}, link.stream_api(), subjects.c_str(),
+                                     nullptr, nullptr, &wishes, &code),
+                    "the consumer", options_.consumer);
     return subscription;
 }
 
@@ -364,7 +364,7 @@ void Collector::collect_records(const BusConnection& link, PositionStore& store,
         if (!batch.messages.empty()) {
             write_batch(store, batch);
             report_recovery();
-            if (std::chrono::steady_clock::now() - looked < kLookForMissed) {
+            if (std::chrono::steady_clock::now() - looked < kMissedCheckInterval) {
                 continue;
             }
         }
@@ -383,8 +383,8 @@ void Collector::report_recovery() {
         spdlog::info("collecting from the stream {} again", options_.stream);
         last_error_.clear();
     }
-    if (std::exchange(is_in_trouble_, false)) {
-        sink_->on_trouble({});
+    if (std::exchange(is_delayed_, false)) {
+        sink_->set_delay_reason({});
     }
 }
 
@@ -395,9 +395,9 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
     FetchedList fetched;
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
-    request.Batch = size_.message_count(kBatch);
+    request.Batch = size_.message_count(kMaxBatch);
     request.MaxBytes = size_.request_bytes();
-    request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kGatherMs}}.count();
+    request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kFetchMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
     // Version 3.4 of the library has no separate status for a message that is larger than
     // requested; version 3.10 has one.
@@ -409,7 +409,7 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
     if (status == NATS_TIMEOUT && !link.is_broken()) {
         return batch;
     }
-    link.check(status);
+    link.require_ok(status);
     // If another collector has recreated the consumer meanwhile, these records belong to it.
     const auto info = find_consumer(link);
     if (!info || info->Created != consumer_made_) {
@@ -421,7 +421,7 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
         bytes += natsMsg_GetDataLength(message.get());
         add_message(batch, std::move(message));
     }
-    size_.adapt_size(bytes, info->NumPending != 0 && fetched.list.Count < kBatch);
+    size_.adapt_size(bytes, info->NumPending != 0 && fetched.list.Count < kMaxBatch);
     return batch;
 }
 
@@ -436,7 +436,8 @@ void Collector::add_message(MessageBatch& batch, NatsMessage message) {
     if (number <= batch.last) {
         return; // the message was already delivered
     }
-    if (!stream_.mixed) { // in a mixed stream, a gap may be messages on other subjects
+    // In a stream with other subjects, a gap may be messages on those.
+    if (!stream_.has_other_subjects) {
         batch.missed += number - batch.last - 1;
     }
     batch.last = number;
@@ -445,12 +446,12 @@ void Collector::add_message(MessageBatch& batch, NatsMessage message) {
 
 void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
-    unconfirmed_.clear();
+    batch_records_.clear();
     for (const NatsMessage& message : batch.messages) {
-        unconfirmed_.push_back(record_of(message.get()));
+        batch_records_.push_back(record_of(message.get()));
     }
-    if (const int error = sink_->write_batch(id, unconfirmed_); error != 0) {
-        unconfirmed_.clear();
+    if (const int error = sink_->write_batch(id, batch_records_); error != 0) {
+        batch_records_.clear();
         throw BusError{std::generic_category().message(error)};
     }
     // After an error here, recover_batch() finds out whether the position was stored.
@@ -475,7 +476,7 @@ bool Collector::has_reached_end(const BusConnection& link) {
     const std::uint64_t gone = stream.first != 0 ? stream.first - 1 : 0;
     const bool all_written = info->Delivered.Stream <= position_ || info->Delivered.Stream <= gone;
     if (all_written && gone > position_) {
-        count_missed_records(stream.mixed ? 0 : gone - position_);
+        count_missed_records(stream.has_other_subjects ? 0 : gone - position_);
         position_ = gone;
     }
     return all_written && info->NumPending == 0;

@@ -126,14 +126,13 @@ class BatchSink : public record::Interface {
     /// Called with the records of each batch after confirm_batch().
     virtual void on_collected(const std::vector<CollectedRecord>& /*records*/) {}
 
-    /// Called with the reason if no records can be received, and with an empty text when records
-    /// arrive again.
-    virtual void on_trouble(const std::string& /*why*/) {}
+    /// Called with the reason why no records arrive; with an empty text when they arrive again.
+    virtual void set_delay_reason(const std::string& /*reason*/) {}
 };
 
 struct CollectOptions {
     BusAccess access{};
-    std::string stream = kStream;
+    std::string stream = kDefaultStream;
     /// Name of the durable consumer. If several collectors use the same name, one collects and the
     /// others wait.
     std::string consumer{};
@@ -165,7 +164,6 @@ class Collector {
     [[nodiscard]] std::uint64_t missed_record_count() const { return missed_; }
 
   private:
-    /// Consecutive messages of the stream.
     struct MessageBatch {
         std::vector<NatsMessage> messages{};
         std::uint64_t last = 0; ///< sequence number of the last message
@@ -196,11 +194,10 @@ class Collector {
 
     CollectOptions options_;
     BatchSink* sink_;
-    std::vector<CollectedRecord> unconfirmed_; ///< the records of the batch that is not confirmed
+    std::vector<CollectedRecord> batch_records_; ///< those of the unconfirmed batch
     AdaptiveFetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
-    /// True at the start, and while the latest call of on_trouble had a reason.
-    bool is_in_trouble_ = true;
+    bool is_delayed_ = true; ///< no records arrive; true at the start
     /// Text that lists the existing streams; set if the wanted stream is missing.
     std::string existing_streams_;
     bool ever_connected_ = false;

@@ -14,7 +14,7 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
+constexpr std::size_t kMaxSecretsBytes = std::size_t{1} << 20U;
 
 constexpr std::string_view kBegin = "-----BEGIN ";
 constexpr std::string_view kClose = "-----";
@@ -78,16 +78,16 @@ tl::expected<SecretsFile, std::string> parse_secrets(std::string_view text) {
 }
 
 tl::expected<SecretsFile, std::string> read_secrets(const std::string& path) {
-    const auto text = base::read_small_file(path, kMaxBytes);
+    const auto text = base::read_small_file(path, kMaxSecretsBytes);
     return text ? parse_secrets(*text) : tl::unexpected{text.error().message()};
 }
 
 namespace {
 
 /// A server that does not answer for this time counts as gone.
-constexpr std::int64_t kPatienceMs = 3000;
-constexpr std::int64_t kPingMs = 2000;
-constexpr int kPings = 2;
+constexpr std::int64_t kTimeoutMs = 3000;
+constexpr std::int64_t kPingIntervalMs = 2000;
+constexpr int kMaxPings = 2;
 constexpr int kBufferBytes = 1 << 18;
 
 std::int64_t nanoseconds(std::chrono::seconds time) {
@@ -115,7 +115,7 @@ bool wants_tls(const BusAccess& access) {
 }
 
 /// Errors: BusError unless the status is NATS_OK.
-void check_setup(natsStatus status) {
+void require_setup_ok(natsStatus status) {
     if (status != NATS_OK) {
         throw BusError{status_text(status, last_error_text())};
     }
@@ -123,25 +123,27 @@ void check_setup(natsStatus status) {
 
 void set_secrets(natsOptions* options, const BusAccess& access, const SecretsFile& file) {
     if (wants_tls(access) || file.wants_tls()) {
-        check_setup(natsOptions_SetSecure(options, true));
+        require_setup_ok(natsOptions_SetSecure(options, true));
     }
     if (!file.authorities.empty()) {
-        check_setup(natsOptions_SetCATrustedCertificates(options, file.authorities.c_str()));
+        require_setup_ok(natsOptions_SetCATrustedCertificates(options, file.authorities.c_str()));
     }
     if (!file.key.empty()) {
-        check_setup(
+        require_setup_ok(
             natsOptions_SetCertificatesChain(options, file.certificate.c_str(), file.key.c_str()));
     }
     if (!access.authorities.empty()) {
-        check_setup(natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str()));
+        require_setup_ok(
+            natsOptions_LoadCATrustedCertificates(options, access.authorities.c_str()));
     }
     if (!access.certificate.empty()) {
-        check_setup(natsOptions_LoadCertificatesChain(options, access.certificate.c_str(),
-                                                      access.key.c_str()));
+        require_setup_ok(natsOptions_LoadCertificatesChain(options, access.certificate.c_str(),
+                                                           access.key.c_str()));
     }
     const std::string& credentials = file.has_credentials ? access.secrets : access.credentials;
     if (!credentials.empty()) {
-        check_setup(natsOptions_SetUserCredentialsFromFiles(options, credentials.c_str(), nullptr));
+        require_setup_ok(
+            natsOptions_SetUserCredentialsFromFiles(options, credentials.c_str(), nullptr));
     }
 }
 
@@ -153,12 +155,12 @@ void set_options(natsOptions* options, const BusAccess& access, const std::strin
     for (const natsStatus status :
          {natsOptions_SetServers(options, urls.data(), static_cast<int>(urls.size())),
           natsOptions_SetName(options, name.c_str()), natsOptions_SetAllowReconnect(options, false),
-          natsOptions_SetTimeout(options, kPatienceMs),
-          natsOptions_SetPingInterval(options, kPingMs),
-          natsOptions_SetMaxPingsOut(options, kPings),
-          natsOptions_SetWriteDeadline(options, kPatienceMs),
+          natsOptions_SetTimeout(options, kTimeoutMs),
+          natsOptions_SetPingInterval(options, kPingIntervalMs),
+          natsOptions_SetMaxPingsOut(options, kMaxPings),
+          natsOptions_SetWriteDeadline(options, kTimeoutMs),
           natsOptions_SetIOBufSize(options, kBufferBytes)}) {
-        check_setup(status);
+        require_setup_ok(status);
     }
 }
 
@@ -170,7 +172,7 @@ BusConnection::BusConnection(const BusAccess& access, const std::string& name) {
     if (!secrets) {
         throw BusError{fmt::format("{}: {}", access.secrets, secrets.error())};
     }
-    check_setup(natsOptions_Create(NatsResult{options_}));
+    require_setup_ok(natsOptions_Create(NatsResult{options_}));
     set_options(options_.get(), access, name);
     set_secrets(options_.get(), access, *secrets);
     const natsStatus status = natsConnection_Connect(NatsResult{connection_}, options_.get());
@@ -181,11 +183,11 @@ BusConnection::BusConnection(const BusAccess& access, const std::string& name) {
         throw BusError{fmt::format("{} (does it require a client certificate that it knows?)",
                                    status_text(status, last_error_text()))};
     }
-    check_setup(status);
+    require_setup_ok(status);
     jsOptions wishes;
     jsOptions_Init(&wishes);
-    wishes.Wait = kPatienceMs;
-    check_setup(natsConnection_JetStream(NatsResult{stream_api_}, connection_.get(), &wishes));
+    wishes.Wait = kTimeoutMs;
+    require_setup_ok(natsConnection_JetStream(NatsResult{stream_api_}, connection_.get(), &wishes));
 }
 
 std::string BusConnection::last_error() const {
@@ -199,7 +201,8 @@ std::string BusConnection::error_text(natsStatus status) const {
     return status_text(status, said.empty() ? last_error_text() : said);
 }
 
-void BusConnection::check(natsStatus status, std::string_view action, std::string_view name) const {
+void BusConnection::require_ok(natsStatus status, std::string_view action,
+                               std::string_view name) const {
     if (status != NATS_OK) {
         const std::string error = error_text(status);
         throw BusError{action.empty() ? error : fmt::format("{} {}: {}", action, name, error)};
@@ -218,11 +221,12 @@ std::optional<StreamStatus> BusConnection::find_stream(const std::string& stream
         code == JSNotEnabledForAccountErr) {
         throw BusError{"this server has no JetStream: start it with -js"};
     }
-    check(status, "the stream", stream);
+    require_ok(status, "the stream", stream);
     const jsStreamConfig& config = *info->Config;
-    bool mixed = config.SubjectsLen == 0; // no subjects: mirrors streams with any subjects
+    // A stream without subjects mirrors other streams.
+    bool is_mixed = config.SubjectsLen == 0;
     for (int i = 0; i < config.SubjectsLen; ++i) {
-        mixed = mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
+        is_mixed = is_mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");
     }
     return StreamStatus{
         .first = info->State.FirstSeq,
@@ -232,7 +236,7 @@ std::optional<StreamStatus> BusConnection::find_stream(const std::string& stream
                        std::chrono::nanoseconds{config.MaxAge}),
                    .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(config.MaxBytes, 0)),
                    .replicas = static_cast<int>(config.Replicas)},
-        .mixed = mixed};
+        .has_other_subjects = is_mixed};
 }
 
 std::vector<std::string> BusConnection::stream_names() const {
@@ -260,7 +264,7 @@ StreamStatus BusConnection::find_or_create_stream(const std::string& stream,
         config.MaxAge = nanoseconds(limits.age);
         config.MaxBytes = limits.bytes == 0 ? -1 : static_cast<std::int64_t>(limits.bytes);
         // The server rejects a window for duplicates that is longer than the maximum age.
-        config.Duplicates = nanoseconds(std::min(limits.duplicates, limits.age));
+        config.Duplicates = nanoseconds(std::min(limits.duplicate_window, limits.age));
         config.Replicas = limits.replicas;
         create_stream(config, stream + ".>");
         found = find_stream(stream);
@@ -280,15 +284,16 @@ void BusConnection::create_stream(jsStreamConfig config, const std::string& subj
     jsErrCode code{};
     const natsStatus status = js_AddStream(nullptr, stream_api_.get(), &config, nullptr, &code);
     if (code != JSStreamNameExistErr) {
-        check(status, "cannot create the stream", config.Name);
+        require_ok(status, "cannot create the stream", config.Name);
     }
 }
 
 namespace {
 
-constexpr std::int64_t kFetchPatienceMs = 3000;
+constexpr std::int64_t kFetchTimeoutMs = 3000;
 /// The time after which the server removes a consumer without a client.
-constexpr std::int64_t kForgetAfter = std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
+constexpr std::int64_t kConsumerLifetime =
+    std::chrono::nanoseconds{std::chrono::seconds{30}}.count();
 
 } // namespace
 
@@ -302,8 +307,10 @@ void read_messages(
     wishes.Config.DeliverPolicy = range.from == 0 ? js_DeliverLast : js_DeliverByStartSequence;
     wishes.Config.OptStartSeq = range.from;
     wishes.Config.HeadersOnly = range.headers_only;
-    wishes.Config.InactiveThreshold = kForgetAfter;
-    const auto check = [&](natsStatus status) { link.check(status, "reading from", range.stream); };
+    wishes.Config.InactiveThreshold = kConsumerLifetime;
+    const auto check = [&](natsStatus status) {
+        link.require_ok(status, "reading from", range.stream);
+    };
     NatsSubscription subscription;
     jsErrCode code{};
     check(js_SubscribeSync(NatsResult{subscription}, link.stream_api(), range.subjects.c_str(),
@@ -314,7 +321,7 @@ void read_messages(
     while (more) {
         NatsMessage message;
         MessageMetadata metadata;
-        check(natsSubscription_NextMsg(NatsResult{message}, subscription.get(), kFetchPatienceMs));
+        check(natsSubscription_NextMsg(NatsResult{message}, subscription.get(), kFetchTimeoutMs));
         check(natsMsg_GetMetaData(NatsResult{metadata}, message.get()));
         more = use(message.get(), *metadata) && metadata->NumPending != 0;
     }
@@ -340,10 +347,10 @@ std::string_view run_of_message_id(std::string_view id) {
 
 StoredLines find_stored_lines(const BusConnection& link, const std::string& stream,
                               const std::string& subjects, const std::string& run,
-                              std::uint64_t behind, std::uint64_t until) {
+                              std::uint64_t after, std::uint64_t until) {
     StoredLines stored;
-    // A recreated stream counts from 1, so `behind` does not apply to it.
-    const std::uint64_t from = behind > until ? 1 : behind + 1;
+    // A recreated stream counts from 1, so `after` does not apply to it.
+    const std::uint64_t from = after > until ? 1 : after + 1;
     if (from > until) {
         return stored;
     }

@@ -21,11 +21,11 @@ namespace tw::bus {
 /// certificates and a key (PEM).
 struct SecretsFile {
     bool has_credentials = false;
-    /// twscope's certificate (PEM): the first one in the file; empty if the file has no key
+    /// The first certificate in the file, which is twscope's (PEM); empty if the file has no key.
     std::string certificate{};
     std::string key{}; ///< the key of `certificate` (PEM)
-    std::string
-        authorities{}; ///< all other certificates (PEM); empty to trust the system's authorities
+    /// All other certificates (PEM); empty to trust the system's authorities.
+    std::string authorities{};
 
     [[nodiscard]] bool wants_tls() const { return !certificate.empty() || !authorities.empty(); }
 
@@ -56,14 +56,14 @@ struct StreamLimits {
     std::uint64_t bytes = std::uint64_t{10} << 30U;
     /// How long the server remembers message ids to detect duplicates. Duplicates occur only after
     /// a connection broke. The server needs memory for each id.
-    std::chrono::seconds duplicates{120};
+    std::chrono::seconds duplicate_window{120};
     int replicas = 1;
 
     friend bool operator==(const StreamLimits&, const StreamLimits&) = default;
 };
 
 /// The default name of the stream, and the first part of subjects.
-inline constexpr const char* kStream = "twscope";
+inline constexpr const char* kDefaultStream = "twscope";
 
 /// The stream NAME-collected keeps the positions of the collectors of the stream NAME.
 inline constexpr const char* kPositionsSuffix = "-collected";
@@ -71,8 +71,8 @@ inline constexpr const char* kPositionsSuffix = "-collected";
 /// The bus and the stream to which records are published, and the spool.
 struct PublishOptions {
     BusAccess access{};
-    std::string stream = kStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};         ///< SERVER, from make_subject_token()
+    std::string stream = kDefaultStream; ///< subjects are STREAM.SERVER.TYPE
+    std::string server{};                ///< SERVER, from make_subject_token()
     StreamLimits limits{};
     std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;
@@ -122,7 +122,6 @@ class BusError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The current state of a stream.
 struct StreamStatus {
     /// Sequence number of the stream's first message; of its next message if the stream is empty.
     std::uint64_t first = 0;
@@ -130,7 +129,8 @@ struct StreamStatus {
     /// Creation time by the server's clock; changes if the stream is created again.
     std::int64_t created = 0;
     StreamLimits limits{};
-    bool mixed = false; ///< the stream also stores subjects that do not start with its name
+    /// The stream also stores subjects that do not start with its name.
+    bool has_other_subjects = false;
 };
 
 /// A connection to a bus. Does not reconnect: the owner has to open a new connection and look up
@@ -153,9 +153,10 @@ class BusConnection {
     /// Returns a text for the status, with the server's latest error.
     [[nodiscard]] std::string error_text(natsStatus status) const;
 
-    /// Throws a BusError unless the status is NATS_OK. `action`, `name`: what failed, such as
+    /// Throws a BusError unless the status is NATS_OK. `action`, `name`: the failed action, such as
     /// "reading from" and a stream's name.
-    void check(natsStatus status, std::string_view action = {}, std::string_view name = {}) const;
+    void require_ok(natsStatus status, std::string_view action = {},
+                    std::string_view name = {}) const;
 
     /// Returns the state of the stream; nullopt if no stream has this name.
     [[nodiscard]] std::optional<StreamStatus> find_stream(const std::string& stream) const;
@@ -190,7 +191,7 @@ struct StreamRange {
 void read_messages(const BusConnection& link, const StreamRange& range,
                    const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
 
-/// Maps the number of each stored line of a run to the line's sequence number in the stream.
+/// The sequence number in the stream of each stored line of a run, by the line's number.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header that contains a message's id. The bus uses the id to detect duplicates.
@@ -205,10 +206,10 @@ inline constexpr const char* kMessageId = "Nats-Msg-Id";
 /// Returns the UUID of the twscope run in a message id; empty if the id is not twscope's.
 [[nodiscard]] std::string_view run_of_message_id(std::string_view id);
 
-/// Finds the lines of a run among the messages with sequence numbers above `behind` and up to
+/// Finds the lines of a run among the messages with sequence numbers above `after` and up to
 /// `until`. `subjects`: the subjects of the run's messages. Errors: BusError.
 [[nodiscard]] StoredLines find_stored_lines(const BusConnection& link, const std::string& stream,
                                             const std::string& subjects, const std::string& run,
-                                            std::uint64_t behind, std::uint64_t until);
+                                            std::uint64_t after, std::uint64_t until);
 
 } // namespace tw::bus

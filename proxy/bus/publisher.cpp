@@ -47,7 +47,7 @@ PublishAnswer read_publish_answer(std::string_view json) {
     return answer;
 }
 
-void SendWindow::reset(std::uint64_t settled, std::uint64_t sequence) {
+void SendWindow::begin_connection(std::uint64_t settled, std::uint64_t sequence) {
     lines_.clear();
     settled_ = settled;
     sequence_ = sequence;
@@ -65,7 +65,7 @@ void SendWindow::skip_line(std::uint64_t sequence) {
 }
 
 void SendWindow::skip_lines_before(std::uint64_t next) {
-    reset(next - 1, settled_sequence());
+    begin_connection(next - 1, settled_sequence());
 }
 
 bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
@@ -97,15 +97,15 @@ std::uint64_t SendWindow::settled_sequence() const {
 namespace {
 
 /// If a server acknowledges nothing for this time, the connection is closed.
-constexpr std::chrono::seconds kPatience{10};
-constexpr std::chrono::milliseconds kMarkEvery{100};
+constexpr std::chrono::seconds kAnswerTimeout{10};
+constexpr std::chrono::milliseconds kSettleInterval{100};
 
 } // namespace
 
 void BacklogSender::look_up_stored_lines(std::uint64_t until) {
-    link_->check(natsInbox_Create(NatsResult{inbox_}));
-    link_->check(natsConnection_SubscribeSync(NatsResult{answers_}, link_->connection(),
-                                              fmt::format("{}.*", inbox_.get()).c_str()));
+    link_->require_ok(natsInbox_Create(NatsResult{inbox_}));
+    link_->require_ok(natsConnection_SubscribeSync(NatsResult{answers_}, link_->connection(),
+                                                   fmt::format("{}.*", inbox_.get()).c_str()));
     const Backlog::Status status = backlog_->status();
     const std::uint64_t sequence = status.settled_sequence.value_or(until);
     if (status.settled_sequence) {
@@ -116,13 +116,13 @@ void BacklogSender::look_up_stored_lines(std::uint64_t until) {
     } else { // lines sent from now on get sequence numbers above `until`
         backlog_->settle_lines(status.last_settled, until);
     }
-    window_.reset(status.last_settled, sequence);
-    answered_ = Clock::now();
+    window_.begin_connection(status.last_settled, sequence);
+    last_answer_ = Clock::now();
 }
 
 void BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
     if (link_->is_broken()) {
-        link_->check(NATS_CONNECTION_CLOSED);
+        link_->require_ok(NATS_CONNECTION_CLOSED);
     }
     send_lines();
     process_answers(patience);
@@ -147,9 +147,9 @@ bool BacklogSender::find_next_line(std::string_view& line) {
 
 void BacklogSender::send_lines() {
     std::string_view line;
-    while (window_.has_room() && (more_ = find_next_line(line))) {
+    while (window_.has_room() && (has_unsent_lines_ = find_next_line(line))) {
         if (window_.lines_in_flight() == 0) {
-            answered_ = Clock::now();
+            last_answer_ = Clock::now();
         }
         const auto stored = stored_.find(window_.next_line());
         if (stored != stored_.end()) {
@@ -168,10 +168,10 @@ void BacklogSender::send_line(std::string_view line) {
                     subject_type(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
     NatsMessage message;
-    link_->check(natsMsg_Create(NatsResult{message}, subject.c_str(), reply.c_str(), line.data(),
-                                static_cast<int>(line.size())));
-    link_->check(natsMsgHeader_Set(message.get(), kMessageId,
-                                   message_id(backlog_->run_id(), number).c_str()));
+    link_->require_ok(natsMsg_Create(NatsResult{message}, subject.c_str(), reply.c_str(),
+                                     line.data(), static_cast<int>(line.size())));
+    link_->require_ok(natsMsgHeader_Set(message.get(), kMessageId,
+                                        message_id(backlog_->run_id(), number).c_str()));
     const natsStatus status = natsConnection_PublishMsg(link_->connection(), message.get());
     if (status == NATS_MAX_PAYLOAD) {
         count_refused_line(
@@ -180,7 +180,7 @@ void BacklogSender::send_line(std::string_view line) {
         window_.skip_line(0);
         return;
     }
-    link_->check(status);
+    link_->require_ok(status);
     window_.mark_line_sent();
     ++totals_->published;
 }
@@ -208,17 +208,17 @@ void BacklogSender::process_answers(std::chrono::milliseconds patience) {
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
                 *stream_, subject_wildcard(backlog_->server_name()), *stream_)};
         }
-        link_->check(status);
+        link_->require_ok(status);
         process_answer(answer.get());
         std::ignore = natsSubscription_QueuedMsgs(answers_.get(), &waiting);
     }
-    if (window_.lines_in_flight() != 0 && Clock::now() - answered_ > kPatience) {
+    if (window_.lines_in_flight() != 0 && Clock::now() - last_answer_ > kAnswerTimeout) {
         throw BusError{fmt::format("no acknowledgements: {}", link_->error_text(NATS_TIMEOUT))};
     }
 }
 
 void BacklogSender::process_answer(natsMsg* answer) {
-    answered_ = Clock::now();
+    last_answer_ = Clock::now();
     const std::string_view subject = natsMsg_GetSubject(answer);
     const std::uint64_t line =
         base::parse_number<std::uint64_t>(subject.substr(subject.rfind('.') + 1)).value_or(0);
@@ -238,12 +238,12 @@ void BacklogSender::process_answer(natsMsg* answer) {
     }
 }
 
-/// Removes the lines from the backlog that were acknowledged at least kKeep ago.
+/// Removes the lines from the backlog that were acknowledged at least kKeepAcknowledged ago.
 void BacklogSender::settle_old_lines(Clock::time_point now) {
-    if (now - last_acknowledged_ < kMarkEvery) {
+    if (now - last_settling_ < kSettleInterval) {
         return;
     }
-    last_acknowledged_ = now;
+    last_settling_ = now;
     const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->status().last_settled
                                                              : acknowledged_lines_.back().settled;
     if (window_.last_settled_line() > newest) {
@@ -252,7 +252,8 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
                                        .sequence = window_.settled_sequence()});
     }
     std::optional<AcknowledgedLines> due;
-    while (!acknowledged_lines_.empty() && now - acknowledged_lines_.front().time >= kKeep) {
+    while (!acknowledged_lines_.empty() &&
+           now - acknowledged_lines_.front().time >= kKeepAcknowledged) {
         due = acknowledged_lines_.front();
         acknowledged_lines_.pop_front();
     }
@@ -266,13 +267,13 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{1600};
 /// The longest time to wait for acknowledgements before new lines are read.
-constexpr std::chrono::milliseconds kAnswers{5};
+constexpr std::chrono::milliseconds kAnswerWait{5};
 /// The interval of checks for a broken connection.
-constexpr std::chrono::milliseconds kIdleLook{250};
+constexpr std::chrono::milliseconds kIdleWait{250};
 /// How long finish() waits after the deadline, until the thread notices the deadline.
 constexpr std::chrono::milliseconds kGrace{150};
 /// The interval of checks for spools of runs that have ended, for example by a takeover.
-constexpr std::chrono::seconds kLookForLeftovers{5};
+constexpr std::chrono::seconds kSearchInterval{5};
 constexpr unsigned kMiB = 20;
 
 std::string join_urls(const std::vector<std::string>& urls) {
@@ -285,7 +286,7 @@ std::string join_urls(const std::vector<std::string>& urls) {
 } // namespace
 
 Publisher::Publisher(PublishOptions options)
-    : options_{std::move(options)}, where_{join_urls(options_.access.urls)} {
+    : options_{std::move(options)}, bus_urls_{join_urls(options_.access.urls)} {
     if (options_.spool.empty()) {
         backlog_.emplace(make_run_id(), options_.server);
     } else {
@@ -302,28 +303,28 @@ Publisher::~Publisher() {
 void Publisher::wake_thread() {
     {
         const std::lock_guard lock{mutex_};
-        woken_ = true;
-        if (!thread_.joinable() && !stop_) {
-            ended_ = false;
+        is_woken_ = true;
+        if (!thread_.joinable() && !is_stopping_) {
+            is_ended_ = false;
             thread_ = std::thread{[this, owner = shared_from_this()] {
                 run();
                 const std::lock_guard ending{mutex_};
-                ended_ = true;
-                end_.notify_one();
+                is_ended_ = true;
+                end_signal_.notify_one();
             }};
         }
     }
-    wake_.notify_one();
+    wakeup_.notify_one();
 }
 
 void Publisher::finish(std::chrono::milliseconds patience) {
     std::unique_lock lock{mutex_};
-    if (!stop_) {
-        stop_ = true;
+    if (!is_stopping_) {
+        is_stopping_ = true;
         deadline_ = Clock::now() + patience;
     }
-    wake_.notify_one();
-    if (!end_.wait_until(lock, deadline_ + kGrace, [this] { return ended_; })) {
+    wakeup_.notify_one();
+    if (!end_signal_.wait_until(lock, deadline_ + kGrace, [this] { return is_ended_; })) {
         thread_.detach();
         return;
     }
@@ -335,31 +336,32 @@ void Publisher::finish(std::chrono::milliseconds patience) {
 
 bool Publisher::is_stopping() {
     const std::lock_guard lock{mutex_};
-    return stop_;
+    return is_stopping_;
 }
 
 bool Publisher::is_past_deadline() {
     const std::lock_guard lock{mutex_};
-    return stop_ && Clock::now() >= deadline_;
+    return is_stopping_ && Clock::now() >= deadline_;
 }
 
 void Publisher::wait_for_lines(std::chrono::milliseconds time) {
     std::unique_lock lock{mutex_};
-    wake_.wait_for(lock, time, [this] { return woken_ || stop_; });
-    woken_ = false;
+    wakeup_.wait_for(lock, time, [this] { return is_woken_ || is_stopping_; });
+    is_woken_ = false;
 }
 
-void Publisher::print_error(const std::string& what) {
+void Publisher::log_error_once(const std::string& what) {
     if (last_error_ != what && !is_past_deadline()) {
-        spdlog::warn("cannot publish records to {}: {}; trying again", where_, what);
+        spdlog::warn("cannot publish records to {}: {}; trying again", bus_urls_, what);
         last_error_ = what;
     }
 }
 
 /// Logs once that publishing works again after an error.
 void Publisher::report_recovery(const BacklogSender& sending) {
-    if (!last_error_.empty() && (sending.is_idle() || totals_.acknowledged != acknowledged_)) {
-        spdlog::info("publishing to {} again", where_);
+    if (!last_error_.empty() &&
+        (sending.is_idle() || totals_.acknowledged != acknowledged_before_)) {
+        spdlog::info("publishing to {} again", bus_urls_);
         last_error_.clear();
     }
 }
@@ -368,8 +370,9 @@ void Publisher::report_recovery(const BacklogSender& sending) {
 /// are not changed.
 void Publisher::log_limit_differences(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
-    asked.duplicates = there.duplicates;
-    if (std::exchange(compared_, true) || options_.limits == StreamLimits{} || asked == there) {
+    asked.duplicate_window = there.duplicate_window;
+    if (std::exchange(limits_compared_, true) || options_.limits == StreamLimits{} ||
+        asked == there) {
         return;
     }
     const auto shown = [](const StreamLimits& limits) {
@@ -392,11 +395,11 @@ void Publisher::run() {
             error = failure.what();
         }
         totals_.connected = false;
-        leftover_.reset(); // gives back the earlier run's files, which may be dropped now
+        earlier_backlog_.reset(); // gives back the earlier run's files, which may be dropped now
         if (error.empty()) {
             return;
         }
-        print_error(error);
+        log_error_once(error);
         if (Clock::now() - begun > kLongestPause) {
             pause = kFirstPause;
         }
@@ -419,9 +422,9 @@ void Publisher::publish_over_connection() {
     }
     totals_.connected = true;
     ++totals_.connections;
-    acknowledged_ = totals_.acknowledged;
+    acknowledged_before_ = totals_.acknowledged;
     if (totals_.connections == 1) {
-        spdlog::info("publishing to {} as {}.{}", where_, options_.stream,
+        spdlog::info("publishing to {} as {}.{}", bus_urls_, options_.stream,
                      subject_wildcard(options_.server));
     }
     do {
@@ -431,24 +434,25 @@ void Publisher::publish_over_connection() {
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
 void Publisher::publish_earlier_backlogs(const BusConnection& link) {
-    for (; !is_past_deadline() && find_earlier_backlog(); leftover_.reset()) {
-        const Backlog::Status status = leftover_->status();
+    for (; !is_past_deadline() && find_earlier_backlog(); earlier_backlog_.reset()) {
+        const Backlog::Status status = earlier_backlog_->status();
         const std::uint64_t waiting = status.last_line - status.last_settled;
         if (waiting != 0) {
             spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
         }
-        std::ignore = publish_backlog(link, *leftover_, true);
+        std::ignore = publish_backlog(link, *earlier_backlog_, true);
     }
 }
 
 /// Takes over the backlog of an earlier run, unless one was taken over before. Returns false if
 /// there is none.
 bool Publisher::find_earlier_backlog() {
-    looked_ = Clock::now();
-    if (!leftover_ && folder_) {
-        leftover_ = Backlog::take_over_other_spool(*folder_, backlog_->run_id(), options_.stream);
+    last_search_ = Clock::now();
+    if (!earlier_backlog_ && folder_) {
+        earlier_backlog_ =
+            Backlog::take_over_other_spool(*folder_, backlog_->run_id(), options_.stream);
     }
-    return leftover_ != nullptr;
+    return earlier_backlog_ != nullptr;
 }
 
 bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, bool to_its_end) {
@@ -461,17 +465,17 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, boo
     while (!is_past_deadline()) {
         // Stop is checked before sending: all lines appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
-        sending.send_and_receive(kAnswers);
+        sending.send_and_receive(kAnswerWait);
         report_recovery(sending);
         if (sending.is_idle()) {
             if (last) {
                 sending.settle_acknowledged_lines();
                 return true;
             }
-            if (Clock::now() - looked_ > kLookForLeftovers && find_earlier_backlog()) {
+            if (Clock::now() - last_search_ > kSearchInterval && find_earlier_backlog()) {
                 return false;
             }
-            wait_for_lines(kIdleLook);
+            wait_for_lines(kIdleWait);
         }
     }
     if (!backlog.is_persistent()) {

@@ -41,7 +41,7 @@ class SendWindow {
 
     /// Prepares for a new connection, without lines in flight. Lines up to the number `settled` are
     /// in the stream or lost. Later lines have sequence numbers above `sequence`.
-    void reset(std::uint64_t settled, std::uint64_t sequence);
+    void begin_connection(std::uint64_t settled, std::uint64_t sequence);
 
     /// Returns the number of the next line to send.
     [[nodiscard]] std::uint64_t next_line() const { return settled_ + lines_.size() + 1; }
@@ -104,7 +104,7 @@ class BacklogSender {
 
     /// How long acknowledged lines stay in the backlog, because a server that is killed may have
     /// acknowledged lines that were not yet on its disk.
-    static constexpr std::chrono::seconds kKeep{2};
+    static constexpr std::chrono::seconds kKeepAcknowledged{2};
 
     /// All arguments have to outlive the object.
     BacklogSender(const BusConnection& link, const std::string& stream, Backlog& backlog,
@@ -120,9 +120,11 @@ class BacklogSender {
     void send_and_receive(std::chrono::milliseconds patience);
 
     /// Returns true if no line is in flight and no line waits to be sent.
-    [[nodiscard]] bool is_idle() const { return window_.lines_in_flight() == 0 && !more_; }
+    [[nodiscard]] bool is_idle() const {
+        return window_.lines_in_flight() == 0 && !has_unsent_lines_;
+    }
 
-    /// Removes all acknowledged lines from the backlog now, without waiting for kKeep.
+    /// Removes all acknowledged lines from the backlog now, without waiting for kKeepAcknowledged.
     void settle_acknowledged_lines() {
         backlog_->settle_lines(window_.last_settled_line(), window_.settled_sequence());
     }
@@ -150,9 +152,9 @@ class BacklogSender {
     NatsSubscription answers_;
     SendWindow window_;
     StoredLines stored_;
-    bool more_ = true;
-    Clock::time_point answered_{};
-    Clock::time_point last_acknowledged_{};
+    bool has_unsent_lines_ = true;
+    Clock::time_point last_answer_{};
+    Clock::time_point last_settling_{};
     std::deque<AcknowledgedLines> acknowledged_lines_;
 };
 
@@ -197,7 +199,7 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     /// published first.
     [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog,
                                        bool to_its_end);
-    void print_error(const std::string& what);
+    void log_error_once(const std::string& what);
     void report_recovery(const BacklogSender& sending);
     void log_limit_differences(const StreamLimits& there);
     [[nodiscard]] bool is_stopping();
@@ -205,22 +207,22 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     void wait_for_lines(std::chrono::milliseconds time);
 
     PublishOptions options_;
-    std::string where_;
+    std::string bus_urls_; ///< for log messages, without passwords
     std::optional<SpoolFolder> folder_;
     std::optional<Backlog> backlog_;
-    std::unique_ptr<Backlog> leftover_; ///< an earlier run's lines that are being published
-    Clock::time_point looked_{};        ///< time of the latest search for earlier runs' lines
+    std::unique_ptr<Backlog> earlier_backlog_; ///< an earlier run's lines that are being published
+    Clock::time_point last_search_{}; ///< time of the latest search for earlier runs' lines
     PublishTotals totals_;
     std::string last_error_; ///< the error that was logged last
     /// Number of lines that were acknowledged before this connection.
-    std::uint64_t acknowledged_ = 0;
-    bool compared_ = false;
+    std::uint64_t acknowledged_before_ = 0;
+    bool limits_compared_ = false; ///< log_limit_differences() was called
     std::mutex mutex_;
-    std::condition_variable wake_;
-    bool woken_ = false;
-    bool stop_ = false;
-    bool ended_ = true; ///< the thread has ended or was never started
-    std::condition_variable end_;
+    std::condition_variable wakeup_;
+    bool is_woken_ = false;
+    bool is_stopping_ = false;
+    bool is_ended_ = true; ///< the thread has ended or was never started
+    std::condition_variable end_signal_;
     Clock::time_point deadline_{};
     std::thread thread_;
 };

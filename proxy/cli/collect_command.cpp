@@ -86,9 +86,9 @@ struct ShownRecordOutput final : CollectedRecordOutput {
         }
     }
 
-    void on_trouble(const std::string& why) override {
+    void set_delay_reason(const std::string& reason) override {
         if (page) {
-            page->set_delay_reason(why);
+            page->set_delay_reason(reason);
         }
     }
 

@@ -130,7 +130,7 @@ void check_bus_name(std::string_view flag, const std::string& name) {
 std::string BusAccessFlags::stream() const {
     std::string name = url.empty() ? old_stream : parse_bus_url(url).stream;
     check_bus_name("--bus: the stream", name);
-    return name.empty() ? bus::kStream : name;
+    return name.empty() ? bus::kDefaultStream : name;
 }
 
 bus::BusAccess BusAccessFlags::access() const {

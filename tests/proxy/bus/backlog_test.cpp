@@ -36,20 +36,12 @@ std::string line(std::uint64_t number, std::size_t size = 1000) {
 void append(Backlog& backlog, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t number = from; number <= to; ++number) {
         REQUIRE(backlog.has_room());
-        backlog.append(line(number));
+        backlog.append_lines(line(number));
     }
 }
 
-/// Leaves lines in a folder, as a run that ended does.
-void leave_lines(const FilledFolder& where, std::uint64_t to,
-                 const std::string& run = make_run_id()) {
-    SpoolFolder folder{where.path(), kLimit};
-    Backlog spool{folder, run, "one", kStream};
-    append(spool, 1, to);
-}
-
 std::unique_ptr<Backlog> take_over(SpoolFolder& folder, const std::string& own = "") {
-    auto left = Backlog::take_over_other_spool(folder, own, kStream);
+    auto left = Backlog::take_over_other_spool(folder, own, kDefaultStream);
     REQUIRE(left != nullptr);
     return left;
 }
@@ -82,7 +74,30 @@ std::string text_of(Backlog& backlog, std::uint64_t number) {
 struct OneSpool {
     const FilledFolder where;
     SpoolFolder folder{where.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
+};
+
+/// The lines that an ended run left, and the folder of the next run.
+struct LeftSpool {
+    /// Leaves lines with the numbers 1 to `to`, of which those up to `settled` are settled.
+    void leave_lines(std::uint64_t to, std::uint64_t settled = 0) const {
+        SpoolFolder folder{where.path(), kLimit};
+        Backlog spool{folder, run, "one", kDefaultStream};
+        append(spool, 1, to);
+        if (settled != 0) {
+            spool.settle_lines(settled, 4711);
+        }
+    }
+
+    /// Writes a file of the run, or adds to it.
+    void write_file(std::uint64_t first, const std::string& text,
+                    std::ios::openmode mode = std::ios::out) const {
+        std::ofstream{where.path() / spool_file_name(run, first), mode} << text;
+    }
+
+    const FilledFolder where;
+    const std::string run = make_run_id();
+    SpoolFolder folder{where.path(), kLimit};
 };
 
 std::uint64_t total_bytes(const SpoolFolder& folder) {
@@ -112,9 +127,9 @@ TEST_CASE_FIXTURE(OneSpool, "appended lines can be read from any line on, over m
 TEST_CASE("a line may be longer than the reading buffer") {
     const FilledFolder where;
     SpoolFolder folder{where.path(), std::uint64_t{64} << 20U};
-    Backlog spool{folder, make_run_id(), "one", kStream};
-    spool.append(line(1, 3'000'000));
-    spool.append(line(2));
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
+    spool.append_lines(line(1, 3'000'000));
+    spool.append_lines(line(2));
     CHECK(read_all(spool, 1).count == 2);
 }
 
@@ -122,7 +137,7 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
     const FilledFolder where;
     {
         SpoolFolder folder{where.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kDefaultStream};
         append(spool, 1, 500);
         const std::size_t before = where.files().size();
         spool.settle_lines(400, 9000);
@@ -137,17 +152,9 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
     CHECK(where.files().size() == 0);
 }
 
-TEST_CASE("the next run finds an earlier run's lines under their numbers") {
-    const FilledFolder where;
-    const std::string run = make_run_id();
-    {
-        SpoolFolder folder{where.path(), kLimit};
-        Backlog spool{folder, run, "one", kStream};
-        append(spool, 1, 300);
-        spool.settle_lines(100, 4711);
-    }
-    SpoolFolder folder{where.path(), kLimit};
-    const Backlog own{folder, make_run_id(), "two", kStream};
+TEST_CASE_FIXTURE(LeftSpool, "the next run finds an earlier run's lines under their numbers") {
+    leave_lines(300, 100);
+    const Backlog own{folder, make_run_id(), "two", kDefaultStream};
     {
         const auto left = take_over(folder, own.run_id());
         CHECK(left->run_id() == run);
@@ -158,11 +165,11 @@ TEST_CASE("the next run finds an earlier run's lines under their numbers") {
         const Reading reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
-        CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kStream) ==
+        CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kDefaultStream) ==
               nullptr); // it has an owner now
         left->settle_lines(300, 5000);
     }
-    CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kStream) == nullptr);
+    CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kDefaultStream) == nullptr);
     CHECK(total_bytes(folder) == 0);
 }
 
@@ -170,7 +177,7 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
     const FilledFolder where;
     {
         SpoolFolder folder{where.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
+        Backlog spool{folder, make_run_id(), "one", kDefaultStream};
         append(spool, 1, 300);
         spool.settle_lines(100, 4711);
         CHECK(spool.waiting_lines().lines == 200);
@@ -178,10 +185,10 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
         CHECK(spool.waiting_lines().lines == 3000 - folder.dropped_lines() - 100);
     }
     SpoolFolder folder{where.path(), 4 * kLimit};
-    const std::uint64_t left = folder.count_unpublished("", kStream).lines;
+    const std::uint64_t left = folder.count_unpublished("", kDefaultStream).lines;
     CHECK(left > 500);
-    CHECK(folder.count_unpublished("", kStream).lines == left);
-    Backlog spool{folder, make_run_id(), "two", kStream};
+    CHECK(folder.count_unpublished("", kDefaultStream).lines == left);
+    Backlog spool{folder, make_run_id(), "two", kDefaultStream};
     append(spool, 1, 7);
     CHECK(spool.waiting_lines().lines == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
@@ -189,28 +196,19 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
     CHECK(again.count_unpublished("", "another").lines == 0); // all lines are for the first stream
 }
 
-TEST_CASE("lines for another stream stay where they are") {
-    const FilledFolder where;
-    leave_lines(where, 3);
-    SpoolFolder folder{where.path(), kLimit};
+TEST_CASE_FIXTURE(LeftSpool, "lines for another stream stay where they are") {
+    leave_lines(3);
     folder.report_unpublished_files("another");
     CHECK(Backlog::take_over_other_spool(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
-    const auto left = take_over(folder);
-    CHECK(left->status().last_line == 3);
+    CHECK(take_over(folder)->status().last_line == 3);
 }
 
-TEST_CASE("damaged or missing lines of an earlier run are counted") {
-    const FilledFolder where;
-    const std::string run = make_run_id();
-    leave_lines(where, 1, run);
-    const auto put = [&](std::uint64_t first, const std::string& text) {
-        std::ofstream{where.path() / spool_file_name(run, first)} << text;
-    };
-    put(1, line(1) + line(2) + line(3));
-    put(10, std::string(300, '\0'));
-    put(20, line(20) + line(21) + "{");
-    SpoolFolder folder{where.path(), kLimit};
+TEST_CASE_FIXTURE(LeftSpool, "damaged or missing lines of an earlier run are counted") {
+    leave_lines(1);
+    write_file(1, line(1) + line(2) + line(3));
+    write_file(10, std::string(300, '\0'));
+    write_file(20, line(20) + line(21) + "{");
     const auto left = take_over(folder);
     CHECK(read_all(*left, 4).first == 20);
     CHECK(read_all(*left, 1).count == 5);
@@ -232,40 +230,31 @@ TEST_CASE_FIXTURE(
     CHECK(spool.status().lost_lines == 12);
 }
 
-TEST_CASE("the spool of a running process is not taken over") {
-    const FilledFolder where;
-    SpoolFolder folder{where.path(), kLimit};
-    Backlog alive{folder, make_run_id(), "one", kStream};
-    append(alive, 1, 10);
+TEST_CASE_FIXTURE(OneSpool, "the spool of a running process is not taken over") {
+    append(spool, 1, 10);
     SpoolFolder other{where.path(), kLimit};
     CHECK(total_bytes(other) == 0);
-    CHECK(Backlog::take_over_other_spool(other, "", kStream) == nullptr);
-    CHECK(read_all(alive, 1).count == 10);
+    CHECK(Backlog::take_over_other_spool(other, "", kDefaultStream) == nullptr);
+    CHECK(read_all(spool, 1).count == 10);
 }
 
-TEST_CASE("an incomplete last line is ignored") {
-    const FilledFolder where;
-    const std::string run = make_run_id();
-    leave_lines(where, 3, run);
-    std::ofstream{where.path() / spool_file_name(run, 1), std::ios::app} << "4 cut sho";
-    SpoolFolder folder{where.path(), kLimit};
+TEST_CASE_FIXTURE(LeftSpool, "an incomplete last line is ignored") {
+    leave_lines(3);
+    write_file(1, "4 cut sho", std::ios::app);
     const auto left = take_over(folder);
     CHECK(left->status().last_line == 3);
     CHECK(read_all(*left, 1).count == 3);
 }
 
-TEST_CASE("an invalid state file stays where it is, and its lines are not published") {
-    const FilledFolder where;
-    fs::create_directory(where.path());
-    const std::string run = make_run_id();
+TEST_CASE_FIXTURE(LeftSpool,
+                  "an invalid state file stays where it is, and its lines are not published") {
     std::ofstream{where.path() / spool_state_name(run)} << "rubbish";
-    std::ofstream{where.path() / spool_file_name(run, 1)} << "1 line\n";
+    write_file(1, "1 line\n");
     std::ofstream{where.path() / "notes.txt"} << "of somebody";
     std::ofstream{where.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
-    SpoolFolder folder{where.path(), kLimit};
-    folder.report_unpublished_files(kStream);
+    folder.report_unpublished_files(kDefaultStream);
     CHECK(total_bytes(folder) == 25); // the folder may drop it
-    CHECK(Backlog::take_over_other_spool(folder, "", kStream) == nullptr);
+    CHECK(Backlog::take_over_other_spool(folder, "", kDefaultStream) == nullptr);
     CHECK(where.files().size() == 4);
 }
 
@@ -287,17 +276,10 @@ TEST_CASE_FIXTURE(OneSpool, "dropped lines that are settled do not count as lost
     CHECK(folder.dropped_lines() == 0);
 }
 
-TEST_CASE("lines of ended runs are dropped first") {
-    const FilledFolder where;
-    {
-        SpoolFolder folder{where.path(), kLimit};
-        Backlog spool{folder, make_run_id(), "one", kStream};
-        append(spool, 1, 900);
-        spool.settle_lines(10, 1);
-    }
-    SpoolFolder folder{where.path(), kLimit};
+TEST_CASE_FIXTURE(LeftSpool, "lines of ended runs are dropped first") {
+    leave_lines(900, 10);
     CHECK(total_bytes(folder) == 900'000);
-    Backlog spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     append(spool, 1, 500);
     CHECK(total_bytes(folder) <= kLimit);
     const Reading own = read_all(spool, 1);
@@ -308,11 +290,9 @@ TEST_CASE("lines of ended runs are dropped first") {
     CHECK(reading.first == 11 + folder.dropped_lines());
 }
 
-TEST_CASE("lines of an ended run that are being published are not dropped") {
-    const FilledFolder where;
-    leave_lines(where, 500);
-    SpoolFolder folder{where.path(), kLimit};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(LeftSpool, "lines of an ended run that are being published are not dropped") {
+    leave_lines(500);
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     {
         const auto left = take_over(folder, spool.run_id());
         append(spool, 1, 800);
@@ -328,37 +308,33 @@ TEST_CASE("lines of an ended run that are being published are not dropped") {
     CHECK(folder.missing_lines() == 0);
 }
 
-TEST_CASE("lines in a file that somebody removed are missing, and later lines are read") {
-    const FilledFolder where;
-    const std::string run = make_run_id();
-    SpoolFolder folder{where.path(), kLimit};
-    Backlog spool{folder, run, "one", kStream};
+TEST_CASE_FIXTURE(OneSpool,
+                  "lines in a file that somebody removed are missing, and later lines are read") {
     append(spool, 1, 200);
     const auto files = folder.list_files();
     REQUIRE(files.size() > 2);
     const std::uint64_t gone = files[2].first - files[1].first;
-    fs::remove(where.path() / spool_file_name(run, files[1].first));
+    fs::remove(where.path() / spool_file_name(spool.run_id(), files[1].first));
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(folder.missing_lines() == gone);
     CHECK(spool.status().lost_lines == gone);
 }
 
-TEST_CASE("files that another process published no longer count for the folder's size") {
-    const FilledFolder where;
-    leave_lines(where, 900);
-    SpoolFolder ours{where.path(), kLimit};
-    Backlog spool{ours, make_run_id(), "one", kStream};
+TEST_CASE_FIXTURE(LeftSpool,
+                  "files that another process published no longer count for the folder's size") {
+    leave_lines(900);
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     append(spool, 1, 100);
-    CHECK(total_bytes(ours) == 1'000'000);
+    CHECK(total_bytes(folder) == 1'000'000);
     {
         SpoolFolder theirs{where.path(), kLimit};
         const auto left = take_over(theirs);
         left->settle_lines(900, 1);
     }
     append(spool, 101, 1000);
-    CHECK(ours.dropped_lines() == 0);
-    CHECK(total_bytes(ours) == 1'000'000);
+    CHECK(folder.dropped_lines() == 0);
+    CHECK(total_bytes(folder) == 1'000'000);
     CHECK(read_all(spool, 1).count == 1000);
 }
 
@@ -377,10 +353,10 @@ TEST_CASE(
     const FilledFolder where;
     tw::test::FaultyDisk disk;
     SpoolFolder folder{where.path(), kLimit, disk};
-    Backlog spool{folder, make_run_id(), "one", kStream};
+    Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     append(spool, 1, 10);
     disk.room = 500;
-    spool.append(line(11));
+    spool.append_lines(line(11));
     CHECK(spool.status().error == ENOSPC);
     CHECK_FALSE(spool.has_room());
     CHECK(spool.status().last_line == 10);
@@ -408,15 +384,15 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
     {
         SpoolFolder folder{where.path(), kLimit};
         const tw::test::FullDisk full;
-        const Backlog none{folder, make_run_id(), "one", kStream};
+        const Backlog none{folder, make_run_id(), "one", kDefaultStream};
         CHECK(none.status().error == EFBIG);
     }
     CHECK(where.files().size() == 0);
     {
         SpoolFolder folder{where.path(), kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
-        Backlog spool{folder, run, "one", kStream};
-        spool.append(line(1));
+        Backlog spool{folder, run, "one", kDefaultStream};
+        spool.append_lines(line(1));
         CHECK_FALSE(spool.has_room());
         CHECK(spool.status().error == EFBIG);
         CHECK(spool.status().last_line == 0);
@@ -439,15 +415,15 @@ TEST_CASE("a spool in a folder that cannot be created is an error") {
 TEST_CASE("lines in memory are numbered from 1 and can be read from any number on") {
     Backlog backlog{"run", "server"};
     CHECK(text_of(backlog, 1).empty());
-    backlog.append("a\nb\n");
-    backlog.append("");
-    backlog.append("c\n");
+    backlog.append_lines("a\nb\n");
+    backlog.append_lines("");
+    backlog.append_lines("c\n");
     CHECK(backlog.status().last_line == 3);
     CHECK(text_of(backlog, 3) == "c");
     CHECK(text_of(backlog, 1) == "a");
     CHECK(text_of(backlog, 2) == "b");
     CHECK(text_of(backlog, 4).empty());
-    backlog.append("d\n");
+    backlog.append_lines("d\n");
     CHECK(text_of(backlog, 4) == "d");
 }
 
@@ -456,7 +432,7 @@ TEST_CASE("settled lines in memory are removed in whole blocks") {
     Backlog backlog{"run", "server"};
     CHECK_FALSE(backlog.status().settled_sequence);
     append(backlog, 1, 1);
-    backlog.append(line(2, kLine));
+    backlog.append_lines(line(2, kLine));
     append(backlog, 3, 3);
     backlog.settle_lines(1, 7);
     CHECK(backlog.status().settled_sequence == 7);
@@ -475,7 +451,7 @@ TEST_CASE("settled lines in memory are removed in whole blocks") {
 TEST_CASE("memory is limited; settling lines makes room") {
     Backlog backlog{"run", "server", 8};
     CHECK(backlog.has_room());
-    backlog.append("abcdefg\n");
+    backlog.append_lines("abcdefg\n");
     CHECK_FALSE(backlog.has_room());
     CHECK(backlog.status().unsaved_lines == 1);
     backlog.settle_lines(1, 1);
@@ -522,13 +498,14 @@ TEST_CASE("an invalid or incomplete state is rejected") {
         CAPTURE(size);
         CHECK_FALSE(read_spool_state(whole.substr(0, size)));
     }
-    CHECK_FALSE(
-        read_spool_state("settled=99999999999999999999 place=-------------------- server=a\n"));
-    CHECK_FALSE(
-        read_spool_state("settled=00000000000000000001 place=-------------------- server=a.*\n"));
-    CHECK_FALSE(read_spool_state(whole + "more\n"));
-    CHECK_FALSE(read_spool_state(
-        "settled=00000000000000000001 place=-------------------- server=a stream=b c\n"));
+    const std::string none = " place=-------------------- server=a";
+    for (const std::string& text :
+         {"settled=99999999999999999999" + none + "\n",
+          "settled=00000000000000000001" + none + ".*\n",
+          "settled=00000000000000000001" + none + " stream=b c\n", whole + "more\n"}) {
+        CAPTURE(text);
+        CHECK_FALSE(read_spool_state(text));
+    }
 }
 
 TEST_CASE("the name of a spool file contains run and first line; other names are rejected") {

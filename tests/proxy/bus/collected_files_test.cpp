@@ -14,6 +14,16 @@ using tw::test::file_text;
 using tw::test::FilledFolder;
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Appends a batch with one text and confirms it.
+void append_first(CollectedFiles& files, const std::string& name, const std::string& text) {
+    CHECK(files.append_batch("first", {{name, text}}) == 0);
+    files.confirm_batch();
+}
+
+} // namespace
+
 TEST_CASE("batches are appended to their files") {
     const FilledFolder folder;
     CollectedFiles files{folder.path()};
@@ -31,8 +41,7 @@ TEST_CASE("batches are appended to their files") {
 TEST_CASE("a batch that is rolled back leaves nothing in the files") {
     const FilledFolder folder;
     CollectedFiles files{folder.path()};
-    CHECK(files.append_batch("first", {{"a/x", "1\n"}}) == 0);
-    files.confirm_batch();
+    append_first(files, "a/x", "1\n");
     CHECK(files.append_batch("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     CHECK(files.roll_back_batch() == 0);
     CHECK(file_text(folder.path() / "a/x") == "1\n");
@@ -45,8 +54,7 @@ TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the ne
     tw::test::FaultyDisk disk;
     {
         CollectedFiles files{folder.path(), disk};
-        CHECK(files.append_batch("first", {{"a", "1\n"}}) == 0);
-        files.confirm_batch();
+        append_first(files, "a", "1\n");
         CHECK(files.append_batch("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
         disk.truncates = false;
         CHECK(files.roll_back_batch() == EIO);
@@ -69,8 +77,7 @@ TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirm
     const FilledFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
-    CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
-    files.confirm_batch();
+    append_first(files, "a", "1234\n");
     disk.room = 2;
     disk.truncates = false;
     CHECK(files.append_batch("second", {{"a", "5678\n"}}) == ENOSPC);
@@ -84,8 +91,7 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
     const FilledFolder folder;
     {
         CollectedFiles files{folder.path()};
-        CHECK(files.append_batch("first", {{"a b/x", "1\n"}}) == 0);
-        files.confirm_batch();
+        append_first(files, "a b/x", "1\n");
         CHECK(files.append_batch("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     }
     {
@@ -110,8 +116,7 @@ TEST_CASE("an incomplete journal means that nothing was appended") {
     const FilledFolder folder;
     {
         CollectedFiles files{folder.path()};
-        CHECK(files.append_batch("first", {{"x", "1\n"}}) == 0);
-        files.confirm_batch();
+        append_first(files, "x", "1\n");
         CHECK(files.append_batch("second", {{"x", "2\n"}}) == 0);
     }
     const auto journal = folder.path() / ".collect-journal";
@@ -135,8 +140,7 @@ TEST_CASE("a full disk takes a batch whole or not at all") {
     const FilledFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
-    CHECK(files.append_batch("first", {{"a", "1234\n"}}) == 0);
-    files.confirm_batch();
+    append_first(files, "a", "1234\n");
     disk.room = 7;
     CHECK(files.append_batch("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch().empty());

@@ -11,7 +11,7 @@ namespace {
 
 SendWindow window_after(std::uint64_t settled, std::uint64_t sequence) {
     SendWindow window;
-    window.reset(settled, sequence);
+    window.begin_connection(settled, sequence);
     return window;
 }
 
