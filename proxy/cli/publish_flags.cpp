@@ -308,7 +308,7 @@ void HttpFlags::add_access(Command& command, const std::string& about) {
                 "File whose first line is the token, required for changes and for reading from "
                 "another machine [http.token in the --state folder, created if missing]");
     command.add_switch(
-        "--http-open-reading", access.open_reading,
+        "--http-open-reading", access.network_may_read,
         "Let anyone who can reach the page read it without the token, even from other machines");
 }
 

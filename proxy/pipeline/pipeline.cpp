@@ -159,7 +159,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
         sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
     if (outputs.board != nullptr) {
-        sinks_.add(live_.emplace(config.mod->objects));
+        sinks_.add(live_.emplace());
         sinks_.add(contexts_.emplace(config.mod->objects));
     }
     if (outputs.feed != nullptr) {

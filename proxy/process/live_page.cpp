@@ -46,7 +46,7 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
         return;
     }
     const auto address = boost::asio::ip::make_address(where.address);
-    const bool is_open = !address.is_loopback() && options.access.open_reading;
+    const bool is_open = !address.is_loopback() && options.access.network_may_read;
     const bool reads_freely = address.is_loopback() || is_open;
     const auto& hosts = options.access.hosts;
     const std::string host = !hosts.empty() && !address.is_loopback() ? hosts.front()

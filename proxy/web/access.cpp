@@ -39,7 +39,37 @@ std::string_view bearer_credentials(std::string_view authorization) {
         std::min(authorization.find_first_not_of(' ', end), authorization.size()));
 }
 
+/// Returns the byte that two hexadecimal digits stand for; nullopt for any other text.
+std::optional<char> parse_hex_byte(std::string_view digits) {
+    constexpr int kHex = 16;
+    unsigned byte = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto read = std::from_chars(digits.data(), end, byte, kHex);
+    return digits.size() == 2 && read.ec == std::errc{} && read.ptr == end
+               ? std::optional{static_cast<char>(byte)}
+               : std::nullopt;
+}
+
 } // namespace
+
+std::string token_in_protocols(std::string_view protocols) {
+    constexpr std::string_view kName = "bearer.";
+    const auto begin = protocols.find(kName);
+    if (begin == std::string_view::npos) {
+        return {};
+    }
+    const std::string_view rest = protocols.substr(begin + kName.size());
+    const std::string_view digits = rest.substr(0, rest.find_first_of(", "));
+    std::string token;
+    for (std::size_t i = 0; i < digits.size(); i += 2) {
+        const auto byte = parse_hex_byte(digits.substr(i, 2));
+        if (!byte) {
+            return {};
+        }
+        token += *byte;
+    }
+    return token;
+}
 
 bool authorization_has_token(std::string_view authorization, std::string_view token) {
     const std::string_view shown = bearer_credentials(authorization);
@@ -55,7 +85,7 @@ std::optional<Response> refuse_access(const Request& request, AccessLevel level,
     const bool open =
         level == AccessLevel::health || level == AccessLevel::page ||
         (level == AccessLevel::read &&
-         (options.open_reading || request.connection_origin == ConnectionOrigin::loopback));
+         (options.network_may_read || request.connection_origin == ConnectionOrigin::loopback));
     if (open || request.connection_origin == ConnectionOrigin::owner ||
         authorization_has_token(request.authorization, options.token)) {
         return std::nullopt;
@@ -148,7 +178,7 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
                                      : ", or " + options.unknown_host_hint) +
                                 '\n'};
     }
-    if (!request.upgrade && (request.method == "GET" || request.method == "HEAD")) {
+    if (!request.wants_web_socket && (request.method == "GET" || request.method == "HEAD")) {
         return std::nullopt;
     }
     if (!is_same_origin(request)) {
@@ -176,23 +206,18 @@ std::optional<std::string> query_text(std::string_view query, std::string_view n
     if (!value) {
         return std::nullopt;
     }
-    constexpr std::size_t kEscape = 3; // length of an escape such as "%20"
-    constexpr int kHex = 16;
     std::string text;
     for (std::size_t i = 0; i < value->size(); ++i) {
         if ((*value)[i] != '%') {
             text += (*value)[i] == '+' ? ' ' : (*value)[i];
             continue;
         }
-        const std::string_view digits = value->substr(i + 1, 2);
-        unsigned byte = 0;
-        const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), byte, kHex);
-        if (digits.size() != 2 || read.ec != std::errc{} ||
-            read.ptr != digits.data() + digits.size()) {
+        const auto byte = parse_hex_byte(value->substr(i + 1, 2));
+        if (!byte) {
             return std::nullopt;
         }
-        text += static_cast<char>(byte);
-        i += kEscape - 1;
+        text += *byte;
+        i += 2;
     }
     return text;
 }

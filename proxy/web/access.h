@@ -15,7 +15,7 @@ namespace tw::web {
 enum class AccessLevel : std::uint8_t {
     health, ///< everyone, also on connections reserved for health checks
     page,   ///< everyone: static files, which contain no game data
-    read,   ///< everyone if AccessOptions::open_reading is set; otherwise as for `change`
+    read,   ///< everyone if AccessOptions::network_may_read is set; otherwise as for `change`
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
@@ -23,7 +23,7 @@ enum class AccessLevel : std::uint8_t {
 struct AccessOptions {
     std::string token{}; ///< the secret that `read` and `change` need; empty if there is none
     /// Clients in the network may read without the token; clients on loopback always may.
-    bool open_reading = false;
+    bool network_may_read = false;
     std::string token_hint{}; ///< text that says how to get the token; appended to refusals
     /// Host names that are accepted in addition to the names that are always valid.
     std::vector<std::string> hosts{};
@@ -39,6 +39,10 @@ struct AccessOptions {
 /// token. The comparison takes the same time for all tokens of the same length, to reveal nothing
 /// about the token.
 [[nodiscard]] bool authorization_has_token(std::string_view authorization, std::string_view token);
+
+/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way
+/// to send a token with a WebSocket request.
+[[nodiscard]] std::string token_in_protocols(std::string_view protocols);
 
 /// Returns the refusal for a request that a web page of another site may have caused; nullopt if
 /// the request is allowed.

@@ -90,8 +90,8 @@ void set_impairment(RequestContext& context, const Request& request, const Respo
         return respond({.status = 400, .body = done.error() + '\n'});
     }
     const RunState state = context.data.state();
-    context.impaired = ImpairmentChange{
-        .time_ms = state.now_ms, .from = request.from, .settings = state.impairment};
+    context.impairment_change = ImpairmentChange{
+        .time_ms = state.now_ms, .client_name = request.client_name, .settings = state.impairment};
     show_impairment(context, request, respond);
 }
 
@@ -169,16 +169,17 @@ constexpr std::array<Route, 23> kRoutes{
 AdminServer::AdminServer(AccessOptions access, const std::vector<ListeningSocket>& listening,
                          PageData& data)
     : context_{data}, access_{std::move(access)},
-      server_{listening,
-              HttpHandlers{
-                  .handler = [this](const Request& request,
-                                    const Respond& respond) { answer_request(request, respond); },
-                  .upgrade = [this](const Request& request) { return answer_upgrade(request); },
-                  .update =
-                      [this] {
-                          context_.viewers.disconnect_viewers_with_other_token(token_number_);
-                          return context_.viewers.fetch_and_send();
-                      }}} {}
+      server_{
+          listening,
+          HttpHandlers{
+              .handler = [this](const Request& request,
+                                const Respond& respond) { answer_request(request, respond); },
+              .answer_upgrade = [this](const Request& request) { return answer_upgrade(request); },
+              .update =
+                  [this] {
+                      context_.viewers.disconnect_viewers_with_other_token(token_number_);
+                      return context_.viewers.fetch_and_send();
+                  }}} {}
 
 /// Answers a request for a WebSocket. Only the live page may open a WebSocket: browsers let pages
 /// of other sites open WebSockets to any server and read the answers.
@@ -190,26 +191,27 @@ WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
     // If the token changes after the check below, the viewer's number is old: it is disconnected.
-    std::uint32_t token = token_number_;
-    if (auto refusal = refuse_request(request, AccessLevel::read)) {
+    const std::uint32_t token = token_number_;
+    const std::string from_page = "Bearer " + token_in_protocols(request.protocols);
+    Request authorized = request;
+    authorized.authorization = request.authorization.empty() ? from_page : request.authorization;
+    if (auto refusal = refuse_request(authorized, AccessLevel::read)) {
         return {.refusal = std::move(refusal)};
     }
     Request without = request;
     without.authorization = {};
-    if (!refuse_request(without, AccessLevel::read)) {
-        token = 0;
-    }
+    const bool needs_token = refuse_request(without, AccessLevel::read).has_value();
     if (!context_.viewers.has_room_for(request.peer)) {
         return {.refusal = Response{.status = 503, .body = "too many viewers\n"}};
     }
-    return {
-        .on_open = [this, peer = request.peer, token](const std::shared_ptr<WebSocket>& socket) {
-            // other viewers may have connected since the check above
-            if (!context_.viewers.has_room_for(peer)) {
-                return socket->close("too many viewers");
-            }
-            context_.viewers.add_viewer(socket, peer, token);
-        }};
+    return {.on_open = [this, peer = request.peer, used_token = needs_token ? token : 0](
+                           const std::shared_ptr<WebSocket>& socket) {
+        // other viewers may have connected since the check above
+        if (!context_.viewers.has_room_for(peer)) {
+            return socket->close("too many viewers");
+        }
+        context_.viewers.add_viewer(socket, peer, used_token);
+    }};
 }
 
 void AdminServer::set_token(const std::string& token) {

@@ -23,7 +23,7 @@ class AdminServer {
                 PageData& data);
 
     void start() {
-        set_feed_listener([this] { server_.wake(); });
+        set_feed_listener([this] { server_.request_update(); });
         server_.start();
     }
 

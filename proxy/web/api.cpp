@@ -19,7 +19,7 @@ RequestContext::RequestContext(PageData& page)
 RunState RequestContext::state() const {
     RunState state = data.state();
     state.view.limit_sessions(false);
-    state.impaired = impaired;
+    state.impairment_change = impairment_change;
     state.viewers = viewers.size();
     state.viewers_lost = viewers.dropped_message_count();
     return state;

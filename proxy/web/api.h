@@ -20,7 +20,6 @@
 
 namespace tw::web {
 
-/// The kinds of recording that the page can start.
 enum class RecordingKind : std::uint8_t { capture, demos };
 
 struct RecordedFile {
@@ -29,10 +28,10 @@ struct RecordedFile {
     std::int64_t time_ms = 0; ///< latest modification, in milliseconds since 1970
 };
 
-/// The result of a health check, with the reason for a failure.
+/// The result of a health check.
 struct Health {
     bool ok = false;
-    std::string text; ///< one line
+    std::string text; ///< one line; the reason for a failure
 };
 
 /// The data that the page shows, and the actions that it offers. The functions are called on the
@@ -90,7 +89,7 @@ class PageData : public ViewData {
     [[nodiscard]] virtual std::string keys_json() const = 0;
 };
 
-/// The data from which HTTP requests are answered. Used only on the HTTP server's thread.
+/// The data that handlers of HTTP requests use. Used only on the HTTP server's thread.
 struct RequestContext {
     /// `page` must outlive the object.
     explicit RequestContext(PageData& page);
@@ -101,7 +100,7 @@ struct RequestContext {
 
     PageData& data;
     /// The latest change of the impairment that was made on the page.
-    std::optional<ImpairmentChange> impaired{};
+    std::optional<ImpairmentChange> impairment_change{};
     CompressedMapCache maps;
     std::optional<Health> readiness{}; ///< the latest result of PageData::check_readiness
     Viewers viewers;

@@ -100,28 +100,7 @@ std::uint64_t count_serious_findings(const record::SessionStats& stats) {
 
 } // namespace
 
-StatusCollector::StatusCollector(const snapshot::ObjectSet& objects) : objects_{&objects} {
-    for (const auto table : {snapshot::object_table(), objects.custom()}) {
-        for (const snapshot::ObjectSpec& object : table) {
-            item_names_.push_back(object.name);
-        }
-    }
-    items_.resize(item_names_.size());
-}
-
-void StatusCollector::on_record(const record::Record& record) {
-    if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
-        on_session(**session);
-    } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        on_map(**map);
-    } else if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        on_snapshot(**snapshot);
-    } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        on_finding(**finding);
-    }
-}
-
-void StatusCollector::on_session(const record::SessionRecord& record) {
+void StatusCollector::handle(const record::SessionRecord& record) {
     KnownSession& known = sessions_[record.head.session];
     known.view.closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
@@ -134,14 +113,14 @@ void StatusCollector::on_session(const record::SessionRecord& record) {
     known.connected = record.event == record::SessionEvent::established;
 }
 
-void StatusCollector::on_map(const record::MapRecord& record) {
+void StatusCollector::handle(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.view.map = record.name;
         found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
     }
 }
 
-void StatusCollector::on_snapshot(const record::SnapshotRecord& record) {
+void StatusCollector::handle(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return;
     }
@@ -170,20 +149,17 @@ void StatusCollector::count_items(const record::SnapshotRecord& record) {
         // Keys are sorted, so all items of a type are adjacent.
         const auto end = std::find_if(
             at, keys.end(), [type](std::uint32_t key) { return key >> kTypeShift != type; });
-        const auto count = static_cast<std::uint64_t>(end - at);
-        const snapshot::ObjectSpec* object =
+        const snapshot::ObjectSpec* const object =
             record.types == nullptr ? nullptr
                                     : record.types->object(static_cast<std::uint16_t>(type));
-        if (object != nullptr) {
-            items_[objects_->index_of(*object)] += count;
-        } else if (type != 0) { // items of type 0 only describe types
-            unknown_items_ += count;
+        if (type != 0) { // items of type 0 only describe types
+            items_[object] += static_cast<std::uint64_t>(end - at);
         }
         at = end;
     }
 }
 
-void StatusCollector::on_finding(const record::FindingRecord& record) {
+void StatusCollector::handle(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
         replace_finding_line(findings_, record::describe_explained_mismatch(record));
         return;
@@ -216,18 +192,13 @@ void StatusCollector::fill_view(StatusView& view, const inspect::Inspector& insp
     });
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
     view.limit_sessions(true);
-    count_players(view);
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-        if (items_[i] != 0) {
-            view.items[std::string{item_names_[i]}] += items_[i];
-        }
-    }
-    if (unknown_items_ != 0) {
-        view.items["unknown"] += unknown_items_;
+    add_server_totals(view);
+    for (const auto& [object, count] : items_) {
+        view.items[object == nullptr ? "unknown" : std::string{object->name}] += count;
     }
 }
 
-void StatusCollector::count_players(StatusView& view) const {
+void StatusCollector::add_server_totals(StatusView& view) const {
     for (const auto& [unused, known] : sessions_) {
         if (!known.view.server_name.empty()) {
             ServerView& server = view.servers[known.view.server_name];

@@ -14,8 +14,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 namespace tw::web {
@@ -42,8 +42,8 @@ struct SessionView {
     std::array<std::uint64_t, 2> recovered{};
     std::array<record::Spread, 2> jitter_us{};
     std::uint64_t snapshots = 0;
-    std::uint64_t verified = 0;
-    std::uint64_t missed = 0;
+    std::uint64_t verified = 0; ///< number of snapshots with a correct checksum
+    std::uint64_t missed = 0;   ///< number of snapshots that were due and did not arrive
     std::uint64_t frozen_ms = 0;
     record::Spread ack_lag_ticks{};
     std::int64_t largest_snapshot = 0; ///< the size of the largest snapshot in bytes
@@ -126,40 +126,39 @@ class StatusBoard {
 /// Collects from one worker's records the data that the page shows.
 class StatusCollector final : public record::RecordSink {
   public:
-    /// `objects` has to outlive the sink.
-    explicit StatusCollector(const snapshot::ObjectSet& objects);
-
-    void on_record(const record::Record& record) override;
+    void on_record(const record::Record& record) override {
+        std::visit([this](const auto* each) { handle(*each); }, record);
+    }
 
     /// Fills `view` with the collected data and with the inspector's totals of each session.
     /// Forgets sessions that the inspector has closed.
     void fill_view(StatusView& view, const inspect::Inspector& inspector);
 
   private:
-    /// The data of a session from its records.
     struct KnownSession {
         SessionView view{};
-        bool connected = false;            ///< the session's latest event was "connected"
+        bool connected = false; ///< the session's latest event was SessionEvent::established
         record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 
-    void on_session(const record::SessionRecord& record);
-    void on_map(const record::MapRecord& record);
-    void on_snapshot(const record::SnapshotRecord& record);
-    void on_finding(const record::FindingRecord& record);
+    void handle(const record::SessionRecord& record);
+    void handle(const record::MapRecord& record);
+    void handle(const record::SnapshotRecord& record);
+    void handle(const record::FindingRecord& record);
+
+    template <typename OtherRecord>
+    void handle(const OtherRecord& /*record*/) {}
+
     void count_items(const record::SnapshotRecord& record);
     void add_session(StatusView& view, std::uint32_t number,
                      const record::SessionStats& stats) const;
-    void count_players(StatusView& view) const;
+    void add_server_totals(StatusView& view) const;
 
-    const snapshot::ObjectSet* objects_;
     std::unordered_map<std::uint32_t, KnownSession> sessions_;
     std::deque<FindingLine> findings_;
     std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by server name
-    /// Number of items of each type; the index is ObjectSet::index_of.
-    std::vector<std::uint64_t> items_;
-    std::vector<std::string_view> item_names_;
-    std::uint64_t unknown_items_ = 0;
+    /// The number of items of each object; null: items of unknown types.
+    std::unordered_map<const snapshot::ObjectSpec*, std::uint64_t> items_;
 };
 
 } // namespace tw::web

@@ -72,6 +72,14 @@ void ViewerBatch::add_snapshot(InspectedSnapshot seen, const snapshot::SnapshotV
     snapshots.push_back(seen);
 }
 
+void ViewerBatch::add_lines(std::string_view more) {
+    if (lines.size() + more.size() > kMaxLineBytes) {
+        lost_lines += static_cast<std::uint64_t>(std::ranges::count(more, '\n'));
+    } else {
+        lines += more;
+    }
+}
+
 bool ViewerBatch::append_batch(const ViewerBatch& later) {
     if (ints.size() + later.ints.size() > kMaxInts ||
         lines.size() + later.lines.size() > kMaxLineBytes ||
@@ -270,7 +278,7 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
     }
     const bool bars_only = !seen.rebuilt || (latest_ && seen.tick == latest_->tick);
     if (!bars_only) {
-        take_items(seen, items);
+        set_latest_items(seen, items);
     }
     for (PaceChannel& channel : channels_) {
         if (channel.start_frame(seen.time)) {
@@ -282,7 +290,8 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
 }
 
 /// Sets the latest snapshot.
-void FrameMaker::take_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items) {
+void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
+                                  const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {
         for (PaceChannel& channel : channels_) {
             channel.sent.reset(); // the next frame repeats all items, because type numbers changed
@@ -290,7 +299,7 @@ void FrameMaker::take_items(const InspectedSnapshot& seen, const snapshot::Snaps
     }
     types_.learn_types(items);
     latest_ = seen;
-    ++taken_;
+    ++decoded_count_;
     snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
 }
 

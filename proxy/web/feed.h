@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::web {
@@ -46,10 +47,8 @@ class ViewerInterest {
         return any_.load(std::memory_order_relaxed);
     }
 
-    /// Returns true if a viewer watches this session.
     [[nodiscard]] bool wants_session(std::uint32_t number) const noexcept;
 
-    /// Returns true if a viewer looks at this topic.
     [[nodiscard]] bool wants(ViewerTopic topic) const noexcept {
         const auto topics = static_cast<unsigned>(topics_.load(std::memory_order_relaxed));
         return (topics & static_cast<unsigned>(topic)) != 0;
@@ -87,7 +86,7 @@ struct InspectedSnapshot {
     std::optional<std::int32_t> crc_got{};
     std::size_t bytes = 0;
     std::int32_t parts = 0;
-    bool rebuilt = false;
+    bool rebuilt = false;      ///< the snapshot could be decoded
     std::size_t first_int = 0; ///< index of the snapshot's items in ViewerBatch::ints
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
@@ -122,6 +121,9 @@ struct ViewerBatch {
     /// Adds a snapshot and copies its items. If they do not fit, counts the snapshot as lost.
     void add_snapshot(InspectedSnapshot seen, const snapshot::SnapshotView& items);
 
+    /// Adds records as JSON, each followed by a newline. If they do not fit, counts them as lost.
+    void add_lines(std::string_view more);
+
     /// Appends a later batch. Returns false, and changes nothing, if it does not fit.
     [[nodiscard]] bool append_batch(const ViewerBatch& later);
 
@@ -150,8 +152,8 @@ class PageFeed {
   public:
     explicit PageFeed(std::size_t workers) : mailboxes(workers + 1) {}
 
-    /// Calls try_put() of the mailbox with this index. Wakes the page if the batch contains
-    /// snapshots. Other data waits until the page fetches it.
+    /// Passes the batch to Mailbox::try_put() of the mailbox with this index. Wakes the page if the
+    /// batch contains snapshots. Other data waits until the page fetches it.
     [[nodiscard]] bool try_put(std::size_t box, ViewerBatch& batch);
 
     /// Returns the index of the mailbox for merged snapshots.
@@ -162,15 +164,15 @@ class PageFeed {
     void set_listener(std::function<void()> listener);
 
     /// Allows the next call of the listener. Called by the page before it fetches new data.
-    void acknowledge() noexcept { notified_.store(false); }
+    void rearm_listener() noexcept { notified_.store(false); }
 
     ViewerInterest interest;
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
 
   private:
-    std::atomic<bool> notified_{false}; ///< the listener was called since the last acknowledge()
+    std::atomic<bool> notified_{false}; ///< the listener was called since the last rearm_listener()
     std::mutex mutex_;                  ///< guards listener_
-    std::function<void()> listener_;
+    std::function<void()> listener_;    ///< wakes the page
 };
 
 /// The default pace, in frames a second. With kEveryTick or more, a viewer gets a frame for each
@@ -208,14 +210,14 @@ class FrameMaker {
 
     [[nodiscard]] snapshot::SnapshotView items() const { return now_.view(); }
 
-    /// Returns the number of snapshots that could be decoded.
-    [[nodiscard]] std::uint64_t snapshot_count() const { return taken_; }
+    [[nodiscard]] std::uint64_t snapshot_count() const { return decoded_count_; }
 
   private:
     /// The maximum number of bars between two frames: those of half a minute without a decodable
     /// snapshot.
     static constexpr std::size_t kMaxBars = 1500;
 
+    /// The frames of one pace.
     struct PaceChannel {
         /// Returns true if a frame is due at this time, and sets the time of the next frame.
         [[nodiscard]] bool start_frame(std::int64_t time);
@@ -230,7 +232,7 @@ class FrameMaker {
 
     [[nodiscard]] std::string frame_json(const PaceChannel& channel,
                                          const snapshot::Snapshot* before) const;
-    void take_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
+    void set_latest_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
     void show_frame(PaceChannel& channel, bool bars_only,
                     const std::function<void(const Frame&)>& show);
 
@@ -238,7 +240,7 @@ class FrameMaker {
     record::TypeNames types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6
     std::optional<InspectedSnapshot> latest_;
     snapshot::Snapshot now_;
-    std::uint64_t taken_ = 0;
+    std::uint64_t decoded_count_ = 0;
     std::vector<PaceChannel> channels_;
 };
 

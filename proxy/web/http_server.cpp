@@ -14,7 +14,6 @@
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <fmt/format.h>
@@ -46,12 +45,12 @@ std::string_view to_std_view(beast::string_view text) {
 }
 
 /// Returns a header that may occur only once; empty if it is missing or repeated.
-std::string_view single_field(const HttpMessage& message, http::field name) {
+std::string_view single_field(const BeastRequest& message, http::field name) {
     return message.count(name) == 1 ? to_std_view(message[name]) : std::string_view{};
 }
 
 /// Returns the request that a message contains. Its views are valid while the message exists.
-Request request_from(const HttpMessage& message) {
+Request request_from(const BeastRequest& message) {
     const RequestTarget target = read_request_target(to_std_view(message.target()));
     const std::string_view host = single_field(message, http::field::host);
     return {.method = to_std_view(message.method_string()),
@@ -62,33 +61,29 @@ Request request_from(const HttpMessage& message) {
             .fetch_site = to_std_view(message["Sec-Fetch-Site"]),
             .content_type = to_std_view(message[http::field::content_type]),
             .authorization = single_field(message, http::field::authorization),
+            .protocols = single_field(message, http::field::sec_websocket_protocol),
             .body = message.body(),
-            .upgrade = boost::beast::websocket::is_upgrade(message),
+            .wants_web_socket = boost::beast::websocket::is_upgrade(message),
             .accepts_gzip = accepts_gzip(to_std_view(message[http::field::accept_encoding]))};
 }
 
 /// Returns true if the client waits for "100 Continue" before it sends the body, as curl does for
 /// long bodies.
-bool expects_continue(const HttpMessage& message) {
+bool expects_continue(const BeastRequest& message) {
     constexpr unsigned kHttp11 = 11;
     return message.version() >= kHttp11 &&
            beast::iequals(message[http::field::expect], "100-continue");
 }
 
-/// Returns the response to a request that could not be read; nullopt if the client cannot receive a
-/// response.
-std::optional<Response> error_response(const boost::system::error_code& error) {
-    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-        return Response{.status = 431, .body = "headers too long\n"};
+/// Returns the response to a request that the parser rejected.
+Response response_to_parse_error(const boost::system::error_code& error) {
+    if (error == http::error::header_limit) {
+        return {.status = 431, .body = "headers too long\n"};
     }
     if (error == http::error::body_limit) {
-        return Response{.status = 413, .body = "body too long\n"};
+        return {.status = 413, .body = "body too long\n"};
     }
-    if (error.category() == make_error_code(http::error::bad_method).category() &&
-        error != http::error::end_of_stream && error != http::error::partial_message) {
-        return Response{.status = 400, .body = "not an HTTP request\n"};
-    }
-    return std::nullopt;
+    return {.status = 400, .body = "not an HTTP request\n"};
 }
 
 } // namespace
@@ -101,15 +96,15 @@ ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network
         ++all.at(connection.is_reserved ? 1 : 0);
         of_peer.at(connection.is_reserved ? 1 : 0) += connection.peer == peer ? 1U : 0U;
     }
-    if (all[0] < kUsual && of_peer[0] < kOfPeer) {
+    if (all[0] < kMaxUnreserved && of_peer[0] < kMaxUnreservedOfPeer) {
         connections_.push_back({number, peer, false, false});
         return {.is_admitted = true};
     }
-    const bool peer_full = of_peer[1] >= kReservedOfPeer;
+    const bool peer_full = of_peer[1] >= kMaxReservedOfPeer;
     std::optional<ConnectionNumber> evicted;
-    if (peer_full || all[1] >= kReserved) {
+    if (peer_full || all[1] >= kMaxReserved) {
         const auto waiting = std::ranges::find_if(connections_, [&](const Connection& connection) {
-            return connection.is_reserved && !connection.asked &&
+            return connection.is_reserved && !connection.has_request &&
                    (!peer_full || connection.peer == peer);
         });
         if (waiting == connections_.end()) {
@@ -124,11 +119,11 @@ ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network
 
 void ConnectionLimiter::mark_request_arrived(ConnectionNumber number) noexcept {
     for (Connection& connection : connections_) {
-        connection.asked = connection.asked || connection.number == number;
+        connection.has_request = connection.has_request || connection.number == number;
     }
 }
 
-void ConnectionLimiter::remove(ConnectionNumber number) noexcept {
+void ConnectionLimiter::remove_connection(ConnectionNumber number) noexcept {
     std::erase_if(connections_,
                   [number](const Connection& connection) { return connection.number == number; });
 }
@@ -136,7 +131,6 @@ void ConnectionLimiter::remove(ConnectionNumber number) noexcept {
 namespace {
 
 namespace asio = boost::asio;
-using Socket = HttpStream::socket_type;
 using Error = boost::system::error_code;
 
 /// The pause after an error of accept(), such as a lack of file descriptors.
@@ -188,59 +182,80 @@ std::string header_text(const Response& response, std::uint64_t length) {
 /// as long as ConnectionLimiter counts it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
-    HttpConnection(Socket socket, ConnectionOrigin origin, bool spare,
+    HttpConnection(HttpSocket socket, ConnectionOrigin origin, bool is_reserved,
                    ConnectionLimiter::ConnectionNumber number, HttpServer& server)
-        : stream_{std::move(socket)}, server_{&server}, number_{number}, origin_{origin},
-          spare_{spare}, deadline_{spare ? server.timeouts_.reserved : server.timeouts_.usual} {
+        : socket_{std::move(socket)}, server_{&server}, number_{number}, origin_{origin},
+          is_reserved_{is_reserved}, deadline_{server.io_.get_executor()} {
         parser_.header_limit(static_cast<std::uint32_t>(kMaxHeaderBytes));
         parser_.body_limit(kMaxBodyBytes);
+        parser_.eager(true); // parses headers and body at once
     }
 
-    ~HttpConnection() { server_->limiter_.remove(number_); }
+    ~HttpConnection() { server_->limiter_.remove_connection(number_); }
 
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
 
-    void read_header() {
-        stream_.expires_after(deadline_);
-        http::async_read_header(
-            stream_, buffer_, parser_,
-            [self = shared_from_this()](const Error& error, std::size_t) {
-                if (error) {
-                    self->respond_to_error(error);
-                } else if (self->buffer_.size() == 0 && !self->parser_.is_done() &&
-                           expects_continue(self->parser_.get())) {
-                    self->send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_body);
-                } else {
-                    self->read_body();
-                }
-            });
+    /// Reads and answers the request.
+    void start() {
+        restart_deadline();
+        read_more();
     }
 
     /// Closes the connection and cancels pending operations.
-    void close() { stream_.close(); }
-
-  private:
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
-    // operation
-    void read_body() {
-        http::async_read(stream_, buffer_, parser_,
-                         [self = shared_from_this()](const Error& error, std::size_t) {
-                             error ? self->respond_to_error(error) : self->on_request();
-                         });
+    void close() {
+        Error ignored;
+        socket_.close(ignored);
     }
 
-    void respond_to_error(const Error& error) {
-        if (auto response = error_response(error)) {
-            write_response(*std::move(response));
+  private:
+    /// Closes the connection after the time limit, unless this function is called again before.
+    void restart_deadline() {
+        const HttpTimeouts& timeouts = server_->timeouts_;
+        deadline_.expires_after(is_reserved_ ? timeouts.reserved : timeouts.usual);
+        deadline_.async_wait([weak = weak_from_this()](const Error& cancelled) {
+            if (const auto self = weak.lock(); self && !cancelled) {
+                self->close();
+            }
+        });
+    }
+
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
+    // operation
+    void read_more() {
+        socket_.async_read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()),
+                                [self = shared_from_this()](const Error& error, std::size_t size) {
+                                    self->buffer_.commit(size);
+                                    if (!error) {
+                                        self->parse_request();
+                                    }
+                                });
+    }
+
+    void parse_request() {
+        Error error;
+        buffer_.consume(parser_.put(buffer_.data(), error));
+        if (error && error != http::error::need_more) {
+            return write_response(response_to_parse_error(error));
         }
+        if (buffer_.size() == buffer_.max_size()) {
+            return write_response(response_to_parse_error(http::error::header_limit));
+        }
+        if (parser_.is_done()) {
+            return answer_request();
+        }
+        if (parser_.is_header_done() && expects_continue(parser_.get()) &&
+            !std::exchange(is_continued_, true)) {
+            return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_more);
+        }
+        read_more();
     }
 
     /// Sends these texts, then calls `then`.
     void send(std::string head, std::string body, void (HttpConnection::*then)()) {
         head_ = std::move(head);
         body_ = std::move(body);
-        asio::async_write(stream_, std::array{asio::buffer(head_), asio::buffer(body_)},
+        asio::async_write(socket_, std::array{asio::buffer(head_), asio::buffer(body_)},
                           [self = shared_from_this(), then](const Error& error, std::size_t) {
                               if (!error) {
                                   (self.get()->*then)();
@@ -260,26 +275,27 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         }
         piece.resize(static_cast<std::size_t>(size));
         sent_ += piece.size();
-        stream_.expires_after(deadline_);
+        restart_deadline();
         send({}, std::move(piece), &HttpConnection::send_file);
     }
 
     // NOLINTEND(misc-no-recursion)
 
-    void on_request() {
+    void answer_request() {
+        deadline_.cancel(); // the answer may take longer
         server_->limiter_.mark_request_arrived(number_);
         head_only_ = parser_.get().method() == http::verb::head;
         Request request = request_from(parser_.get());
         accepts_gzip_ = request.accepts_gzip;
         request.connection_origin = origin_;
-        request.is_reserved = spare_;
-        request.from = peer_name(stream_.socket(), origin_);
-        request.peer = peer_network(stream_.socket());
-        if (request.upgrade && server_->handlers_.upgrade) {
+        request.is_reserved = is_reserved_;
+        request.client_name = peer_name(socket_, origin_);
+        request.peer = peer_network(socket_);
+        if (request.wants_web_socket && server_->handlers_.answer_upgrade) {
             return upgrade_to_web_socket(request);
         }
         server_->handlers_.handler(request, [self = shared_from_this()](Response response) {
-            asio::post(self->stream_.get_executor(),
+            asio::post(self->socket_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write_response(std::move(response));
                        });
@@ -287,23 +303,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         server_->start_updates();
     }
 
-    void upgrade_to_web_socket(Request& request) {
-        const std::string token =
-            token_in_protocols(single_field(parser_.get(), http::field::sec_websocket_protocol));
-        const std::string authorization = "Bearer " + token;
-        if (request.authorization.empty() && !token.empty()) {
-            request.authorization = authorization;
-        }
-        WebSocketAnswer answer = server_->handlers_.upgrade(request);
+    void upgrade_to_web_socket(const Request& request) {
+        WebSocketAnswer answer = server_->handlers_.answer_upgrade(request);
         if (answer.refusal) {
             return write_response(*std::move(answer.refusal));
         }
-        accept_web_socket(std::move(stream_), parser_.release(),
-                          [on_open = std::move(answer.on_open),
-                           server = server_](const std::shared_ptr<WebSocket>& socket) {
-                              on_open(socket);
-                              server->start_updates();
-                          });
+        open_web_socket(std::move(socket_), parser_.release(),
+                        [on_open = std::move(answer.on_open),
+                         server = server_](const std::shared_ptr<WebSocket>& socket) {
+                            on_open(socket);
+                            server->start_updates();
+                        });
     }
 
     void write_response(Response response) {
@@ -317,28 +327,29 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         const std::uint64_t length =
             response.file != nullptr ? response.file->bytes : response.body.size();
         std::string head = header_text(response, length);
-        stream_.expires_after(deadline_);
+        restart_deadline();
         send(std::move(head), head_only_ ? std::string{} : std::move(response.body),
              file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::shut_down);
     }
 
     void shut_down() {
         Error ignored;
-        stream_.socket().shutdown(Socket::shutdown_both, ignored);
+        socket_.shutdown(HttpSocket::shutdown_both, ignored);
     }
 
-    HttpStream stream_;
+    HttpSocket socket_;
     HttpServer* server_;
     ConnectionLimiter::ConnectionNumber number_;
     ConnectionOrigin origin_;
-    bool spare_;
-    std::chrono::milliseconds deadline_;
+    bool is_reserved_;
+    HttpServer::Timer deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
     http::request_parser<http::string_body> parser_;
     std::string head_;
     std::string body_;
     std::shared_ptr<const ServedFile> file_; ///< sent after body_; null: there is no file
     std::uint64_t sent_ = 0;                 ///< number of bytes of the file that were sent
+    bool is_continued_ = false;              ///< "100 Continue" was sent
     bool head_only_ = false;
     bool accepts_gzip_ = false;
 };
@@ -357,7 +368,7 @@ HttpServer::HttpServer(const std::vector<ListeningSocket>& listening, HttpHandle
 }
 
 void HttpServer::accept(Acceptor& acceptor) {
-    acceptor.acceptor.async_accept([this, &acceptor](const Error& error, Socket socket) {
+    acceptor.acceptor.async_accept([this, &acceptor](const Error& error, HttpSocket socket) {
         if (error == asio::error::operation_aborted) {
             return;
         }
@@ -375,7 +386,7 @@ void HttpServer::accept(Acceptor& acceptor) {
     });
 }
 
-void HttpServer::add_connection(Socket socket, ConnectionOrigin origin) {
+void HttpServer::add_connection(HttpSocket socket, ConnectionOrigin origin) {
     disable_nagle(socket);
     const ConnectionLimiter::ConnectionNumber number = ++last_number_;
     const ConnectionLimiter::ConnectionDecision place =
@@ -395,7 +406,7 @@ void HttpServer::add_connection(Socket socket, ConnectionOrigin origin) {
         std::erase_if(reserved_, [](const auto& entry) { return entry.second.expired(); });
         reserved_[number] = connection;
     }
-    connection->read_header();
+    connection->start();
 }
 
 void HttpServer::start_updates() {
@@ -425,7 +436,7 @@ void HttpServer::start() {
     }};
 }
 
-void HttpServer::wake() {
+void HttpServer::request_update() {
     asio::post(io_, [this] {
         if (is_updating_) {
             std::ignore = handlers_.update();

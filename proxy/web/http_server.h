@@ -53,14 +53,15 @@ struct Request {
     std::string_view content_type{};
     /// Authorization header; empty if it is missing or occurs more than once.
     std::string_view authorization{};
+    /// Sec-WebSocket-Protocol header; empty if it is missing or occurs more than once.
+    std::string_view protocols{};
     std::string_view body{};
-    ConnectionOrigin connection_origin =
-        ConnectionOrigin::loopback; ///< where the connection comes from
+    ConnectionOrigin connection_origin = ConnectionOrigin::loopback;
     /// The connection is reserved for health checks (see ConnectionLimiter).
     bool is_reserved = false;
-    bool upgrade = false;      ///< the request asks for a WebSocket
-    bool accepts_gzip = false; ///< the client accepts compressed responses
-    std::string from{};   ///< the client's name in log messages: an address, or "the unix socket"
+    bool wants_web_socket = false; ///< the request asks for a WebSocket
+    bool accepts_gzip = false;     ///< the client accepts compressed responses
+    std::string client_name{};     ///< for log messages: an address, or "the unix socket"
     base::Network peer{}; ///< the client's address; all clients on unix sockets count as one
 };
 
@@ -88,11 +89,11 @@ class ConnectionLimiter {
 
     /// The maximum number of unreserved connections. A page and a metrics scraper need two; a
     /// browser opens up to six at once.
-    static constexpr std::size_t kUsual = 64;
+    static constexpr std::size_t kMaxUnreserved = 64;
     /// The maximum number of unreserved connections of one IPv4 address or IPv6 /64.
-    static constexpr std::size_t kOfPeer = 16;
-    static constexpr std::size_t kReserved = 8;
-    static constexpr std::size_t kReservedOfPeer = 4;
+    static constexpr std::size_t kMaxUnreservedOfPeer = 16;
+    static constexpr std::size_t kMaxReserved = 8;
+    static constexpr std::size_t kMaxReservedOfPeer = 4;
 
     /// The decision about a new connection.
     struct ConnectionDecision {
@@ -111,7 +112,7 @@ class ConnectionLimiter {
     void mark_request_arrived(ConnectionNumber number) noexcept;
 
     /// Removes a closed connection. Does nothing if the connection was not admitted.
-    void remove(ConnectionNumber number) noexcept;
+    void remove_connection(ConnectionNumber number) noexcept;
 
     [[nodiscard]] std::size_t size() const noexcept { return connections_.size(); }
 
@@ -120,7 +121,7 @@ class ConnectionLimiter {
         ConnectionNumber number;
         base::Network peer;
         bool is_reserved;
-        bool asked;
+        bool has_request;
     };
 
     std::vector<Connection> connections_; ///< in order of arrival
@@ -148,10 +149,10 @@ struct WebSocketAnswer {
 /// The functions that answer requests. Called on the server's thread.
 struct HttpHandlers {
     Handler handler{};
-    /// Answers requests for a WebSocket. If empty, `handler` answers these requests.
-    std::function<WebSocketAnswer(const Request&)> upgrade{};
+    /// Answers a request for a WebSocket. If empty, `handler` answers these requests.
+    std::function<WebSocketAnswer(const Request&)> answer_upgrade{};
     /// Called every kUpdateInterval, from a request until the function returns false. In that time,
-    /// HttpServer::wake() calls the function, too.
+    /// HttpServer::request_update() calls the function, too.
     std::function<bool()> update{};
 };
 
@@ -168,7 +169,7 @@ class HttpConnection;
 
 /// An HTTP/1.1 server on a separate thread. Answers one request for each connection. Connections
 /// beyond the limits of ConnectionLimiter are closed at once and counted. WebSockets do not count
-/// as connections: HttpHandlers::upgrade must limit their number.
+/// as connections: HttpHandlers::answer_upgrade must limit their number.
 class HttpServer {
   public:
     /// Serves sockets that already listen. Requests are answered only after start().
@@ -184,7 +185,7 @@ class HttpServer {
 
     /// Makes the server's thread call HttpHandlers::update soon, if the calls every kUpdateInterval
     /// are active. Callable from any thread. Does not wait.
-    void wake();
+    void request_update();
 
     /// Closes every connection and joins the thread.
     void stop();
@@ -195,7 +196,6 @@ class HttpServer {
     /// Returns the addresses on which the server listens, with the ports that the system chose.
     [[nodiscard]] const std::vector<HttpAddress>& addresses() const { return addresses_; }
 
-    /// Returns the port of the first address.
     [[nodiscard]] std::uint16_t port() const { return addresses_.front().port; }
 
     /// Returns the number of connections closed because there were too many. Callable from any
@@ -210,7 +210,6 @@ class HttpServer {
     using Timer =
         boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, Executor>;
 
-    /// Accepts the connections to a listening socket.
     struct Acceptor {
         ConnectionOrigin origin;
         boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol, Executor>
@@ -219,7 +218,7 @@ class HttpServer {
     };
 
     void accept(Acceptor& acceptor);
-    void add_connection(HttpStream::socket_type socket, ConnectionOrigin origin);
+    void add_connection(HttpSocket socket, ConnectionOrigin origin);
     /// Starts the regular calls of HttpHandlers::update. Called after a request.
     void start_updates();
     void schedule_update();

@@ -5,11 +5,9 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
-#include <boost/algorithm/hex.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -135,20 +133,15 @@ void ListeningSocket::listen_on_port() {
     }
 }
 
-namespace {
-
-using Socket = HttpStream::socket_type;
 using Error = boost::system::error_code;
 
-} // namespace
-
-base::Network peer_network(const Socket& socket) {
+base::Network peer_network(const HttpSocket& socket) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
     return base::narrowest_network(base::endpoint_from(peer.data()));
 }
 
-std::string peer_name(const Socket& socket, ConnectionOrigin origin) {
+std::string peer_name(const HttpSocket& socket, ConnectionOrigin origin) {
     Error ignored;
     const auto peer = socket.remote_endpoint(ignored);
     return origin == ConnectionOrigin::owner || ignored
@@ -156,7 +149,7 @@ std::string peer_name(const Socket& socket, ConnectionOrigin origin) {
                : base::to_string(base::endpoint_from(peer.data()));
 }
 
-void disable_nagle(Socket& socket) {
+void disable_nagle(HttpSocket& socket) {
     Error ignored; // set_option fails for unix sockets, which never delay data
     socket.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
 }
@@ -166,9 +159,7 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
-using Error = boost::system::error_code;
 
-constexpr std::chrono::seconds kHandshake{5};
 /// A peer that sends nothing for this time is disconnected. It receives a ping after half of the
 /// time.
 constexpr std::chrono::seconds kIdle{60};
@@ -180,18 +171,17 @@ constexpr std::size_t kMaxReason = 123;
 class AcceptedWebSocket final : public WebSocket,
                                 public std::enable_shared_from_this<AcceptedWebSocket> {
   public:
-    AcceptedWebSocket(HttpStream stream, HttpMessage request)
-        : socket_{std::move(stream)}, request_{std::move(request)} {}
+    explicit AcceptedWebSocket(HttpSocket socket) : socket_{std::move(socket)} {}
 
-    void accept(std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
-        Error ignored;
-        auto& lowest = beast::get_lowest_layer(socket_);
-        lowest.expires_never(); // the WebSocket has its own deadlines
-        lowest.socket().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, ignored);
+    /// Sends the response to the request. Returns false if the request is invalid. Does not wait,
+    /// because the first response of a connection fits in the system's buffer.
+    bool accept(const BeastRequest& request) {
+        Error error;
+        socket_.next_layer().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, error);
         socket_.set_option(websocket::stream_base::timeout{
-            .handshake_timeout = kHandshake, .idle_timeout = kIdle, .keep_alive_pings = true});
+            .handshake_timeout = kIdle, .idle_timeout = kIdle, .keep_alive_pings = true});
         // The response must not name a subprotocol that the client did not request.
-        beast::http::token_list asked{request_[beast::http::field::sec_websocket_protocol]};
+        beast::http::token_list asked{request[beast::http::field::sec_websocket_protocol]};
         if (asked.exists(kLiveProtocol)) {
             socket_.set_option(
                 websocket::stream_base::decorator{[](websocket::response_type& reply) {
@@ -201,16 +191,9 @@ class AcceptedWebSocket final : public WebSocket,
         socket_.read_message_max(kMaxMessageBytes);
         socket_.auto_fragment(false);
         socket_.text(true);
-        socket_.async_accept(request_, [self = shared_from_this(),
-                                        on_open = std::move(on_open)](const Error& error) {
-            if (error) {
-                return;
-            }
-            self->open_ = true;
-            self->request_ = {};
-            on_open(self);
-            self->read_message();
-        });
+        socket_.accept(request, error);
+        open_ = !error;
+        return open_;
     }
 
     bool send(std::shared_ptr<const std::string> text) override {
@@ -236,29 +219,31 @@ class AcceptedWebSocket final : public WebSocket,
             [self = shared_from_this()](const Error&) {});
     }
 
-  private:
     // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
     // operation
-    void read_message() {
-        socket_.async_read(buffer_, [self = shared_from_this()](const Error& error, std::size_t) {
-            if (error || !self->open_) {
-                self->open_ = false;
-                return;
-            }
-            if (!self->socket_.got_text()) {
-                return self->close("only text is accepted");
-            }
-            if (self->on_text) {
-                const auto bytes = self->buffer_.cdata();
-                self->on_text({static_cast<const char*>(bytes.data()), bytes.size()});
-            }
-            self->buffer_.clear();
-            if (self->open_) {
-                self->read_message();
-            }
-        });
+
+    /// Reads the client's messages until the socket is closed.
+    void read_messages() {
+        socket_.async_read_some(
+            buffer_, 0, [self = shared_from_this()](const Error& error, std::size_t) {
+                self->open_ = self->open_ && !error;
+                if (self->open_ && !self->socket_.got_text()) {
+                    self->close("only text is accepted");
+                }
+                if (self->open_ && self->socket_.is_message_done()) {
+                    if (self->on_text) {
+                        const auto bytes = self->buffer_.cdata();
+                        self->on_text({static_cast<const char*>(bytes.data()), bytes.size()});
+                    }
+                    self->buffer_.clear();
+                }
+                if (self->open_) {
+                    self->read_messages();
+                }
+            });
     }
 
+  private:
     void write_next_text() {
         socket_.async_write(asio::buffer(*queue_.front()),
                             [self = shared_from_this()](const Error& error, std::size_t) {
@@ -274,8 +259,7 @@ class AcceptedWebSocket final : public WebSocket,
 
     // NOLINTEND(misc-no-recursion)
 
-    websocket::stream<HttpStream, false> socket_; ///< `false` turns compression off
-    HttpMessage request_;
+    websocket::stream<HttpSocket, false> socket_; ///< `false` turns compression off
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
     std::deque<std::shared_ptr<const std::string>> queue_; ///< the first text is being sent
     std::size_t queued_ = 0;                               ///< number of bytes in queue_
@@ -284,27 +268,13 @@ class AcceptedWebSocket final : public WebSocket,
 
 } // namespace
 
-void accept_web_socket(HttpStream stream, HttpMessage request,
-                       std::function<void(const std::shared_ptr<WebSocket>&)> on_open) {
-    std::make_shared<AcceptedWebSocket>(std::move(stream), std::move(request))
-        ->accept(std::move(on_open));
-}
-
-std::string token_in_protocols(std::string_view protocols) {
-    constexpr std::string_view kName = "bearer.";
-    const auto begin = protocols.find(kName);
-    if (begin == std::string_view::npos) {
-        return {};
+void open_web_socket(HttpSocket socket, const BeastRequest& request,
+                     const std::function<void(const std::shared_ptr<WebSocket>&)>& on_open) {
+    const auto opened = std::make_shared<AcceptedWebSocket>(std::move(socket));
+    if (opened->accept(request)) {
+        on_open(opened);
+        opened->read_messages();
     }
-    const std::string_view digits = protocols.substr(
-        begin + kName.size(), protocols.substr(begin + kName.size()).find_first_of(", "));
-    std::string token;
-    try {
-        boost::algorithm::unhex(digits.begin(), digits.end(), std::back_inserter(token));
-    } catch (const boost::algorithm::hex_decode_error&) {
-        return {};
-    }
-    return token;
 }
 
 } // namespace tw::web

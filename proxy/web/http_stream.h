@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 
+#include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
 
@@ -40,7 +40,6 @@ class ListenLaterError : public ListenError {
     using ListenError::ListenError;
 };
 
-/// Where a connection comes from.
 enum class ConnectionOrigin : std::uint8_t {
     network,  ///< any address
     loopback, ///< this machine: the connection was made to a loopback address
@@ -55,13 +54,11 @@ class ListeningSocket {
     /// Uses a socket that another process has bound to this address.
     ListeningSocket(HttpAddress where, base::UniqueFd bound);
 
-    /// Returns where connections to this socket come from.
     [[nodiscard]] ConnectionOrigin origin() const noexcept { return origin_; }
 
     /// Returns the requested address, with the port on which the socket really listens.
     [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
 
-    /// Returns the socket's address family, as for socket().
     [[nodiscard]] int family() const noexcept { return family_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -77,19 +74,18 @@ class ListeningSocket {
     ConnectionOrigin origin_ = ConnectionOrigin::network;
 };
 
-/// The stream of a connection to a port or a unix socket.
-using HttpStream = boost::beast::basic_stream<boost::asio::generic::stream_protocol,
-                                              boost::asio::io_context::executor_type>;
-using HttpMessage = boost::beast::http::request<boost::beast::http::string_body>;
+/// The socket of a connection to a port or a unix socket.
+using HttpSocket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
+                                                    boost::asio::io_context::executor_type>;
+using BeastRequest = boost::beast::http::request<boost::beast::http::string_body>;
 
 /// Returns the peer's address. All clients on unix sockets have the same address.
-[[nodiscard]] base::Network peer_network(const HttpStream::socket_type& socket);
+[[nodiscard]] base::Network peer_network(const HttpSocket& socket);
 
-/// Returns the peer's name for log messages.
-[[nodiscard]] std::string peer_name(const HttpStream::socket_type& socket, ConnectionOrigin origin);
+[[nodiscard]] std::string peer_name(const HttpSocket& socket, ConnectionOrigin origin);
 
 /// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing.
-void disable_nagle(HttpStream::socket_type& socket);
+void disable_nagle(HttpSocket& socket);
 
 /// An open WebSocket. Used only on the server's thread.
 class WebSocket : public record::Interface {
@@ -117,14 +113,10 @@ class WebSocket : public record::Interface {
 /// The name of twscope's WebSocket protocol, which the page requests as a subprotocol.
 inline constexpr const char* kLiveProtocol = "twscope.live.1";
 
-/// Accepts the WebSocket request of a stream. Calls `on_open` when the socket can be used; never if
-/// the handshake fails. The socket is closed if the client sends nothing, not even a reply to a
-/// ping, for a minute.
-void accept_web_socket(HttpStream stream, HttpMessage request,
-                       std::function<void(const std::shared_ptr<WebSocket>&)> on_open);
-
-/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way
-/// to send a token with a WebSocket request.
-[[nodiscard]] std::string token_in_protocols(std::string_view protocols);
+/// Sends the response to a client's first request, which asks for a WebSocket. Calls `on_open`
+/// unless the request is invalid. The WebSocket is closed if the client sends nothing, not even a
+/// reply to a ping, for a minute.
+void open_web_socket(HttpSocket socket, const BeastRequest& request,
+                     const std::function<void(const std::shared_ptr<WebSocket>&)>& on_open);
 
 } // namespace tw::web

@@ -16,6 +16,8 @@
 
 namespace tw::web {
 
+namespace json = boost::json;
+
 namespace {
 
 /// The maximum number of rows of a direction; rows with fewer bits are left out.
@@ -30,20 +32,18 @@ std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledg
             all.add_bytes(row.direction, row.group, record::BytePart::whole, row.name, row.total);
         }
     }
-    boost::json::array lines;
+    json::array lines;
     for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         auto rows = all.rows(direction);
         rows.resize(std::min(rows.size(), kMaxRows));
         for (const record::LedgerRow& row : rows) {
-            lines.push_back(boost::json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
-                                               record::byte_group_name(row.group), row.name,
-                                               row.total.bits, row.total.count});
+            lines.push_back(json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
+                                        record::byte_group_name(row.group), row.name,
+                                        row.total.bits, row.total.count});
         }
     }
-    return record::json_text(boost::json::object{{"k", "bytes"}, {"rows", std::move(lines)}});
+    return record::json_text(json::object{{"k", "bytes"}, {"rows", std::move(lines)}});
 }
-
-namespace json = boost::json;
 
 namespace {
 
@@ -81,27 +81,17 @@ json::object tile_names_json(map::Layer layer, const TileBytes& plane) {
     return names;
 }
 
-/// Returns the number of a tile's teleporter, switch or tune zone in a layer that has numbers.
-std::uint8_t tile_number(const map::Location& place, map::Layer layer) {
-    switch (layer) {
-    case map::Layer::tele:
-        return place.tele.number;
-    case map::Layer::switch_:
-        return place.switch_.number;
-    case map::Layer::tune:
-        return place.tune.number;
-    default:
-        return 0;
-    }
-}
-
 json::object layer_json(const map::PhysicsLayers& physics, map::Layer layer) {
     const TileBytes plane =
         collect_tile_bytes(physics, [&](map::TilePos tile) { return physics.index(layer, tile); });
     json::object object{{"tiles", base64(plane)}, {"names", tile_names_json(layer, plane)}};
     if (layer == map::Layer::tele || layer == map::Layer::switch_ || layer == map::Layer::tune) {
-        object["numbers"] = base64(collect_tile_bytes(
-            physics, [&](map::TilePos tile) { return tile_number(physics.at(tile), layer); }));
+        object["numbers"] = base64(collect_tile_bytes(physics, [&](map::TilePos tile) {
+            const map::Location place = physics.at(tile);
+            return layer == map::Layer::tele      ? place.tele.number
+                   : layer == map::Layer::switch_ ? place.switch_.number
+                                                  : place.tune.number;
+        }));
     }
     return object;
 }
@@ -155,26 +145,14 @@ CompressedMapCache::compressed_json(const std::shared_ptr<const map::PhysicsLaye
 
 namespace {
 
-std::string_view field_kind_name(snapshot::FieldKind kind) {
-    switch (kind) {
-    case snapshot::FieldKind::boolean:
-        return "boolean";
-    case snapshot::FieldKind::tick:
-        return "tick";
-    case snapshot::FieldKind::named:
-        return "named";
-    case snapshot::FieldKind::int_string:
-        return "text";
-    case snapshot::FieldKind::integers:
-        return "integers";
-    default:
-        return "integer";
-    }
-}
+/// The names of the values of snapshot::FieldKind, in their order.
+constexpr std::array<std::string_view, 6> kFieldKinds{"integer", "boolean", "tick",
+                                                      "named",   "text",    "integers"};
+static_assert(static_cast<std::size_t>(snapshot::FieldKind::integers) == kFieldKinds.size() - 1);
 
 json::object field_json(const snapshot::FieldSpec& field) {
     json::object object{{"name", field.name},
-                        {"kind", field_kind_name(field.kind)},
+                        {"kind", kFieldKinds.at(static_cast<std::size_t>(field.kind))},
                         {"offset", field.offset},
                         {"count", field.count}};
     if (field.names != nullptr) {

@@ -8,19 +8,15 @@
 #include <string>
 #include <vector>
 
-namespace tw::web {
-
-/// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. Contains
-/// the rows with the most bits, each as [direction, group, name, bits, count].
-[[nodiscard]] std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
-
-} // namespace tw::web
-
 namespace tw::map {
 class PhysicsLayers;
 } // namespace tw::map
 
 namespace tw::web {
+
+/// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. Contains
+/// the rows with the most bits, each as [direction, group, name, bits, count].
+[[nodiscard]] std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
 
 [[nodiscard]] std::string base64(const std::vector<unsigned char>& bytes);
 

@@ -22,40 +22,40 @@ struct Setting {
     std::string_view key;
     std::string_view expected; ///< the valid values, for error messages
     /// Sets the value. Returns false if it is invalid.
-    bool (*read)(const json::value& value, ViewerRequests& requests);
+    bool (*read)(const json::value& value, ViewerMessage& message);
 };
 
-bool read_watch(const json::value& value, ViewerRequests& requests) {
+bool read_watch(const json::value& value, ViewerMessage& message) {
     const std::int64_t* const number = value.if_int64();
     const bool is_session =
-        number != nullptr && *number > 0 && *number < std::int64_t{ViewerRequests::kNothing};
-    requests.watch = value.is_null() ? ViewerRequests::kNothing
-                     : is_session    ? static_cast<std::uint32_t>(*number)
-                                     : 0;
+        number != nullptr && *number > 0 && *number < std::int64_t{ViewerMessage::kNoSession};
+    message.watch = value.is_null() ? ViewerMessage::kNoSession
+                    : is_session    ? static_cast<std::uint32_t>(*number)
+                                    : 0;
     return value.is_null() || is_session || (value.is_string() && value.get_string() == "all");
 }
 
-bool read_pace(const json::value& value, ViewerRequests& requests) {
+bool read_pace(const json::value& value, ViewerMessage& message) {
     const std::int64_t* const number = value.if_int64();
-    requests.pace = number == nullptr
-                        ? 0
-                        : static_cast<int>(std::clamp<std::int64_t>(*number, 0, kMaxPace + 1));
-    return requests.pace > 0 && requests.pace <= kMaxPace;
+    message.pace = number == nullptr
+                       ? 0
+                       : static_cast<int>(std::clamp<std::int64_t>(*number, 0, kMaxPace + 1));
+    return message.pace > 0 && message.pace <= kMaxPace;
 }
 
-bool read_log(const json::value& value, ViewerRequests& requests) {
-    requests.log_on = value.is_string();
-    requests.log = value.is_string() ? std::string{value.get_string()} : std::string{};
+bool read_log(const json::value& value, ViewerMessage& message) {
+    message.wants_log = value.is_string();
+    message.log_filter = value.is_string() ? std::string{value.get_string()} : std::string{};
     return value.is_string() || value.is_null();
 }
 
-bool read_bytes(const json::value& value, ViewerRequests& requests) {
-    requests.bytes = value == json::value{true};
+bool read_bytes(const json::value& value, ViewerMessage& message) {
+    message.wants_traffic = value == json::value{true};
     return value.is_bool();
 }
 
-bool read_again(const json::value& value, ViewerRequests& requests) {
-    requests.again = value == json::value{true};
+bool read_again(const json::value& value, ViewerMessage& message) {
+    message.wants_full_frame = value == json::value{true};
     return value.is_bool();
 }
 
@@ -68,7 +68,7 @@ constexpr std::array<Setting, 5> kSettings{
 
 } // namespace
 
-tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view text) {
+tl::expected<ViewerMessage, std::string> parse_viewer_message(std::string_view text) {
     json::error_code error;
     json::parse_options options;
     options.max_depth = kMaxNesting;
@@ -76,19 +76,19 @@ tl::expected<ViewerRequests, std::string> parse_viewer_requests(std::string_view
     if (error || !value.is_object()) {
         return tl::unexpected{std::string{"expected a JSON object"}};
     }
-    ViewerRequests requests;
+    ViewerMessage message;
     for (const auto& [key, wanted] : value.get_object()) {
         const auto* const setting =
             std::ranges::find(kSettings, std::string_view{key.data(), key.size()}, &Setting::key);
         if (setting == kSettings.end()) {
             return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
         }
-        if (!setting->read(wanted, requests)) {
+        if (!setting->read(wanted, message)) {
             return tl::unexpected{
                 fmt::format("\"{}\": expected {}", setting->key, setting->expected)};
         }
     }
-    return requests;
+    return message;
 }
 
 void LogRing::add_lines(std::string_view lines) {

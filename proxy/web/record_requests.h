@@ -26,24 +26,23 @@ struct InputError {
 /// True if the filter accepts a record, given as its JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
 
-/// The settings in a viewer's message. A setting that is missing in the message does not change.
-struct ViewerRequests {
-    /// The session to watch; 0 for the merged snapshots of all sessions; kNothing to watch nothing.
+/// A message from a viewer. A setting that is missing in the message does not change.
+struct ViewerMessage {
+    /// The number of a session, kNoSession, or 0 for the merged snapshots of all sessions.
     std::optional<std::uint32_t> watch{};
-    std::optional<int> pace{};        ///< frames a second
-    std::optional<std::string> log{}; ///< filter of the log; empty to accept every record
-    std::optional<bool> log_on{};
-    std::optional<bool> bytes{};
-    bool again = false; ///< the next frame must contain all items
+    std::optional<int> pace{};               ///< frames a second
+    std::optional<std::string> log_filter{}; ///< filter of the log; empty to accept every record
+    std::optional<bool> wants_log{};
+    std::optional<bool> wants_traffic{}; ///< receive traffic totals
+    bool wants_full_frame = false;       ///< the next frame must contain all items
 
-    static constexpr std::uint32_t kNothing = 0xffffffff;
+    static constexpr std::uint32_t kNoSession = 0xffffffff;
 };
 
 /// Parses a viewer's message: {"watch": 1, "pace": 20, "log": "type == finding", "bytes": true,
 /// "again": true}. "watch" may also be "all" or null; "log" may also be null.
 /// Errors: one line that says what is wrong.
-[[nodiscard]] tl::expected<ViewerRequests, std::string>
-parse_viewer_requests(std::string_view text);
+[[nodiscard]] tl::expected<ViewerMessage, std::string> parse_viewer_message(std::string_view text);
 
 /// Stores the latest records as JSON lines. Lines are numbered from 1.
 class LogRing {

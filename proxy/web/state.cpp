@@ -220,10 +220,11 @@ json::value stream_json(const std::optional<StreamState>& stream) {
 
 /// Returns the latest change of the impairment on the page; null if the impairment changed later.
 json::value impaired_json(const RunState& state) {
-    if (!state.impaired || state.impaired->settings != state.impairment) {
+    if (!state.impairment_change || state.impairment_change->settings != state.impairment) {
         return nullptr;
     }
-    return json::object{{"time_ms", state.impaired->time_ms}, {"from", state.impaired->from}};
+    return json::object{{"time_ms", state.impairment_change->time_ms},
+                        {"from", state.impairment_change->client_name}};
 }
 
 } // namespace

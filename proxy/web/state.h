@@ -45,8 +45,8 @@ struct SilenceState {
 
 /// A change of the impairment that was made on the page.
 struct ImpairmentChange {
-    std::int64_t time_ms = 0; ///< in milliseconds since 1970
-    std::string from{};       ///< the client's address, or "the unix socket"
+    std::int64_t time_ms = 0;  ///< in milliseconds since 1970
+    std::string client_name{}; ///< the client's address, or "the unix socket"
     std::string settings{};
 };
 
@@ -89,9 +89,10 @@ struct RunState {
     /// The silence of the first server that does not answer; nullopt if all servers answer or have
     /// no sessions.
     std::optional<SilenceState> server_silent{};
-    std::vector<ServerState> servers{};         ///< servers that have names
-    std::string impairment{};                   ///< in the format of relay::parse_impairment
-    std::optional<ImpairmentChange> impaired{}; ///< the latest change that was made on the page
+    std::vector<ServerState> servers{}; ///< servers that have names
+    std::string impairment{};           ///< in the format of relay::parse_impairment
+    std::optional<ImpairmentChange>
+        impairment_change{}; ///< the latest change that was made on the page
     /// The number of the observer process in this run; above 1 if it was restarted.
     std::uint32_t observer = 1;
     std::size_t viewers = 0;        ///< number of viewers of the live page

@@ -47,14 +47,14 @@ void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::N
     viewer->socket = socket;
     viewer->peer = peer;
     viewer->token = token;
-    viewer->lost_way = frames_lost_on_the_way_;
+    viewer->frames_lost_before = frames_lost_in_batches_;
     viewers_.push_back(viewer);
     socket->on_text = [this, known = std::weak_ptr{viewer}](std::string_view text) {
         if (const auto still = known.lock()) {
             handle_message(*still, text);
         }
     };
-    stated_ = {}; // the next update sends the state
+    state_sent_at_ = {}; // the next update sends the state
 }
 
 void Viewers::disconnect_viewers_with_other_token(std::uint32_t token) {
@@ -68,28 +68,29 @@ void Viewers::disconnect_viewers_with_other_token(std::uint32_t token) {
 }
 
 void Viewers::handle_message(Viewer& viewer, std::string_view text) {
-    const auto requests = parse_viewer_requests(text);
-    if (!requests) {
-        return send_error(viewer, "message", {.message = requests.error()});
+    const auto message = parse_viewer_message(text);
+    if (!message) {
+        return send_error(viewer, "message", {.message = message.error()});
     }
-    viewer.whole = viewer.whole || requests->again || requests->watch || requests->pace;
-    viewer.watch = requests->watch.value_or(viewer.watch);
-    viewer.pace = requests->pace.value_or(viewer.pace);
-    viewer.bytes = requests->bytes.value_or(viewer.bytes);
-    if (requests->log_on) {
-        viewer.log = *requests->log_on;
-        viewer.filter = {};
-        viewer.log_seen = log_.last_number() - std::min(log_.last_number(), log_.size());
-        viewer.log_lost = 0;
-        viewer.lines_way = lines_lost_on_the_way_;
+    viewer.needs_full_frame =
+        viewer.needs_full_frame || message->wants_full_frame || message->watch || message->pace;
+    viewer.watch = message->watch.value_or(viewer.watch);
+    viewer.pace = message->pace.value_or(viewer.pace);
+    viewer.wants_traffic = message->wants_traffic.value_or(viewer.wants_traffic);
+    if (message->wants_log) {
+        viewer.wants_log = *message->wants_log;
+        viewer.log_filter = {};
+        viewer.last_filtered_line = log_.last_number() - std::min(log_.last_number(), log_.size());
+        viewer.unreported_lost_lines = 0;
+        viewer.lines_lost_in_batches = lines_lost_in_batches_;
     }
-    if (requests->log && !requests->log->empty()) {
-        auto filter = data_->make_filter(*requests->log);
+    if (message->log_filter && !message->log_filter->empty()) {
+        auto filter = data_->make_filter(*message->log_filter);
         if (!filter) {
-            viewer.log = false;
+            viewer.wants_log = false;
             send_error(viewer, "log", filter.error());
         } else {
-            viewer.filter = *std::move(filter);
+            viewer.log_filter = *std::move(filter);
         }
     }
     update_interest();
@@ -108,38 +109,38 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
     if (socket != nullptr && socket->send(std::move(text))) {
         return true;
     }
-    ++lost_;
+    ++dropped_messages_;
     return false;
 }
 
 void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond) {
-    const auto of_peer = std::ranges::count(snapshots_, peer, &WaitingForSnapshot::peer);
+    const auto of_peer = std::ranges::count(snapshot_requests_, peer, &WaitingForSnapshot::peer);
     if (data_->page_feed() == nullptr ||
-        !may_wait(snapshots_.size(), static_cast<std::size_t>(of_peer))) {
+        !may_wait(snapshot_requests_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (data_->page_feed()->interest.wants_anything()) {
         fetch_batches(); // the request must not be answered with earlier data
     }
-    snapshots_.push_back({.session = session,
-                          .known = snapshot_count(session),
-                          .until = Clock::now() + kSnapshotTimeout,
-                          .peer = peer,
-                          .respond = std::move(respond)});
+    snapshot_requests_.push_back({.session = session,
+                                  .count_before = snapshot_count(session),
+                                  .until = Clock::now() + kSnapshotTimeout,
+                                  .peer = peer,
+                                  .respond = std::move(respond)});
     update_interest();
 }
 
 void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                               const base::Network& peer, Respond respond) {
     if (data_->page_feed() == nullptr ||
-        !may_wait(records_.size(), records_.count_requests_of(peer))) {
+        !may_wait(record_requests_.size(), record_requests_.count_requests_of(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
-    records_.add_request({.filter = std::move(filter),
-                          .limit = limit,
-                          .until = Clock::now() + wait,
-                          .peer = peer,
-                          .respond = std::move(respond)});
+    record_requests_.add_request({.filter = std::move(filter),
+                                  .limit = limit,
+                                  .until = Clock::now() + wait,
+                                  .peer = peer,
+                                  .respond = std::move(respond)});
     update_interest();
 }
 
@@ -153,23 +154,24 @@ void Viewers::update_interest() {
         drop_stale_data();
     }
     std::map<std::uint32_t, std::vector<int>> paces;
-    ViewerTopic topics = records_.size() != 0 ? ViewerTopic::log : ViewerTopic::none;
+    ViewerTopic topics = record_requests_.size() != 0 ? ViewerTopic::log : ViewerTopic::none;
     for (const auto& viewer : viewers_) {
-        topics = topics | (viewer->log ? ViewerTopic::log : ViewerTopic::none) |
-                 (viewer->bytes ? ViewerTopic::traffic_totals : ViewerTopic::none);
-        if (viewer->watch != ViewerRequests::kNothing) {
+        topics = topics | (viewer->wants_log ? ViewerTopic::log : ViewerTopic::none) |
+                 (viewer->wants_traffic ? ViewerTopic::traffic_totals : ViewerTopic::none);
+        if (viewer->watch != ViewerMessage::kNoSession) {
             paces[viewer->watch].push_back(viewer->pace);
         }
     }
-    for (const WaitingForSnapshot& waiting : snapshots_) {
+    for (const WaitingForSnapshot& waiting : snapshot_requests_) {
         paces[waiting.session];
         topics = topics | (waiting.session == 0 ? ViewerTopic::world_line : ViewerTopic::none);
     }
     std::vector<std::uint32_t> sessions;
-    std::erase_if(scenes_, [&](const auto& scene) { return !paces.contains(scene.first); });
+    std::erase_if(frame_makers_, [&](const auto& maker) { return !paces.contains(maker.first); });
     for (const auto& [session, wanted] : paces) {
         sessions.push_back(session);
-        scenes_.try_emplace(session, session, data_->objects()).first->second.set_paces(wanted);
+        frame_makers_.try_emplace(session, session, data_->objects())
+            .first->second.set_paces(wanted);
     }
     ViewerInterest& interest = data_->page_feed()->interest;
     interest.set_watched(sessions, topics);
@@ -191,7 +193,7 @@ void Viewers::drop_stale_data() {
 }
 
 void Viewers::fetch_batches() {
-    data_->page_feed()->acknowledge();
+    data_->page_feed()->rearm_listener();
     ledgers_.resize(data_->page_feed()->mailboxes.size());
     for (std::size_t worker = 0; worker < data_->page_feed()->mailboxes.size(); ++worker) {
         fetch_batch(worker);
@@ -203,23 +205,23 @@ void Viewers::fetch_batch(std::size_t worker) {
     if (!data_->page_feed()->mailboxes[worker].take_batch(batch_)) {
         return;
     }
-    frames_lost_on_the_way_ += batch_.lost_snapshots;
-    lines_lost_on_the_way_ += batch_.lost_lines;
+    frames_lost_in_batches_ += batch_.lost_snapshots;
+    lines_lost_in_batches_ += batch_.lost_lines;
     for (const InspectedSnapshot& seen : batch_.snapshots) {
-        if (const auto scene = scenes_.find(seen.session); scene != scenes_.end()) {
-            scene->second.add_snapshot(seen, batch_.items_of(seen), [&](const Frame& frame) {
+        if (const auto maker = frame_makers_.find(seen.session); maker != frame_makers_.end()) {
+            maker->second.add_snapshot(seen, batch_.items_of(seen), [&](const Frame& frame) {
                 send_frame(seen.session, frame);
             });
         }
     }
     if (batch_.world_server && *batch_.world_server != world_server_) {
         std::swap(world_server_, *batch_.world_server);
-        stated_ = {}; // the next update sends the state
+        state_sent_at_ = {}; // the next update sends the state
     }
     log_.add_lines(batch_.lines);
     if (!batch_.world_line.empty() && data_->page_feed()->interest.wants(ViewerTopic::world_line)) {
         std::swap(world_line_, batch_.world_line);
-        ++world_lines_;
+        ++world_line_count_;
     }
     if (!batch_.ledger.empty()) {
         std::swap(ledgers_[worker], batch_.ledger);
@@ -229,12 +231,12 @@ void Viewers::fetch_batch(std::size_t worker) {
 void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
     for (const auto& viewer : viewers_) {
         if (viewer->watch == source && viewer->pace == frame.pace) {
-            const bool sent =
-                send(*viewer, viewer->whole && !frame.bars_only ? frame.full() : frame.delta);
-            viewer->lost += sent ? 0 : 1;
+            const bool sent = send(
+                *viewer, viewer->needs_full_frame && !frame.bars_only ? frame.full() : frame.delta);
+            viewer->lost_frames += sent ? 0 : 1;
             // After a lost frame, the next frame must contain all items, because changes are
             // missing.
-            viewer->whole = frame.bars_only ? viewer->whole : !sent;
+            viewer->needs_full_frame = frame.bars_only ? viewer->needs_full_frame : !sent;
         }
     }
 }
@@ -242,36 +244,37 @@ void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
 void Viewers::send_log() {
     const auto end = Clock::now() + kFilterTime;
     const auto readers =
-        std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->log; });
+        std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->wants_log; });
     const auto share = filter_time_share(static_cast<std::size_t>(readers));
-    const std::size_t first = log_turn_;
+    const std::size_t first = first_log_viewer_;
     for (std::size_t i = 0; i < viewers_.size(); ++i) {
         const std::size_t at = (first + i) % viewers_.size();
         const auto begin = Clock::now();
         if (begin >= end) {
-            log_turn_ = at; // this viewer's log is filtered first in the next call
+            first_log_viewer_ = at; // this viewer's log is filtered first in the next call
             return;
         }
-        if (viewers_[at]->log) {
+        if (viewers_[at]->wants_log) {
             send_log(*viewers_[at], begin + share);
         }
     }
 }
 
 void Viewers::send_log(Viewer& viewer, Clock::time_point until) {
-    viewer.log_lost +=
-        log_.dropped_count_after(viewer.log_seen) + lines_lost_on_the_way_ - viewer.lines_way;
-    viewer.lines_way = lines_lost_on_the_way_;
-    std::vector<std::string_view> lines = log_.find_lines(viewer.log_seen, viewer.filter, until);
+    viewer.unreported_lost_lines += log_.dropped_count_after(viewer.last_filtered_line) +
+                                    lines_lost_in_batches_ - viewer.lines_lost_in_batches;
+    viewer.lines_lost_in_batches = lines_lost_in_batches_;
+    std::vector<std::string_view> lines =
+        log_.find_lines(viewer.last_filtered_line, viewer.log_filter, until);
     const std::size_t skipped = keep_newest_lines(lines, lines.size(), kMaxLogBytes);
-    viewer.log_lost += skipped;
-    if (lines.empty() && viewer.log_lost == 0) {
+    viewer.unreported_lost_lines += skipped;
+    if (lines.empty() && viewer.unreported_lost_lines == 0) {
         return;
     }
-    const bool sent =
-        send(viewer, make_shared_text(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
-                                                  viewer.log_lost, fmt::join(lines, ","))));
-    viewer.log_lost = sent ? 0 : viewer.log_lost + lines.size();
+    const bool sent = send(
+        viewer, make_shared_text(fmt::format(R"({{"k":"log","lost":{},"lines":[{}]}})",
+                                             viewer.unreported_lost_lines, fmt::join(lines, ","))));
+    viewer.unreported_lost_lines = sent ? 0 : viewer.unreported_lost_lines + lines.size();
 }
 
 void Viewers::send_state() {
@@ -282,7 +285,8 @@ void Viewers::send_state() {
     const std::string server =
         world_server_.empty() ? "null" : record::json_text(boost::json::string{world_server_});
     for (const auto& viewer : viewers_) {
-        const std::uint64_t lost = viewer->lost + frames_lost_on_the_way_ - viewer->lost_way;
+        const std::uint64_t lost =
+            viewer->lost_frames + frames_lost_in_batches_ - viewer->frames_lost_before;
         send(*viewer, make_shared_text(fmt::format(
                           R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})", lost,
                           server, text)));
@@ -290,14 +294,10 @@ void Viewers::send_state() {
 }
 
 void Viewers::send_traffic_totals() {
-    const bool wanted =
-        std::ranges::any_of(viewers_, [](const auto& viewer) { return viewer->bytes; });
-    if (!wanted) {
-        return;
-    }
-    const auto text = make_shared_text(traffic_json(ledgers_));
+    std::shared_ptr<const std::string> text;
     for (const auto& viewer : viewers_) {
-        if (viewer->bytes) {
+        if (viewer->wants_traffic) {
+            text = text == nullptr ? make_shared_text(traffic_json(ledgers_)) : text;
             send(*viewer, text);
         }
     }
@@ -305,25 +305,25 @@ void Viewers::send_traffic_totals() {
 
 std::uint64_t Viewers::snapshot_count(std::uint32_t session) const {
     if (session == 0) {
-        return world_lines_;
+        return world_line_count_;
     }
-    const auto scene = scenes_.find(session);
-    return scene == scenes_.end() ? 0 : scene->second.snapshot_count();
+    const auto maker = frame_makers_.find(session);
+    return maker == frame_makers_.end() ? 0 : maker->second.snapshot_count();
 }
 
 std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
     if (session == 0) {
         return world_line_;
     }
-    const auto scene = scenes_.find(session);
-    return scene != scenes_.end() && scene->second.latest_snapshot()
-               ? data_->snapshot_line(*scene->second.latest_snapshot(), scene->second.items())
+    const auto maker = frame_makers_.find(session);
+    return maker != frame_makers_.end() && maker->second.latest_snapshot()
+               ? data_->snapshot_line(*maker->second.latest_snapshot(), maker->second.items())
                : std::string{};
 }
 
 void Viewers::answer_snapshot_requests(Clock::time_point now) {
-    std::erase_if(snapshots_, [&](const WaitingForSnapshot& waiting) {
-        if (snapshot_count(waiting.session) > waiting.known) {
+    std::erase_if(snapshot_requests_, [&](const WaitingForSnapshot& waiting) {
+        if (snapshot_count(waiting.session) > waiting.count_before) {
             waiting.respond({.content_type = "application/json",
                              .body = latest_snapshot_line(waiting.session)});
             return true;
@@ -344,25 +344,25 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
     if (viewers_.size() != before) {
         update_interest();
     }
-    if (viewers_.empty() && snapshots_.empty() && records_.size() == 0) {
+    if (viewers_.empty() && snapshot_requests_.empty() && record_requests_.size() == 0) {
         return false;
     }
     if (data_->page_feed() != nullptr) {
         fetch_batches();
-        const std::size_t waited = snapshots_.size() + records_.size();
+        const std::size_t waited = snapshot_requests_.size() + record_requests_.size();
         answer_snapshot_requests(now);
-        if (now - logged_ >= kLogEvery) {
-            logged_ = now;
+        if (now - log_sent_at_ >= kLogEvery) {
+            log_sent_at_ = now;
             send_log();
-            records_.filter_lines(log_);
+            record_requests_.filter_lines(log_);
         }
-        records_.answer_due_requests(log_, now);
-        if (snapshots_.size() + records_.size() != waited) {
+        record_requests_.answer_due_requests(log_, now);
+        if (snapshot_requests_.size() + record_requests_.size() != waited) {
             update_interest();
         }
     }
-    if (now - stated_ >= kStateEvery) {
-        stated_ = now;
+    if (now - state_sent_at_ >= kStateEvery) {
+        state_sent_at_ = now;
         send_state();
         send_traffic_totals();
     }
@@ -371,9 +371,9 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
 
 void Viewers::clear() {
     viewers_.clear();
-    snapshots_.clear();
-    records_.clear();
-    scenes_.clear();
+    snapshot_requests_.clear();
+    record_requests_.clear();
+    frame_makers_.clear();
     log_.clear();
     if (data_->page_feed() != nullptr) {
         data_->page_feed()->interest.set_watched({}, ViewerTopic::none);

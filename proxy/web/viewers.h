@@ -80,33 +80,33 @@ class Viewers {
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
     /// Returns the number of messages dropped because viewers were too slow.
-    [[nodiscard]] std::uint64_t dropped_message_count() const { return lost_; }
+    [[nodiscard]] std::uint64_t dropped_message_count() const { return dropped_messages_; }
 
   private:
     struct Viewer {
         std::weak_ptr<WebSocket> socket{};
         base::Network peer{};
-        /// Number of the token that the viewer used; 0 if no token was needed.
         std::uint32_t token = 0;
-        std::uint32_t watch = ViewerRequests::kNothing;
+        std::uint32_t watch = ViewerMessage::kNoSession;
         int pace = kUsualPace;
-        bool whole = true; ///< the viewer's next frame must contain all items
-        bool bytes = false;
-        bool log = false;
-        LineFilter filter{};
+        bool needs_full_frame = true;
+        bool wants_traffic = false;
+        bool wants_log = false;
+        LineFilter log_filter{};
         /// Number of the latest log line that was filtered for the viewer.
-        std::uint64_t log_seen = 0;
+        std::uint64_t last_filtered_line = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
-        std::uint64_t log_lost = 0;
-        /// Value of lines_lost_on_the_way_ at the latest update of log_lost.
-        std::uint64_t lines_way = 0;
-        std::uint64_t lost = 0;     ///< number of frames dropped because the viewer was too slow
-        std::uint64_t lost_way = 0; ///< value of frames_lost_on_the_way_ when the viewer connected
+        std::uint64_t unreported_lost_lines = 0;
+        /// Value of lines_lost_in_batches_ at the latest update of unreported_lost_lines.
+        std::uint64_t lines_lost_in_batches = 0;
+        std::uint64_t lost_frames = 0; ///< number of frames dropped because the viewer was too slow
+        /// Value of frames_lost_in_batches_ when the viewer connected.
+        std::uint64_t frames_lost_before = 0;
     };
 
     struct WaitingForSnapshot {
         std::uint32_t session;
-        std::uint64_t known; ///< number of the session's snapshots when the request arrived
+        std::uint64_t count_before; ///< number of the session's snapshots when the request arrived
         Clock::time_point until;
         base::Network peer;
         Respond respond;
@@ -124,7 +124,6 @@ class Viewers {
     void send_log(Viewer& viewer, Clock::time_point until);
     void send_state();
     void send_traffic_totals();
-    /// Returns the number of the session's snapshots so far.
     [[nodiscard]] std::uint64_t snapshot_count(std::uint32_t session) const;
     [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
     void answer_snapshot_requests(Clock::time_point now);
@@ -132,25 +131,25 @@ class Viewers {
     ViewData* data_;
     std::function<std::string()> state_json_;
     std::vector<std::shared_ptr<Viewer>> viewers_;
-    std::vector<WaitingForSnapshot> snapshots_;
-    RecordRequests records_;
-    std::map<std::uint32_t, FrameMaker> scenes_; ///< makes the frames of each watched session
+    std::vector<WaitingForSnapshot> snapshot_requests_;
+    RecordRequests record_requests_;
+    std::map<std::uint32_t, FrameMaker> frame_makers_; ///< makes the frames of each watched session
     LogRing log_;
-    /// JSON line of the latest merged snapshot that arrived while a viewer needed it.
+    /// JSON line of the latest merged snapshot that arrived while a request waited for it.
     std::string world_line_;
-    std::uint64_t world_lines_ = 0;
+    std::uint64_t world_line_count_ = 0;
     /// Name of the server whose merged snapshots are shown; empty if it has no name or no snapshot
     /// has arrived.
     std::string world_server_;
     std::vector<std::vector<record::LedgerRow>> ledgers_; ///< traffic totals of each worker
     ViewerBatch batch_;
-    std::uint64_t lost_ = 0;
+    std::uint64_t dropped_messages_ = 0;
     /// Numbers of frames and lines lost because a worker's batch was full.
-    std::uint64_t frames_lost_on_the_way_ = 0;
-    std::uint64_t lines_lost_on_the_way_ = 0;
-    Clock::time_point stated_{};
-    Clock::time_point logged_{};
-    std::size_t log_turn_ = 0; ///< index of the viewer whose log is filtered first
+    std::uint64_t frames_lost_in_batches_ = 0;
+    std::uint64_t lines_lost_in_batches_ = 0;
+    Clock::time_point state_sent_at_{};
+    Clock::time_point log_sent_at_{};
+    std::size_t first_log_viewer_ = 0; ///< index of the viewer whose log is filtered next
 };
 
 } // namespace tw::web

@@ -2,6 +2,7 @@
 #include "proxy/web/access.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,9 +14,16 @@ namespace {
 
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
-unsigned status(const Request& request, AccessLevel level, const AccessOptions& options) {
-    const auto refusal = refuse_access(request, level, options);
+unsigned status_of(const std::optional<Response>& refusal) {
     return refusal ? refusal->status : 200;
+}
+
+unsigned status(const Request& request, AccessLevel level, const AccessOptions& options) {
+    return status_of(refuse_access(request, level, options));
+}
+
+unsigned status(const Request& request, const AccessOptions& options) {
+    return status_of(refuse_foreign_origin(request, options));
 }
 
 } // namespace
@@ -54,41 +62,48 @@ TEST_CASE("a request has the token only if it sends the whole token") {
     }
 }
 
+TEST_CASE("the token may be sent as a subprotocol, in hex") {
+    CHECK(token_in_protocols("twscope.live.1, bearer.6b657a") == "kez");
+    CHECK(token_in_protocols("bearer.6B657A, other") == "kez");
+    for (const auto* const none :
+         {"", "twscope.live.1", "bearer.", "bearer.zz", "bearer.6G", "bearer.6b6", "bearer.+1"}) {
+        CAPTURE(none);
+        CHECK(token_in_protocols(none).empty());
+    }
+}
+
 TEST_CASE("the connection's origin and the token decide what a request may do") {
     struct Row {
         std::string_view name;
         AccessLevel level;
         ConnectionOrigin way;
-        bool open_reading;
-        unsigned without;
-        unsigned with;
+        bool network_may_read;
+        unsigned without; ///< the status without the token; with it, all requests are allowed
     };
 
+    using enum AccessLevel;
+    constexpr auto kNetwork = ConnectionOrigin::network;
+    constexpr auto kLoopback = ConnectionOrigin::loopback;
+    constexpr auto kOwner = ConnectionOrigin::owner;
     const Row rows[] = {
-        {"health from anywhere", AccessLevel::health, ConnectionOrigin::network, false, 200, 200},
-        {"the page itself from anywhere", AccessLevel::page, ConnectionOrigin::network, false, 200,
-         200},
-        {"reading on loopback", AccessLevel::read, ConnectionOrigin::loopback, false, 200, 200},
-        {"reading from elsewhere", AccessLevel::read, ConnectionOrigin::network, false, 401, 200},
-        {"reading from elsewhere, opened", AccessLevel::read, ConnectionOrigin::network, true, 200,
-         200},
-        {"reading by the owner's socket", AccessLevel::read, ConnectionOrigin::owner, false, 200,
-         200},
-        {"changing on loopback", AccessLevel::change, ConnectionOrigin::loopback, false, 401, 200},
-        {"changing from elsewhere", AccessLevel::change, ConnectionOrigin::network, false, 401,
-         200},
-        {"changing where reading is open", AccessLevel::change, ConnectionOrigin::network, true,
-         401, 200},
-        {"changing by the owner's socket", AccessLevel::change, ConnectionOrigin::owner, false, 200,
-         200},
+        {"health from anywhere", health, kNetwork, false, 200},
+        {"the page itself from anywhere", page, kNetwork, false, 200},
+        {"reading on loopback", read, kLoopback, false, 200},
+        {"reading from elsewhere", read, kNetwork, false, 401},
+        {"reading from elsewhere, opened", read, kNetwork, true, 200},
+        {"reading by the owner's socket", read, kOwner, false, 200},
+        {"changing on loopback", change, kLoopback, false, 401},
+        {"changing from elsewhere", change, kNetwork, false, 401},
+        {"changing where reading is open", change, kNetwork, true, 401},
+        {"changing by the owner's socket", change, kOwner, false, 200},
     };
     const std::string shown = "Bearer " + kToken;
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const AccessOptions options{.token = kToken, .open_reading = row.open_reading};
+        const AccessOptions options{.token = kToken, .network_may_read = row.network_may_read};
         CHECK(status({.connection_origin = row.way}, row.level, options) == row.without);
         CHECK(status({.authorization = shown, .connection_origin = row.way}, row.level, options) ==
-              row.with);
+              200);
         CHECK(status({.authorization = "Bearer nonsense", .connection_origin = row.way}, row.level,
                      options) == row.without);
     }
@@ -117,18 +132,14 @@ TEST_CASE("a reserved connection gets only health answered, even with the token"
                  AccessLevel::health, options) == 200);
 }
 
-using tw::web::query_number;
-using tw::web::query_text;
-using tw::web::query_value;
-
 TEST_CASE("a query value is found only by its whole name") {
     CHECK(query_value("a=1&b=2", "b") == "2");
     CHECK(query_value("ab=1&b=2", "b") == "2");
     CHECK(query_value("b=&b=2", "b") == "");
-    CHECK_FALSE(query_value("bb=1", "b"));
-    CHECK_FALSE(query_value("b", "b"));
-    CHECK_FALSE(query_value("", "b"));
-    CHECK_FALSE(query_value("&&&=", "b"));
+    for (const auto* const none : {"bb=1", "b", "", "&&&="}) {
+        CAPTURE(none);
+        CHECK_FALSE(query_value(none, "b"));
+    }
 }
 
 TEST_CASE("escapes in query texts are decoded, and invalid ones refused") {
@@ -149,19 +160,6 @@ TEST_CASE("a query number must be a number as a whole and fit its type") {
         CHECK_FALSE(query_number<std::uint32_t>(none, "s"));
     }
 }
-
-using tw::web::ConnectionOrigin;
-using tw::web::refuse_foreign_origin;
-using tw::web::Request;
-
-namespace {
-
-unsigned status(const Request& request, const AccessOptions& options) {
-    const auto refusal = refuse_foreign_origin(request, options);
-    return refusal ? refusal->status : 200;
-}
-
-} // namespace
 
 TEST_CASE("only host names that no foreign page can have are accepted") {
     struct Row {

@@ -24,6 +24,15 @@ namespace {
 const std::string kToken = "correct-horse-battery-staple";
 const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
 
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kHtml = "text/html; charset=utf-8";
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kOk = "HTTP/1.1 200 OK";
+constexpr std::string_view kBadRequest = "HTTP/1.1 400 Bad Request";
+constexpr std::string_view kUnauthorized = "HTTP/1.1 401 Unauthorized";
+constexpr std::string_view kNotFound = "HTTP/1.1 404 Not Found";
+constexpr std::string_view kUnavailable = "HTTP/1.1 503 Service Unavailable";
+
 /// The page of a run whose health and impairment a test can set.
 struct Page : tw::test::SamplePage {
     Page() { admin.start(); }
@@ -97,40 +106,29 @@ TEST_CASE("every path answers with its status and content type") {
     };
 
     const Row rows[] = {
-        {"/", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
-        {"/?x", "HTTP/1.1 200 OK", "text/html; charset=utf-8", "<title>twscope</title>"},
-        {"/healthz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
-        {"/readyz", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "ok"},
-        {"/metrics", "HTTP/1.1 200 OK", "text/plain; version=0.0.4; charset=utf-8",
+        {"/", kOk, kHtml, "<title>twscope</title>"},
+        {"/?x", kOk, kHtml, "<title>twscope</title>"},
+        {"/healthz", kOk, kText, "ok"},
+        {"/readyz", kOk, kText, "ok"},
+        {"/metrics", kOk, "text/plain; version=0.0.4; charset=utf-8",
          "# TYPE twscope_sessions gauge"},
-        {"/api/state", "HTTP/1.1 200 OK", "application/json", R"("server":"127.0.0.1:8304")"},
-        {"/api/impairment", "HTTP/1.1 200 OK", "text/plain; charset=utf-8", "none"},
-        {"/api/explain?session=1&tick=12", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
-         "once upon a tick"},
-        {"/api/explain?x&tick=12&&session=1", "HTTP/1.1 200 OK", "text/plain; charset=utf-8",
-         "once upon a tick"},
-        {"/api/explain?session=2&tick=12", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8",
-         "no story is kept"},
-        {"/api/explain", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8", "name a finding"},
-        {"/api/explain?session=1", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "name a finding"},
-        {"/api/explain?session=1&tick=", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "name a finding"},
-        {"/api/explain?session=-1&tick=12", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "name a finding"},
-        {"/api/explain?session=99999999999&tick=12", "HTTP/1.1 400 Bad Request",
-         "text/plain; charset=utf-8", "name a finding"},
-        {"/api/explain?sessions=1&tick=12x", "HTTP/1.1 400 Bad Request",
-         "text/plain; charset=utf-8", "name a finding"},
-        {"/api/sessions?server=", "HTTP/1.1 200 OK", "application/json",
-         R"("seen_by_inspection":1,)"},
-        {"/api/sessions?server=ctf", "HTTP/1.1 200 OK", "application/json",
-         R"("seen_by_inspection":0,"sessions":[])"},
-        {"/api/sessions?server=%zz", "HTTP/1.1 400 Bad Request", "text/plain; charset=utf-8",
-         "percent-encode server"},
-        {"/favicon.ico", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
-        {"/../etc/passwd", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
-        {"/metrics/", "HTTP/1.1 404 Not Found", "text/plain; charset=utf-8", "not found"},
+        {"/api/state", kOk, kJson, R"("server":"127.0.0.1:8304")"},
+        {"/api/impairment", kOk, kText, "none"},
+        {"/api/explain?session=1&tick=12", kOk, kText, "once upon a tick"},
+        {"/api/explain?x&tick=12&&session=1", kOk, kText, "once upon a tick"},
+        {"/api/explain?session=2&tick=12", kNotFound, kText, "no story is kept"},
+        {"/api/explain", kBadRequest, kText, "name a finding"},
+        {"/api/explain?session=1", kBadRequest, kText, "name a finding"},
+        {"/api/explain?session=1&tick=", kBadRequest, kText, "name a finding"},
+        {"/api/explain?session=-1&tick=12", kBadRequest, kText, "name a finding"},
+        {"/api/explain?session=99999999999&tick=12", kBadRequest, kText, "name a finding"},
+        {"/api/explain?sessions=1&tick=12x", kBadRequest, kText, "name a finding"},
+        {"/api/sessions?server=", kOk, kJson, R"("seen_by_inspection":1,)"},
+        {"/api/sessions?server=ctf", kOk, kJson, R"("seen_by_inspection":0,"sessions":[])"},
+        {"/api/sessions?server=%zz", kBadRequest, kText, "percent-encode server"},
+        {"/favicon.ico", kNotFound, kText, "not found"},
+        {"/../etc/passwd", kNotFound, kText, "not found"},
+        {"/metrics/", kNotFound, kText, "not found"},
     };
     const Page page;
     for (const Row& row : rows) {
@@ -146,11 +144,11 @@ TEST_CASE_FIXTURE(
     Page, "a server that does not answer makes /readyz fail, a process that hangs /healthz") {
     well = false;
     const std::string answer = get(port(), "/readyz");
-    CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(status_of(answer) == kUnavailable);
     CHECK(body_of(answer) == "the server is gone\n");
     CHECK(body_of(get(port(), "/healthz")) == "ok\n");
     turns = false;
-    CHECK(status_of(get(port(), "/healthz")) == "HTTP/1.1 503 Service Unavailable");
+    CHECK(status_of(get(port(), "/healthz")) == kUnavailable);
     CHECK(body_of(get(port(), "/healthz")) == "it hangs\n");
 }
 
@@ -159,12 +157,12 @@ TEST_CASE_FIXTURE(Page,
     silent = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     std::list<tw::test::HttpClient> clients;
-    for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         CHECK(clients.emplace_back(port()).send(request));
     }
-    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kReservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kMaxReservedOfPeer; ++i) {
         const std::string answer = get(port(), "/readyz");
-        CHECK(status_of(answer) == "HTTP/1.1 503 Service Unavailable");
+        CHECK(status_of(answer) == kUnavailable);
         CHECK(body_of(answer) == "too many requests; try again\n");
         CHECK(body_of(get(port(), "/healthz")) == "ok\n");
     }
@@ -183,29 +181,28 @@ TEST_CASE("only a request with the token in its header changes the impairment") 
         std::string_view status;
     };
 
-    constexpr std::string_view kDone = "HTTP/1.1 200 OK";
-    constexpr std::string_view kRefused = "HTTP/1.1 401 Unauthorized";
     const Row rows[] = {
-        {"in its place", kAuthorization, "", kDone},
-        {"missing", "", "", kRefused},
-        {"wrong", "Authorization: Bearer wrong-horse-battery-staple\r\n", "", kRefused},
-        {"in the query", "", "?token=" + kToken, kRefused},
-        {"in a cookie", "Cookie: token=" + kToken + "\r\n", "", kRefused},
-        {"in another header", "X-Token: " + kToken + "\r\n", "", kRefused},
-        {"as a password", "Authorization: Basic " + kToken + "\r\n", "", kRefused},
-        {"twice", kAuthorization + kAuthorization, "", kRefused},
-        {"behind a wrong one", "Authorization: Bearer nonsense\r\n" + kAuthorization, "", kRefused},
+        {"in its place", kAuthorization, "", kOk},
+        {"missing", "", "", kUnauthorized},
+        {"wrong", "Authorization: Bearer wrong-horse-battery-staple\r\n", "", kUnauthorized},
+        {"in the query", "", "?token=" + kToken, kUnauthorized},
+        {"in a cookie", "Cookie: token=" + kToken + "\r\n", "", kUnauthorized},
+        {"in another header", "X-Token: " + kToken + "\r\n", "", kUnauthorized},
+        {"as a password", "Authorization: Basic " + kToken + "\r\n", "", kUnauthorized},
+        {"twice", kAuthorization + kAuthorization, "", kUnauthorized},
+        {"behind a wrong one", "Authorization: Bearer nonsense\r\n" + kAuthorization, "",
+         kUnauthorized},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Page page;
         CHECK(status_of(page.put("loss=1%", "text/plain", row.headers, row.query)) == row.status);
         CHECK(body_of(get(page.port(), "/api/impairment")) ==
-              (row.status == kDone ? "loss=1%\n" : "none\n"));
+              (row.status == kOk ? "loss=1%\n" : "none\n"));
     }
     Page page;
     page.admin.set_token("another-one-from-now-on");
-    CHECK(status_of(page.put("loss=1%")) == kRefused);
+    CHECK(status_of(page.put("loss=1%")) == kUnauthorized);
     CHECK(page.put("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
           std::string::npos);
 }
@@ -214,9 +211,9 @@ TEST_CASE_FIXTURE(Page, "PUT sets the impairment, and an invalid text changes no
     CHECK(body_of(put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
     CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
     const std::string refused = put("nonsense");
-    CHECK(status_of(refused) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(refused) == kBadRequest);
     CHECK(body_of(refused) == "'nonsense' is none\n");
-    CHECK(status_of(put("")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(put("")) == kBadRequest);
     CHECK(status_of(put("none", "application/x-www-form-urlencoded")) ==
           "HTTP/1.1 415 Unsupported Media Type");
     CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
@@ -237,7 +234,7 @@ TEST_CASE_FIXTURE(Page,
 TEST_CASE_FIXTURE(Page, "a request for an unknown host name is refused") {
     CHECK(status_of(get(port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
-    CHECK(status_of(get(port(), "/api/state", "")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(get(port(), "/api/state", "")) == kBadRequest);
 }
 
 TEST_CASE_FIXTURE(
@@ -253,25 +250,29 @@ TEST_CASE_FIXTURE(
             CHECK(status_of(ask(port(), "GET " + path + more)) == wanted);
             CHECK(status_of(ask(port(), "HEAD " + path + more)) == wanted);
         }
-        CHECK(status_of(ask(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
-              "HTTP/1.1 400 Bad Request");
+        CHECK(status_of(ask(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) == kBadRequest);
     }
-    CHECK(status_of(ask(port(), "GET /metrics HTTP/1.0\r\n\r\n")) == "HTTP/1.1 400 Bad Request");
+    CHECK(status_of(ask(port(), "GET /metrics HTTP/1.0\r\n\r\n")) == kBadRequest);
 }
 
 TEST_CASE_FIXTURE(Page, "with the token, the flight recorder writes one session or all") {
-    const auto post = [this](const std::string& query, const std::string& more) {
-        return ask(port(), "POST /api/flight" + query +
-                               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                               "text/plain\r\nContent-Length: 0\r\n" +
-                               more + "\r\n");
+    struct Row {
+        std::string line; ///< the request's first words
+        std::string headers;
+        std::string_view status;
     };
-    CHECK(post("", kAuthorization).find(" 200 ") != std::string::npos);
-    CHECK(post("?session=3", kAuthorization).find(" 200 ") != std::string::npos);
-    CHECK(post("?session=x", kAuthorization).find(" 400 ") != std::string::npos);
-    CHECK(post("", "").find(" 401 ") != std::string::npos);
-    CHECK(ask(port(), "GET /api/flight HTTP/1.1\r\nHost: localhost\r\n\r\n").find(" 405 ") !=
-          std::string::npos);
-    CHECK(post("?session=77", kAuthorization).find(" 404 ") != std::string::npos);
+
+    const Row rows[] = {{"POST /api/flight", kAuthorization, " 200 "},
+                        {"POST /api/flight?session=3", kAuthorization, " 200 "},
+                        {"POST /api/flight?session=x", kAuthorization, " 400 "},
+                        {"POST /api/flight", "", " 401 "},
+                        {"GET /api/flight", "", " 405 "},
+                        {"POST /api/flight?session=77", kAuthorization, " 404 "}};
+    for (const Row& row : rows) {
+        CAPTURE(row.line);
+        const std::string answer =
+            ask(port(), row.line + " HTTP/1.1\r\nHost: localhost\r\n" + row.headers + "\r\n");
+        CHECK(status_of(answer).find(row.status) != std::string::npos);
+    }
     CHECK(written == std::vector<std::uint32_t>{0, 3, 77});
 }

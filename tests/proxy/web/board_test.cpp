@@ -141,7 +141,7 @@ struct InspectedCapture {
         return view;
     }
 
-    web::StatusCollector tap{snapshot::ObjectSet::standard()};
+    web::StatusCollector tap;
     test::TrafficInspector run{{.messages = false}, tap};
 };
 
@@ -247,7 +247,7 @@ TEST_CASE("a session is shown even before anything is known about it") {
 }
 
 TEST_CASE("an explanation replaces the finding's line") {
-    web::StatusCollector sink{snapshot::ObjectSet::standard()};
+    web::StatusCollector sink;
     const auto find = [&](record::FindingId id, snapshot::Tick tick, std::uint32_t session) {
         const record::FindingRecord finding{.head = {.session = session}, .id = id, .tick = tick};
         sink.on_record(record::Record{&finding});

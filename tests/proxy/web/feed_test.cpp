@@ -175,13 +175,13 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
         CHECK(feed.try_put(0, batch));
         CHECK(rings == 1);
     }
-    feed.acknowledge();
+    feed.rearm_listener();
     batch.clear();
     add(batch);
     CHECK(feed.try_put(feed.world_mailbox_index(), batch));
     CHECK(rings == 2);
     feed.set_listener(nullptr);
-    feed.acknowledge();
+    feed.rearm_listener();
     batch.clear();
     add(batch);
     CHECK(feed.try_put(0, batch));

@@ -229,20 +229,20 @@ TEST_CASE_FIXTURE(
     EchoServer,
     "a peer that holds all its connections leaves room for others, and for health checks") {
     std::list<HttpClient> held;
-    for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         held.emplace_back(port());
     }
     CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
     // Silent clients fill the reserved connections, too; a new client evicts one of them.
-    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kReservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kMaxReservedOfPeer; ++i) {
         held.emplace_back(port());
     }
     CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
-    CHECK(server.rejected_connections() >= ConnectionLimiter::kReservedOfPeer);
+    CHECK(server.rejected_connections() >= ConnectionLimiter::kMaxReservedOfPeer);
     HttpClient other{port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kGood);
     CHECK(body_of(other.read_all()) == "PUT /x here abc");
-    for (std::size_t i = 0; i < ConnectionLimiter::kOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         HttpClient& client = held.front();
         client.send(kGood);
         CHECK(body_of(client.read_all()) == "PUT /x here abc");
@@ -286,8 +286,6 @@ TEST_CASE("an answer may come later, from another thread") {
     }
 }
 
-using tw::web::read_request_target;
-
 TEST_CASE("a request target has the same path and query with and without a host") {
     struct Row {
         std::string_view text;
@@ -311,17 +309,16 @@ TEST_CASE("a request target has the same path and query with and without a host"
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        const auto target = read_request_target(row.text);
+        const auto target = tw::web::read_request_target(row.text);
         CHECK(target.path == row.path);
         CHECK(target.query == row.query);
         CHECK(target.host.value_or("") == row.host);
         CHECK(target.host.has_value() == !row.host.empty());
     }
-    CHECK(read_request_target("http:///x").host == "");
+    CHECK(tw::web::read_request_target("http:///x").host == "");
 }
 
 using tw::base::Network;
-using tw::web::ConnectionLimiter;
 
 namespace {
 
@@ -330,74 +327,69 @@ Network peer(std::uint64_t number) {
 }
 
 /// Fills the unreserved connections: four peers use all that they may have.
-void fill_usual(ConnectionLimiter& seats) {
-    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kUsual;
-         ++number) {
-        const auto place =
-            seats.admit_connection(number, peer(number / ConnectionLimiter::kOfPeer));
+void fill_unreserved(ConnectionLimiter& limiter) {
+    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
+        const auto place = limiter.admit_connection(
+            number, peer(number / ConnectionLimiter::kMaxUnreservedOfPeer));
         REQUIRE(place.is_admitted);
         REQUIRE_FALSE(place.is_reserved);
     }
 }
 
-constexpr ConnectionLimiter::ConnectionNumber kNew = 1000;
+constexpr std::uint64_t kNew = 1000;
 
 } // namespace
 
 TEST_CASE("a peer's connections beyond its limit are reserved ones") {
-    ConnectionLimiter seats;
-    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kOfPeer;
-         ++number) {
-        CHECK_FALSE(seats.admit_connection(number, peer(1)).is_reserved);
+    ConnectionLimiter limiter;
+    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreservedOfPeer; ++number) {
+        CHECK_FALSE(limiter.admit_connection(number, peer(1)).is_reserved);
     }
-    const auto beyond = seats.admit_connection(kNew, peer(1));
+    const auto beyond = limiter.admit_connection(kNew, peer(1));
     CHECK(beyond.is_admitted);
     CHECK(beyond.is_reserved);
     CHECK_FALSE(beyond.evicted);
-    CHECK_FALSE(seats.admit_connection(kNew + 1, peer(2)).is_reserved);
-    seats.remove(0);
-    CHECK_FALSE(seats.admit_connection(kNew + 2, peer(1)).is_reserved);
+    CHECK_FALSE(limiter.admit_connection(kNew + 1, peer(2)).is_reserved);
+    limiter.remove_connection(0);
+    CHECK_FALSE(limiter.admit_connection(kNew + 2, peer(1)).is_reserved);
 }
 
 TEST_CASE("a new connection evicts the oldest reserved connection without a request") {
-    ConnectionLimiter seats;
-    fill_usual(seats);
-    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kReserved;
-         ++number) {
-        const auto place = seats.admit_connection(kNew + number, peer(100 + number));
+    ConnectionLimiter limiter;
+    fill_unreserved(limiter);
+    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
+        const auto place = limiter.admit_connection(kNew + number, peer(100 + number));
         CHECK(place.is_reserved);
         CHECK_FALSE(place.evicted);
     }
-    seats.mark_request_arrived(kNew);
-    const auto place = seats.admit_connection(kNew + 100, peer(200));
+    limiter.mark_request_arrived(kNew);
+    const auto place = limiter.admit_connection(kNew + 100, peer(200));
     CHECK(place.is_admitted);
     CHECK(place.evicted == kNew + 1);
-    CHECK(seats.size() == ConnectionLimiter::kUsual + ConnectionLimiter::kReserved);
+    CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
 }
 
 TEST_CASE("a peer at its limit of reserved connections evicts one of its own") {
-    ConnectionLimiter seats;
-    fill_usual(seats);
-    CHECK_FALSE(seats.admit_connection(kNew, peer(7)).evicted);
-    for (ConnectionLimiter::ConnectionNumber number = 1;
-         number <= ConnectionLimiter::kReservedOfPeer; ++number) {
-        CHECK_FALSE(seats.admit_connection(kNew + number, peer(8)).evicted);
+    ConnectionLimiter limiter;
+    fill_unreserved(limiter);
+    CHECK_FALSE(limiter.admit_connection(kNew, peer(7)).evicted);
+    for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedOfPeer; ++number) {
+        CHECK_FALSE(limiter.admit_connection(kNew + number, peer(8)).evicted);
     }
-    CHECK(seats.admit_connection(kNew + 100, peer(8)).evicted == kNew + 1);
+    CHECK(limiter.admit_connection(kNew + 100, peer(8)).evicted == kNew + 1);
 }
 
 TEST_CASE(
     "a connection with a request is never evicted; if all have one, new connections are refused") {
-    ConnectionLimiter seats;
-    fill_usual(seats);
-    for (ConnectionLimiter::ConnectionNumber number = 0; number < ConnectionLimiter::kReserved;
-         ++number) {
-        static_cast<void>(seats.admit_connection(kNew + number, peer(100 + number)));
-        seats.mark_request_arrived(kNew + number);
+    ConnectionLimiter limiter;
+    fill_unreserved(limiter);
+    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
+        static_cast<void>(limiter.admit_connection(kNew + number, peer(100 + number)));
+        limiter.mark_request_arrived(kNew + number);
     }
-    CHECK_FALSE(seats.admit_connection(kNew + 100, peer(200)).is_admitted);
-    CHECK(seats.size() == ConnectionLimiter::kUsual + ConnectionLimiter::kReserved);
-    seats.remove(kNew + 3);
-    seats.remove(kNew + 3);
-    CHECK(seats.admit_connection(kNew + 101, peer(200)).is_admitted);
+    CHECK_FALSE(limiter.admit_connection(kNew + 100, peer(200)).is_admitted);
+    CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
+    limiter.remove_connection(kNew + 3);
+    limiter.remove_connection(kNew + 3);
+    CHECK(limiter.admit_connection(kNew + 101, peer(200)).is_admitted);
 }

@@ -8,16 +8,18 @@
 
 #include <doctest/doctest.h>
 
+using namespace tw;
+
 namespace {
 
-tw::test::PrometheusText read(const tw::web::RunState& state) {
-    return tw::test::read_prometheus_text(tw::web::metrics_text(state));
+test::PrometheusText read(const web::RunState& state) {
+    return test::read_prometheus_text(web::metrics_text(state));
 }
 
 } // namespace
 
 TEST_CASE("metrics follow the rules of the Prometheus format and its naming guide") {
-    const auto text = read(tw::test::sample_state());
+    const auto text = read(test::sample_state());
     for (const std::string& complaint : text.complaints) {
         CAPTURE(complaint);
         CHECK(complaint.empty());
@@ -30,7 +32,7 @@ TEST_CASE("metrics follow the rules of the Prometheus format and its naming guid
 }
 
 TEST_CASE("no metric has a label that a peer can fill") {
-    const auto text = read(tw::test::sample_state());
+    const auto text = read(test::sample_state());
     const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
     for (const auto& label : text.labels) {
         CAPTURE(label.second);
@@ -40,7 +42,7 @@ TEST_CASE("no metric has a label that a peer can fill") {
 }
 
 TEST_CASE("servers with names have a label, and nothing is counted twice") {
-    tw::web::RunState state = tw::test::sample_state();
+    web::RunState state = test::sample_state();
     state.servers = {{.name = "ctf", .address = "127.0.0.1:8304", .relay = state.relay},
                      {.name = "race", .address = "127.0.0.1:8305", .silent = true}};
     state.servers[1].relay.sessions_open = 7;
@@ -72,16 +74,16 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 
     for (const Row& row : {Row{8, 4, 4}, Row{4, 4, 0}, Row{3, 0, 3}, Row{1, 2, 0}}) {
         CAPTURE(row.open);
-        tw::web::RunState state = tw::test::sample_state();
+        web::RunState state = test::sample_state();
         state.relay.sessions_open = row.open;
         state.view.sessions_closed = row.left;
-        tw::web::subtract_closed_sessions(state);
+        web::subtract_closed_sessions(state);
         CHECK(read(state).samples.at("twscope_sessions") == row.counted);
         state.servers = {{.name = "ctf"}, {.name = "race"}};
         state.servers[0].relay.sessions_open = row.open;
         state.servers[1].relay.sessions_open = row.open;
         state.view.servers["ctf"] = {.closed = row.left};
-        tw::web::subtract_closed_sessions(state);
+        web::subtract_closed_sessions(state);
         const auto text = read(state);
         CHECK(text.samples.at(R"(twscope_sessions{server="ctf"})") == row.counted);
         CHECK(text.samples.at(R"(twscope_sessions{server="race"})") == row.open);
@@ -89,20 +91,20 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 }
 
 TEST_CASE("each of the bus's counters is a metric, and a run without a bus has none of them") {
-    tw::web::RunState state = tw::test::sample_state();
+    web::RunState state = test::sample_state();
     CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
     auto& bus = state.recording.bus.emplace();
     std::uint64_t number = 10;
-    for (const auto& row : tw::record::bus_metric_rows()) {
+    for (const auto& row : record::bus_metric_rows()) {
         bus.*row.value = ++number;
     }
     const auto text = read(state);
     CHECK(text.complaints.empty());
     number = 10;
-    for (const auto& row : tw::record::bus_metric_rows()) {
+    for (const auto& row : record::bus_metric_rows()) {
         CAPTURE(row.metric);
         std::string name = "twscope_" + std::string{row.metric};
-        const bool counts = row.kind == tw::record::MetricKind::counter;
+        const bool counts = row.kind == record::MetricKind::counter;
         CHECK(text.types.at(name) == (counts ? "counter" : "gauge"));
         if (!row.result.empty()) {
             name += "{result=\"" + std::string{row.result} + "\"}";
@@ -137,7 +139,7 @@ TEST_CASE("metrics say what was counted, in base units") {
         {"twscope_server_silent", 1},
         {"twscope_records_lost_total", 7},
     };
-    const auto text = read(tw::test::sample_state());
+    const auto text = read(test::sample_state());
     for (const Row& row : rows) {
         CAPTURE(row.name);
         REQUIRE(text.samples.contains(row.name));
@@ -146,7 +148,7 @@ TEST_CASE("metrics say what was counted, in base units") {
 }
 
 TEST_CASE("a run that only forwards has no metrics of inspection") {
-    tw::web::RunState state;
+    web::RunState state;
     state.inspecting = false;
     const auto text = read(state);
     CHECK(text.complaints.empty());
@@ -155,11 +157,10 @@ TEST_CASE("a run that only forwards has no metrics of inspection") {
 }
 
 TEST_CASE("a collector has metrics of each server's records, and none of forwarding") {
-    tw::web::RunState state;
-    state.stream = tw::web::StreamState{.name = "twscope", .trouble = "no route", .records = 70};
+    web::RunState state;
+    state.stream = web::StreamState{.name = "twscope", .trouble = "no route", .records = 70};
     state.servers = {{.name = "ctf", .silent = true}};
-    state.servers[0].collected =
-        tw::web::CollectedState{.records = 60, .last_ms = 1'700'000'000'500};
+    state.servers[0].collected = web::CollectedState{.records = 60, .last_ms = 1'700'000'000'500};
     state.servers[0].relay.sessions_open = 3;
     state.view.servers["ctf"] = {.players = 2, .findings = 5};
     const auto text = read(state);

@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using web::parse_viewer_requests;
+using web::parse_viewer_message;
 namespace json = boost::json;
 
 namespace {
@@ -33,6 +33,8 @@ class FakeSocket final : public web::WebSocket {
 
     void close(std::string_view why) override { reason = why; }
 
+    [[nodiscard]] json::object last_state() const { return messages_of_kind("state").back(); }
+
     [[nodiscard]] std::vector<json::object> messages_of_kind(std::string_view kind) const {
         std::vector<json::object> fitting;
         for (const json::object& message : got) {
@@ -41,6 +43,15 @@ class FakeSocket final : public web::WebSocket {
             }
         }
         return fitting;
+    }
+
+    [[nodiscard]] std::size_t count_log_lines() const {
+        std::size_t lines = 0;
+        for (const json::object& message : messages_of_kind("log")) {
+            lines += message.at("lines").as_array().size();
+            CHECK(message.at("lost").as_int64() == 0);
+        }
+        return lines;
     }
 
     bool stuck = false;
@@ -59,9 +70,11 @@ bool slow_filter(std::string_view line) {
 }
 
 struct ViewersFixture : test::SamplePage {
-    std::shared_ptr<FakeSocket> connect_viewer() {
+    /// Connects a viewer that sends a message.
+    std::shared_ptr<FakeSocket> connect_viewer(std::string_view message = "{}") {
         auto socket = std::make_shared<FakeSocket>();
         viewers.add_viewer(socket, {});
+        socket->on_text(message);
         return socket;
     }
 
@@ -177,7 +190,7 @@ TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.text.substr(0, 40));
-        const auto wishes = parse_viewer_requests(row.text);
+        const auto wishes = parse_viewer_message(row.text);
         CHECK(wishes.has_value() == row.error.empty());
         if (!wishes) {
             CHECK(wishes.error().find(row.error) != std::string::npos);
@@ -202,8 +215,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "a viewer gets a full frame, then changes, and the state") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":1,"pace":50})");
+    const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 4; ++i) {
         add_snapshot();
     }
@@ -218,11 +230,8 @@ TEST_CASE_FIXTURE(ViewersFixture, "a viewer gets a full frame, then changes, and
 TEST_CASE_FIXTURE(
     ViewersFixture,
     "a slow viewer's lost frames are counted and a full frame follows; other viewers lose none") {
-    const auto slow = connect_viewer();
-    const auto fast = connect_viewer();
-    for (const auto& socket : {slow, fast}) {
-        socket->on_text(R"({"watch":1,"pace":50})");
-    }
+    const auto slow = connect_viewer(R"({"watch":1,"pace":50})");
+    const auto fast = connect_viewer(R"({"watch":1,"pace":50})");
     add_snapshot();
     slow->stuck = true;
     for (int i = 0; i < 5; ++i) {
@@ -240,26 +249,19 @@ TEST_CASE_FIXTURE(
     update();
     update();
     update();
-    CHECK(slow->messages_of_kind("state").back().at("frames_lost").as_int64() >= 5);
+    CHECK(slow->last_state().at("frames_lost").as_int64() >= 5);
 }
 
 TEST_CASE_FIXTURE(
     ViewersFixture,
     "each viewer has its own filter, and an invalid filter is reported with its position") {
-    const auto all = connect_viewer();
-    const auto some = connect_viewer();
-    const auto wrong = connect_viewer();
-    all->on_text(R"({"log":""})");
-    some->on_text(R"({"log":"\"tick\":2}"})");
-    wrong->on_text(R"({"log":"bad"})");
+    const auto all = connect_viewer(R"({"log":""})");
+    const auto some = connect_viewer(R"({"log":"\"tick\":2}"})");
+    const auto wrong = connect_viewer(R"({"log":"bad"})");
     for (int i = 0; i < 3; ++i) {
         add_snapshot();
     }
-    std::size_t lines = 0;
-    for (const json::object& message : all->messages_of_kind("log")) {
-        lines += message.at("lines").as_array().size();
-    }
-    CHECK(lines == 3);
+    CHECK(all->count_log_lines() == 3);
     CHECK(some->messages_of_kind("log").size() == 1);
     CHECK(wrong->messages_of_kind("log").empty());
     REQUIRE(wrong->messages_of_kind("error").size() == 1);
@@ -268,8 +270,7 @@ TEST_CASE_FIXTURE(
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "an invalid message gets an error and changes nothing") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":1,"pace":50})");
+    const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
     for (int i = 0; i < 1000; ++i) {
         socket->on_text("nonsense");
     }
@@ -296,8 +297,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
 TEST_CASE_FIXTURE(
     ViewersFixture,
     "a snapshot from before the request does not answer it, even if viewers watch the session") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":7,"pace":50})");
+    const auto socket = connect_viewer(R"({"watch":7,"pace":50})");
     add_snapshot(7);
     add_unfetched_snapshot(7, 50); // added before the request, fetched after it
     viewers.request_snapshot(7, {}, keep);
@@ -310,8 +310,7 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(
     ViewersFixture,
     "too many log lines at once are cut to the newest, and the rest is counted as lost") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"log":""})");
+    const auto socket = connect_viewer(R"({"log":""})");
     const std::string filler(10000, 'x');
     web::ViewerBatch batch;
     for (int i = 0; i < 60; ++i) {
@@ -333,14 +332,13 @@ TEST_CASE_FIXTURE(
     update();
     update();
     update();
-    CHECK(later->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
-    CHECK(socket->messages_of_kind("state").back().at("frames_lost").as_int64() == 0);
+    CHECK(later->last_state().at("frames_lost").as_int64() == 0);
+    CHECK(socket->last_state().at("frames_lost").as_int64() == 0);
 }
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "lines lost for a slow viewer are reported with its next message") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"log":""})");
+    const auto socket = connect_viewer(R"({"log":""})");
     socket->stuck = true;
     for (int i = 0; i < 3; ++i) {
         add_snapshot();
@@ -378,8 +376,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the new
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "merged snapshots can be watched like a session and requested as a line") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":"all","pace":50})");
+    const auto socket = connect_viewer(R"({"watch":"all","pace":50})");
     CHECK(feed.interest.wants(web::ViewerTopic::world));
     CHECK_FALSE(feed.interest.wants(web::ViewerTopic::world_line));
     add_merged_snapshot();
@@ -406,8 +403,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
     std::vector<std::shared_ptr<FakeSocket>> sockets;
     constexpr auto kViewers = static_cast<std::uint32_t>(web::Viewers::kMaxViewers);
     for (std::uint32_t i = 0; i < kViewers; ++i) {
-        sockets.push_back(connect_viewer());
-        sockets.back()->on_text(R"({"watch":)" + std::to_string(101 + i) + '}');
+        sockets.push_back(connect_viewer(R"({"watch":)" + std::to_string(101 + i) + '}'));
     }
     for (std::uint32_t i = 0; i < web::Viewers::kMaxWaiting; ++i) {
         viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
@@ -449,16 +445,15 @@ TEST_CASE_FIXTURE(ViewersFixture,
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "viewers get the name of the server whose merged snapshots are shown") {
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":"all","pace":50})");
+    const auto socket = connect_viewer(R"({"watch":"all","pace":50})");
     update();
-    CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
+    CHECK(socket->last_state().at("world_server").is_null());
     world_server = "ctf \"1\"";
     add_merged_snapshot();
-    CHECK(socket->messages_of_kind("state").back().at("world_server") == "ctf \"1\"");
+    CHECK(socket->last_state().at("world_server") == "ctf \"1\"");
     world_server = "";
     add_merged_snapshot();
-    CHECK(socket->messages_of_kind("state").back().at("world_server").is_null());
+    CHECK(socket->last_state().at("world_server").is_null());
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
@@ -466,8 +461,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
     feed.interest.set_watched(old, web::ViewerTopic::none);
     add_unfetched_snapshot();
     feed.interest.set_watched({}, web::ViewerTopic::none);
-    const auto socket = connect_viewer();
-    socket->on_text(R"({"watch":1,"pace":50})");
+    const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
     update();
     CHECK(socket->messages_of_kind("frame").empty());
     add_snapshot();
@@ -527,10 +521,8 @@ TEST_CASE("the log keeps the latest lines up to a number of bytes") {
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "a slow filter delays only its own viewer, who gets all lines in the end") {
-    const auto slow = connect_viewer();
-    const auto quick = connect_viewer();
-    slow->on_text(R"({"log":"slow"})");
-    quick->on_text(R"({"log":"tick"})");
+    const auto slow = connect_viewer(R"({"log":"slow"})");
+    const auto quick = connect_viewer(R"({"log":"tick"})");
     viewers.request_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
     web::ViewerBatch batch;
     constexpr std::size_t kLines = 100; // the filter takes some milliseconds for each
@@ -540,23 +532,16 @@ TEST_CASE_FIXTURE(ViewersFixture,
                        "\n";
     }
     REQUIRE(feed.mailboxes[0].try_put(batch));
-    const auto lines_of = [](const FakeSocket& socket) {
-        std::size_t lines = 0;
-        for (const json::object& message : socket.messages_of_kind("log")) {
-            lines += message.at("lines").as_array().size();
-            CHECK(message.at("lost").as_int64() == 0);
-        }
-        return lines;
-    };
-    for (int i = 0; i < 20 && lines_of(*quick) < kLines; ++i) {
+    for (int i = 0; i < 20 && quick->count_log_lines() < kLines; ++i) {
         update();
     }
-    CHECK(lines_of(*quick) == kLines);
-    CHECK(lines_of(*slow) < kLines);
-    for (std::size_t i = 0; i < 2 * kLines && (lines_of(*slow) < kLines || answers.empty()); ++i) {
+    CHECK(quick->count_log_lines() == kLines);
+    CHECK(slow->count_log_lines() < kLines);
+    for (std::size_t i = 0; i < 2 * kLines && (slow->count_log_lines() < kLines || answers.empty());
+         ++i) {
         update();
     }
-    CHECK(lines_of(*slow) == kLines);
+    CHECK(slow->count_log_lines() == kLines);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0].starts_with("503")); // filtering took too long
 }

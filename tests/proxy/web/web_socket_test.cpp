@@ -34,7 +34,6 @@ namespace json = boost::json;
 namespace {
 
 const std::string kToken = "correct-horse-battery-staple";
-constexpr const char* kTokenInHex = "636f72726563742d686f7273652d626174746572792d737461706c65";
 
 /// A run with one session and a new snapshot at every update.
 struct Page final : test::SamplePage {
@@ -188,15 +187,6 @@ TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
     for (const Row& row : rows) {
         CAPTURE(row.headers);
         CHECK(test::status_of(ask_for_socket(port, row.headers, row.path)) == row.status);
-    }
-}
-
-TEST_CASE("the token may be sent as a subprotocol") {
-    CHECK(web::token_in_protocols("twscope.live.1, bearer." + std::string{kTokenInHex}) == kToken);
-    CHECK(web::token_in_protocols("bearer." + std::string{kTokenInHex} + ", other") == kToken);
-    for (const auto* const none : {"", "twscope.live.1", "bearer.", "bearer.zz", "bearer.6G"}) {
-        CAPTURE(none);
-        CHECK(web::token_in_protocols(none).empty());
     }
 }
 
