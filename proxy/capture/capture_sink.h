@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/capture/pcapng.h"
-#include "proxy/record/interface.h"
+#include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/output.h"
 #include "proxy/store/file_output.h"
@@ -14,16 +14,6 @@
 #include <vector>
 
 namespace tw::capture {
-
-/// Receives every inspected datagram. on_datagram() is called before the sinks get the datagram's
-/// records, and on_datagram_end() after that.
-class DatagramSink : public record::Interface {
-  public:
-    /// `datagram` stays valid until on_datagram_end().
-    virtual void on_datagram(const record::RecordHeader& head,
-                             std::span<const std::byte> datagram) = 0;
-    virtual void on_datagram_end() = 0;
-};
 
 /// Collects the capture blocks of datagrams, and passes on pieces of about kBlockBytes bytes.
 class CaptureBlockBuffer {
@@ -63,7 +53,7 @@ class CaptureBlockBuffer {
 
 /// Writes the datagrams of all sessions as a capture. If the output has segments, each segment
 /// contains the description and state of each session, so that it can be read alone.
-class CaptureSink final : public record::RecordSink, public DatagramSink {
+class CaptureSink final : public record::RecordSink, public inspect::Observer {
   public:
     /// Which datagrams are written: all datagrams, or only the datagrams for which
     /// select_datagram() was called.

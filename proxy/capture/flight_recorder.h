@@ -2,6 +2,7 @@
 
 #include "proxy/capture/capture_sink.h"
 #include "proxy/capture/pcapng.h"
+#include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/store/file_queue.h"
 
@@ -101,7 +102,7 @@ struct FlightCounts {
 
 /// Stores the latest datagrams in memory, and writes them to a capture file after a finding or on
 /// request. Writes the file in pieces, so that callers do not wait.
-class FlightRecorder final : public record::RecordSink, public DatagramSink {
+class FlightRecorder final : public record::RecordSink, public inspect::Observer {
   public:
     /// The shortest time between two files that are written after findings, in nanoseconds. Usually
     /// FlightOptions::time passes between two files, so that each datagram is in one file only. A

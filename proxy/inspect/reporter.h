@@ -65,7 +65,7 @@ struct ObservedDelta {
 /// It must not change the session. The arguments of a function are valid until it returns.
 class Observer : public record::Interface {
   public:
-    /// Called before a datagram is read. `head`: the datagram's time, session and direction.
+    /// Called before a datagram is read. `datagram` stays valid until on_datagram_end().
     virtual void on_datagram(const record::RecordHeader& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 

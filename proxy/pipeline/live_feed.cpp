@@ -1,7 +1,6 @@
 #include "proxy/pipeline/live_feed.h"
 
 #include "proxy/record/roster.h"
-#include "proxy/sink/output.h"
 
 #include <utility>
 #include <variant>
@@ -39,18 +38,10 @@ constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
 
-void LiveFeed::BatchOutput::write(std::string_view block) {
-    if (batch_->lines.size() + block.size() > web::ViewerBatch::kMaxLineBytes) {
-        batch_->lost_lines += sink::count_lines(block);
-        return;
-    }
-    batch_->lines += block;
-}
-
 LiveFeed::LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects)
     : feed_{&feed}, worker_{worker}, json_{{.items = sink::ItemChoice::none, .objects = &objects},
                                            lines_},
-      ledger_{feed.interest}, items_{objects} {}
+      traffic_counter_{feed.interest}, items_{objects} {}
 
 void LiveFeed::on_record(const record::Record& record) {
     const web::ViewerInterest& interest = feed_->interest;
@@ -87,7 +78,7 @@ void LiveFeed::add_ledger(Clock::time_point now) {
     }
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-        for (record::LedgerRow& row : ledger_.ledger().rows(direction)) {
+        for (record::LedgerRow& row : traffic_counter_.ledger().rows(direction)) {
             // Leaves out negative counts. Decoding a delta subtracts the bits of its parts, even
             // if these were not counted, because they arrived before the viewer opened the page.
             if (row.total.bits <= kMaxPlausibleBits) {
@@ -101,6 +92,8 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
     if (has_lines_) {
         has_lines_ = false;
         json_.flush();
+        batch_.add_lines(lines_.text);
+        lines_.text.clear();
     }
     add_ledger(now);
     if (batch_.empty()) [[likely]] {
@@ -193,19 +186,7 @@ std::string FindingContextCollector::to_json_line(const record::Record& record) 
     return std::exchange(lines_.text, {});
 }
 
-void FindingContextCollector::on_record(const record::Record& record) {
-    if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        on_snapshot(**snapshot);
-    } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        on_finding(**finding);
-    } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
-        on_session(**session);
-    } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        on_map(**map);
-    }
-}
-
-void FindingContextCollector::on_session(const record::SessionRecord& record) {
+void FindingContextCollector::handle(const record::SessionRecord& record) {
     SessionState& state = sessions_[record.head.session];
     finish_context(record.head.session, state);
     state.last_valid.reset();
@@ -216,13 +197,13 @@ void FindingContextCollector::on_session(const record::SessionRecord& record) {
     state.session = to_json_line(&record);
 }
 
-void FindingContextCollector::on_map(const record::MapRecord& record) {
+void FindingContextCollector::handle(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.map = to_json_line(&record);
     }
 }
 
-void FindingContextCollector::on_snapshot(const record::SnapshotRecord& record) {
+void FindingContextCollector::handle(const record::SnapshotRecord& record) {
     const auto found = sessions_.find(record.head.session);
     if (found == sessions_.end()) {
         return;
@@ -266,7 +247,7 @@ void FindingContextCollector::append_line(OpenContext& open, std::string& to,
     }
 }
 
-void FindingContextCollector::on_finding(const record::FindingRecord& record) {
+void FindingContextCollector::handle(const record::FindingRecord& record) {
     constexpr std::string_view kFamily = "snapshot.";
     const auto found = sessions_.find(record.head.session);
     const record::FindingInfo& info = record::finding_info(record.id);

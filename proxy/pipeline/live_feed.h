@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 namespace tw::pipeline {
@@ -86,33 +87,21 @@ class LiveFeed final : public record::RecordSink {
     /// for the next call.
     void flush_to_page(Clock::time_point now);
 
-    /// Returns whether some collected data was not yet passed to the page.
     [[nodiscard]] bool has_pending_data() const { return has_lines_ || !batch_.empty(); }
 
-    [[nodiscard]] PageTrafficCounter& traffic_counter() { return ledger_; }
+    [[nodiscard]] PageTrafficCounter& traffic_counter() { return traffic_counter_; }
 
   private:
-    /// Appends JSON lines to a batch.
-    class BatchOutput final : public sink::Output {
-      public:
-        explicit BatchOutput(web::ViewerBatch& batch) : batch_{&batch} {}
-
-        void write(std::string_view block) override;
-
-      private:
-        web::ViewerBatch* batch_;
-    };
-
     void add_snapshot(const record::SnapshotRecord& record);
     void add_ledger(Clock::time_point now);
 
     web::PageFeed* feed_;
     std::size_t worker_;
     web::ViewerBatch batch_;
-    BatchOutput lines_{batch_};
+    sink::TextOutput lines_;
     sink::JsonLines json_;
     bool has_lines_ = false; ///< json_ contains lines that are not yet in batch_
-    PageTrafficCounter ledger_;
+    PageTrafficCounter traffic_counter_;
     PageItemConverter items_;
     Clock::time_point ledger_sent_at_{};
 };
@@ -162,7 +151,9 @@ class FindingContextCollector final : public record::RecordSink {
     /// `objects` must outlive this object.
     explicit FindingContextCollector(const snapshot::ObjectSet& objects);
 
-    void on_record(const record::Record& record) override;
+    void on_record(const record::Record& record) override {
+        std::visit([this](const auto* each) { handle(*each); }, record);
+    }
 
     /// Copies all contexts, also incomplete ones, to the view.
     void copy_contexts_to(web::StatusView& view) const;
@@ -189,10 +180,14 @@ class FindingContextCollector final : public record::RecordSink {
         std::unique_ptr<OpenContext> open;
     };
 
-    void on_session(const record::SessionRecord& record);
-    void on_map(const record::MapRecord& record);
-    void on_snapshot(const record::SnapshotRecord& record);
-    void on_finding(const record::FindingRecord& record);
+    void handle(const record::SessionRecord& record);
+    void handle(const record::MapRecord& record);
+    void handle(const record::SnapshotRecord& record);
+    void handle(const record::FindingRecord& record);
+
+    template <typename OtherRecord>
+    void handle(const OtherRecord& /*record*/) {}
+
     /// Completes the open context with the valid snapshots that enclose the finding: the session's
     /// last one before it, and `record` after it.
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);

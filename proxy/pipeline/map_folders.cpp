@@ -33,10 +33,10 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
     if (found.status != inspect::MapStatus::found || find_known_result(announcement) != nullptr) {
         return;
     }
-    if (kept_.size() == kMaxLoaded) {
-        kept_.erase(kept_.begin());
+    if (known_.size() == kMaxLoaded) {
+        known_.erase(known_.begin());
     }
-    kept_.emplace_back(announcement, found);
+    known_.emplace_back(announcement, found);
 }
 
 inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
@@ -57,9 +57,9 @@ inspect::FoundMap MapFolders::find_stored(const inspect::MapAnnouncement& announ
 
 const inspect::FoundMap*
 MapFolders::find_known_result(const inspect::MapAnnouncement& announcement) const {
-    const auto known =
-        std::ranges::find_if(kept_, [&](const auto& entry) { return entry.first == announcement; });
-    return known == kept_.end() ? nullptr : &known->second;
+    const auto known = std::ranges::find_if(
+        known_, [&](const auto& entry) { return entry.first == announcement; });
+    return known == known_.end() ? nullptr : &known->second;
 }
 
 inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announcement,
@@ -118,8 +118,8 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
 
 inspect::FoundMap MapFolders::find_loaded(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
-        kept_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
-    return known == kept_.end() ? inspect::FoundMap{} : known->second;
+        known_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
+    return known == known_.end() ? inspect::FoundMap{} : known->second;
 }
 
 inspect::FoundMap MapFolders::loaded_map(const map::Sha256& sha256) {
@@ -130,15 +130,15 @@ inspect::FoundMap MapFolders::loaded_map(const map::Sha256& sha256) {
 void MapFolders::free_unused_maps() {
     const std::lock_guard lock{mutex_};
     std::vector<const map::PhysicsLayers*> unused;
-    for (const auto& known : kept_) {
+    for (const auto& known : known_) {
         const auto& physics = known.second.physics;
         const auto own = std::ranges::count_if(
-            kept_, [&](const auto& entry) { return entry.second.physics == physics; });
+            known_, [&](const auto& entry) { return entry.second.physics == physics; });
         if (physics.use_count() == own) {
             unused.push_back(physics.get());
         }
     }
-    std::erase_if(kept_, [&](const auto& entry) {
+    std::erase_if(known_, [&](const auto& entry) {
         return std::ranges::find(unused, entry.second.physics.get()) != unused.end();
     });
 }
@@ -147,10 +147,10 @@ void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::b
     if (!options_.with_files || found.status != inspect::MapStatus::found) {
         return;
     }
-    const auto known = std::ranges::find_if(kept_, [&](const auto& entry) {
+    const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
         return entry.second.sha256 == found.sha256 && entry.second.file != nullptr;
     });
-    found.file = known != kept_.end()
+    found.file = known != known_.end()
                      ? known->second.file
                      : inspect::make_shared_in_budget(
                            options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
@@ -158,14 +158,14 @@ void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::b
 }
 
 inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const std::string& what) {
-    const auto print_error = [&](const map::MapError& error) {
+    const auto unreadable_map = [&](const map::MapError& error) {
         return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
                                  .detail = fmt::format("{}: {} (offset {})", what,
                                                        map::error_info(error.code).sentence,
                                                        error.offset)};
     };
     if (!file) {
-        return print_error(file.error());
+        return unreadable_map(file.error());
     }
     inspect::FoundMap found{.status = inspect::MapStatus::found,
                             .sha256 = map::sha256_of(file->datafile().bytes())};
@@ -173,7 +173,7 @@ inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const 
     if (found.physics == nullptr) {
         auto physics = file->physics();
         if (!physics) {
-            return print_error(physics.error());
+            return unreadable_map(physics.error());
         }
         const std::size_t bytes = physics->memory_bytes();
         found.physics = inspect::make_shared_in_budget(options_.memory, *std::move(physics), bytes);

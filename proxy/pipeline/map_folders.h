@@ -73,7 +73,7 @@ class MapFolders final : public inspect::MapSource {
     std::vector<std::filesystem::path> folders_;
     Options options_;
     std::mutex mutex_;
-    std::vector<std::pair<inspect::MapAnnouncement, inspect::FoundMap>> kept_; ///< oldest first
+    std::vector<std::pair<inspect::MapAnnouncement, inspect::FoundMap>> known_; ///< oldest first
 };
 
 } // namespace tw::pipeline

@@ -2,6 +2,7 @@
 
 #include "proxy/capture/capture_sink.h"
 #include "proxy/demo/demo_sink.h"
+#include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/store/file_queue.h"
 #include "proxy/web/api.h"
@@ -55,7 +56,6 @@ class RecordingFolders {
     std::vector<std::filesystem::path> folders_;
 };
 
-/// Returns the total size of the recordings in this folder, in bytes.
 [[nodiscard]] std::uint64_t recording_folder_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
@@ -100,7 +100,6 @@ class PageRecordings {
     /// Starts or stops a recording. Called by the page's thread. Errors: one line with the reason.
     [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
                                                                    bool on);
-    /// Returns the state of the recordings, for the page. Callable from any thread.
     [[nodiscard]] web::PageRecordingState state() const;
     /// Stops all recordings if a file could not be written. Callable from any thread.
     void stop_after_write_error();
@@ -108,7 +107,6 @@ class PageRecordings {
     /// function once a second.
     void stop_if_failed_or_full();
 
-    /// Returns the current task. Called by the workers.
     [[nodiscard]] RecordingTask current_task() const;
 
     [[nodiscard]] store::FileQueue& file_queue() { return files_; }
@@ -138,7 +136,7 @@ class PageRecordings {
 
 /// Writes one worker's part of the recordings that viewers of the page switched on. While no
 /// recording is on, tracks sessions and writes nothing.
-class PageRecorder final : public record::RecordSink, public capture::DatagramSink {
+class PageRecorder final : public record::RecordSink, public inspect::Observer {
   public:
     /// `recordings` must outlive this object.
     explicit PageRecorder(PageRecordings& recordings);

@@ -24,11 +24,14 @@ base::UniqueFd create_checkpoint_file() {
     return base::UniqueFd{::memfd_create("twscope-checkpoints", MFD_CLOEXEC)};
 }
 
-std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
+void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
+    if (!file.valid()) {
+        return;
+    }
     std::vector<std::byte> bytes;
     base::ArchiveWriter archive{bytes};
     archive.write(kVersion);
-    std::size_t written = 0;
+    std::size_t left = 0;
     for (const auto& [number, checkpoint] : checkpoints) {
         const std::vector<std::byte> state = checkpoint.is_closed
                                                  ? std::vector<std::byte>{}
@@ -38,17 +41,12 @@ std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints) {
         }
         archive.write(number);
         archive.write(state);
-        ++written;
-    }
-    return base::write_all(file, bytes) ? 0 : written;
-}
-
-void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints) {
-    if (!file.valid()) {
-        return;
+        ++left;
     }
     const std::size_t all = checkpoints.size();
-    const std::size_t left = write_checkpoints(file.get(), checkpoints);
+    if (base::write_all(file.get(), bytes)) { // an error
+        left = 0;
+    }
     if (left != all) {
         spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
                      all - left, all);
@@ -138,15 +136,15 @@ void RecordWriter::write_summary(const record::SummaryRecord& summary) {
 Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
                    inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
                    std::size_t index)
-    : written_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
-                                            session_numbers} {
+    : writer_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
+                                           session_numbers} {
     if (config.stats) {
         observers_.add(attribution_);
     }
     if (config.views == ViewChoice::world) {
         sinks_.add(without_snapshots_);
     } else {
-        sinks_.add(written_);
+        sinks_.add(writer_);
     }
     if (worlds != nullptr) {
         const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
@@ -159,7 +157,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
         sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
     if (outputs.board != nullptr) {
-        sinks_.add(live_.emplace());
+        sinks_.add(status_.emplace());
         sinks_.add(contexts_.emplace(config.mod->objects));
     }
     if (outputs.feed != nullptr) {
@@ -190,17 +188,17 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
 template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
     sink.set_state_source([this] { return inspector_.encode_current_checkpoint(); });
-    observers_.add(datagrams_.emplace_back(sink));
+    observers_.add(sink);
     sinks_.add(sink);
 }
 
 void Pipeline::fill_status(web::StatusView& view) {
-    live_->fill_view(view, inspector_);
+    status_->fill_view(view, inspector_);
     contexts_->copy_contexts_to(view);
 }
 
 void Pipeline::flush(record::Timestamp now) {
-    written_.flush();
+    writer_.flush();
     if (capture_) {
         capture_->flush();
     }
@@ -222,16 +220,16 @@ void Pipeline::finish(record::Timestamp now) {
     if (page_recorder_) {
         page_recorder_->finish(now);
     }
-    written_.finish();
+    writer_.finish();
 }
 
 WorkerResult Pipeline::take_result() {
     result_.totals = inspector_.totals();
     result_.sessions = inspector_.num_sessions_opened();
-    result_.expectations = written_.expectations().list();
+    result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost() : 0;
-    result_.messages_left_out = written_.messages_left_out();
+    result_.messages_left_out = writer_.messages_left_out();
     result_.flight = flight_ ? flight_->counts() : capture::FlightCounts{};
     return std::move(result_);
 }

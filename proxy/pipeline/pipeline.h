@@ -22,7 +22,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -71,14 +70,11 @@ inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 /// failure.
 [[nodiscard]] base::UniqueFd create_checkpoint_file();
 
-/// Writes checkpoints to a file. Returns how many were written: fewer than all if they exceed
-/// kMaxCheckpointBytes or writing fails.
-[[nodiscard]] std::size_t write_checkpoints(int file, const SessionCheckpoints& checkpoints);
-
-/// Writes the checkpoints and logs how many were left out. Does nothing if `file` is invalid.
+/// Writes the checkpoints, at most kMaxCheckpointBytes. Logs how many could not be written. Does
+/// nothing if `file` is invalid.
 void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& checkpoints);
 
-/// Reads the checkpoints that write_checkpoints() wrote. Returns an empty map if the file is
+/// Reads the checkpoints that save_checkpoints() wrote. Returns an empty map if the file is
 /// invalid or has another version.
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
@@ -134,23 +130,6 @@ class SnapshotRemover final : public record::RecordSink {
     record::RecordSink* to_;
 };
 
-/// Passes every inspected datagram to a sink.
-class DatagramForwarder final : public inspect::Observer {
-  public:
-    /// `sink` must outlive this object.
-    explicit DatagramForwarder(capture::DatagramSink& sink) : sink_{&sink} {}
-
-    void on_datagram(const record::RecordHeader& head,
-                     std::span<const std::byte> datagram) override {
-        sink_->on_datagram(head, datagram);
-    }
-
-    void on_datagram_end() override { sink_->on_datagram_end(); }
-
-  private:
-    capture::DatagramSink* sink_;
-};
-
 /// Writes the records of sessions or merged snapshots: checks the expectations, prints findings as
 /// text, and writes the JSON lines that pass the filter and the limits.
 class RecordWriter final : public record::RecordSink {
@@ -162,7 +141,6 @@ class RecordWriter final : public record::RecordSink {
 
     /// Tells the FindingRateLimiter that a session has ended.
     void end_session(const record::RecordHeader& head);
-    /// Passes collected JSON lines to the output.
     void flush();
     /// Writes how many records the limits left out, and flushes. Only write_summary() may be called
     /// afterwards.
@@ -199,14 +177,12 @@ class Pipeline {
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }
 
-    [[nodiscard]] RecordWriter& record_writer() { return written_; }
+    [[nodiscard]] RecordWriter& record_writer() { return writer_; }
 
-    /// Returns the flight recorder; null if it is not enabled.
     [[nodiscard]] capture::FlightRecorder* flight_recorder() {
         return flight_ ? &*flight_ : nullptr;
     }
 
-    /// Returns the feed of the live page; null without a page.
     [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
 
     /// Copies to `view` the state that the live page shows. Precondition: the page is enabled.
@@ -219,17 +195,17 @@ class Pipeline {
     [[nodiscard]] WorkerResult take_result();
 
   private:
+    /// Makes `sink` receive all datagrams and records.
     template <typename Sink>
     void add_datagram_sink(Sink& sink);
 
     WorkerResult result_;
     inspect::Observers observers_;
     inspect::ByteAttribution attribution_{result_.ledger};
-    std::deque<DatagramForwarder> datagrams_; ///< one for each sink that receives datagrams
-    RecordFanout sinks_;                      ///< all sinks of records, in the order of their calls
-    RecordWriter written_;
-    SnapshotRemover without_snapshots_{written_};
-    std::optional<web::StatusCollector> live_;
+    RecordFanout sinks_; ///< all sinks of records, in the order of their calls
+    RecordWriter writer_;
+    SnapshotRemover without_snapshots_{writer_};
+    std::optional<web::StatusCollector> status_;
     std::optional<FindingContextCollector> contexts_;
     std::optional<LiveFeed> feed_;
     std::optional<demo::DemoSink> demos_;

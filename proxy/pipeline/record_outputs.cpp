@@ -54,8 +54,8 @@ std::uint64_t QueuedOutputFile::finish() {
     return queue_.num_dropped() + target_->num_lost();
 }
 
-void RecordOutputs::open(const BusTarget& bus, QueuedOutputFile* file,
-                         std::atomic<std::uint64_t>& progress) {
+void RecordOutputs::set_outputs(const BusTarget& bus, QueuedOutputFile* file,
+                                std::atomic<std::uint64_t>& progress) {
     file_ = file;
     if (bus.output == nullptr) {
         return;
@@ -96,7 +96,7 @@ std::uint64_t RecordOutputs::finish() {
     return bus_ ? bus_->finish() : 0;
 }
 
-void FileQueues::open(const Config& config, Outputs& outputs) {
+void FileQueues::create_queues(const Config& config, Outputs& outputs) {
     constexpr auto kFull = store::FileQueue::FullQueuePolicy::refuse;
     constexpr std::size_t kMost = store::FileQueue::kMaxQueueBytes;
     if (config.demos) {

@@ -51,7 +51,8 @@ struct BusTarget {
 class RecordOutputs {
   public:
     /// Sets the outputs, which must outlive this object. `bus.output` and `file` may be null.
-    void open(const BusTarget& bus, QueuedOutputFile* file, std::atomic<std::uint64_t>& progress);
+    void set_outputs(const BusTarget& bus, QueuedOutputFile* file,
+                     std::atomic<std::uint64_t>& progress);
 
     /// Returns the output for the records' JSON lines; null without bus and file.
     [[nodiscard]] sink::Output* line_output();
@@ -82,7 +83,7 @@ class FileQueues {
 
     /// Creates the queues that `config` needs. Flight recordings have their own queue, because a
     /// burst of them would make demos lose data.
-    void open(const Config& config, Outputs& outputs);
+    void create_queues(const Config& config, Outputs& outputs);
 
     [[nodiscard]] PageRecordings* page_recordings() { return page_ ? &*page_ : nullptr; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace tw::pipeline {
 
@@ -25,31 +26,26 @@ wire::Direction direction_of(const relay::Event& event) {
 }
 
 std::string_view reason_of(relay::GapReason reason) {
-    switch (reason) {
-    case relay::GapReason::new_observer:
-        return "new_observer";
-    case relay::GapReason::kernel_dropped:
-        return "kernel_dropped";
-    default:
-        return "ring_full";
-    }
+    using enum relay::GapReason;
+    return reason == new_observer     ? "new_observer"
+           : reason == kernel_dropped ? "kernel_dropped"
+                                      : "ring_full";
 }
 
 std::string_view reason_of(relay::CloseReason reason) {
-    switch (reason) {
-    case relay::CloseReason::idle:
-        return "idle";
-    case relay::CloseReason::handed_over:
-        return "handed over";
-    case relay::CloseReason::removed:
-        return "removed";
-    case relay::CloseReason::displaced:
-        return "displaced";
-    case relay::CloseReason::turned:
-        return "sides turned";
-    default:
-        return "shutdown";
+    using relay::CloseReason;
+    constexpr std::pair<CloseReason, std::string_view> kReasons[]{
+        {CloseReason::idle, "idle"},
+        {CloseReason::handed_over, "handed over"},
+        {CloseReason::removed, "removed"},
+        {CloseReason::displaced, "displaced"},
+        {CloseReason::turned, "sides turned"}};
+    for (const auto& [known, name] : kReasons) {
+        if (known == reason) {
+            return name;
+        }
     }
+    return "shutdown";
 }
 
 } // namespace

@@ -26,7 +26,7 @@ QueuedInput::QueuedInput(const WorldInput& it, std::shared_ptr<const record::Til
     }
 }
 
-void QueuedInput::pass_on(world::WorldInputSink& to) const {
+void QueuedInput::send_to(world::WorldInputSink& to) const {
     WorldInput it = input;
     it.items = items.view();
     it.payload = payload;
@@ -117,7 +117,7 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 } // namespace
 
 WorldThread::WorldThread(const Config& config, const Outputs& outputs)
-    : written_{config, config.makes_worlds() ? outputs : Outputs{}},
+    : writer_{config, config.makes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
               config.makes_worlds() ? world::MergeDelay{} : kPageWaitTicks,
               world::WorldMerger::memory_share(config.memory_bytes)} {
@@ -125,7 +125,7 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
         sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
     }
     if (config.makes_worlds()) {
-        sinks_.add(written_);
+        sinks_.add(writer_);
     } else {
         page_interest_ = &outputs.feed->interest;
     }
@@ -136,7 +136,7 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
         }
     }
     for (unsigned i = 0; i < outputs.workers; ++i) {
-        sources_.emplace_back(page_interest_);
+        workers_.emplace_back(page_interest_);
     }
     thread_ = std::thread{[this] { run(); }};
 }
@@ -147,7 +147,7 @@ WorldThread::~WorldThread() {
 
 bool WorldThread::fetch_inputs() {
     bool any = false;
-    for (WorkerInputs& source : sources_) {
+    for (WorkerInputs& source : workers_) {
         if (source.batch.empty()) {
             const bool idle = source.queue.is_idle();
             const record::Timestamp now = base::now_utc() - kMaxTransitTime;
@@ -162,10 +162,10 @@ bool WorldThread::fetch_inputs() {
 void WorldThread::merge_input(WorldQueue::Batch& batch) {
     const QueuedInput next = std::move(batch.front());
     batch.pop_front();
-    next.pass_on(merger_);
-    // written_ receives no records of single sessions, so it must be told that a session has ended.
+    next.send_to(merger_);
+    // writer_ receives no records of single sessions, so it must be told that a session has ended.
     if (const WorldInput& input = next.input; input.kind == WorldInput::Kind::close) {
-        written_.end_session(
+        writer_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
     }
 }
@@ -174,7 +174,7 @@ void WorldThread::merge_inputs(bool all) {
     while (true) {
         WorkerInputs* first = nullptr;
         auto until = std::numeric_limits<record::Timestamp>::max();
-        for (WorkerInputs& source : sources_) {
+        for (WorkerInputs& source : workers_) {
             if (source.batch.empty()) {
                 until = std::min(until, source.until);
             } else if (first == nullptr ||
@@ -205,7 +205,7 @@ void WorldThread::run() {
         const auto now = std::chrono::steady_clock::now();
         if (now - flushed >= kWorldFlushInterval) {
             flushed = now;
-            written_.flush();
+            writer_.flush();
         }
         if (!any) {
             if (ending) {
@@ -218,7 +218,7 @@ void WorldThread::run() {
         merge_inputs(true);
     } while (fetch_inputs());
     merger_.finish();
-    written_.finish();
+    writer_.finish();
 }
 
 void WorldThread::wait_for_inputs() {
@@ -249,7 +249,7 @@ void WorldThread::finish() {
 }
 
 WorkerResult WorldThread::take_result() const {
-    WorkerResult result{.expectations = written_.expectations().list()};
+    WorkerResult result{.expectations = writer_.expectations().list()};
     if (page_interest_ == nullptr) {
         merger_.totals().add_findings_to(result.totals);
     }
@@ -262,7 +262,7 @@ WorkerResult WorldThread::take_result() const {
 
 world::WorldTotals WorldThread::totals() const {
     world::WorldTotals totals = merger_.totals();
-    for (const WorkerInputs& source : sources_) {
+    for (const WorkerInputs& source : workers_) {
         totals.worlds.dropped += source.queue.dropped_count();
     }
     return totals;

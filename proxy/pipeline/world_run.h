@@ -25,8 +25,7 @@ struct QueuedInput {
     QueuedInput(const world::WorldInput& input, std::shared_ptr<const record::TileMap> tiles,
                 std::shared_ptr<const record::Roster> players);
 
-    /// Passes the input on.
-    void pass_on(world::WorldInputSink& to) const;
+    void send_to(world::WorldInputSink& to) const;
 
     /// Returns the size of the input's snapshot or message.
     [[nodiscard]] std::size_t data_bytes() const;
@@ -36,7 +35,7 @@ struct QueuedInput {
         record::MapRecord record;
     };
 
-    world::WorldInput input; ///< without valid pointers, which pass_on() sets
+    world::WorldInput input; ///< without valid pointers, which send_to() sets
     snapshot::Snapshot items;
     std::vector<std::byte> payload;
     std::string server;
@@ -108,7 +107,7 @@ class WorldThread {
     WorldThread& operator=(const WorldThread&) = delete;
 
     /// Returns the queue for a worker's decoded data.
-    [[nodiscard]] WorldQueue& queue(unsigned worker) { return sources_[worker].queue; }
+    [[nodiscard]] WorldQueue& queue(unsigned worker) { return workers_[worker].queue; }
 
     /// Merges the inputs that are still queued. Call this function after all workers have finished.
     void finish();
@@ -137,14 +136,14 @@ class WorldThread {
     [[nodiscard]] bool fetch_inputs();
     void wait_for_inputs();
 
-    RecordWriter written_; ///< unused if only the page shows merged snapshots
+    RecordWriter writer_; ///< unused if only the page shows merged snapshots
     std::optional<demo::WorldDemo> demos_;
     std::optional<PageWorldFeed> page_;
     /// Wakes the thread when a viewer appears. Null if merged snapshots are also written.
     web::ViewerInterest* page_interest_ = nullptr;
     RecordFanout sinks_;
     world::WorldMerger merger_;
-    std::deque<WorkerInputs> sources_; ///< one for each worker
+    std::deque<WorkerInputs> workers_; ///< one for each worker
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

@@ -68,13 +68,13 @@ pipeline::Outputs ObserverRun::open_outputs() {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
         records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
     }
-    lines_.open(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
+    lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
     outputs.records = lines_.line_output();
     if (options_.capture != nullptr) {
         capture_.emplace(*options_.capture, workers, &shared_.block().progress);
         outputs.capture = &capture_->queue();
     }
-    written_.open(options_.config, outputs);
+    written_.create_queues(options_.config, outputs);
     if (options_.console != nullptr && options_.inspect) {
         outputs.console = &console_.emplace(options_.console->is_colored());
     }

@@ -1,7 +1,8 @@
 // Covers: proxy/capture/pcapng.cpp
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/capture_sink.h"
-#include "proxy/pipeline/worker.h"
+#include "proxy/inspect/inspector.h"
+#include "proxy/sink/json_lines.h"
 #include "proxy/store/recording.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -86,9 +86,8 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
     Both sinks{json, capture};
     inspect::Observers observers;
-    std::optional<pipeline::DatagramForwarder> observer;
     if (capture != nullptr) {
-        observers.add(observer.emplace(*capture));
+        observers.add(*capture);
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};

@@ -1,7 +1,7 @@
 // Covers: proxy/capture/flight_recorder.cpp
 #include "proxy/capture/capture_run.h"
 #include "proxy/capture/flight_recorder.h"
-#include "proxy/pipeline/worker.h"
+#include "proxy/inspect/inspector.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
@@ -35,7 +35,7 @@ struct Flight {
                     const std::string& name = "golden/token-map-change.pcap", bool states = true)
         : recorder{in_folder(options), bytes, files} {
         test::NoMaps maps;
-        observers.add(observer);
+        observers.add(recorder);
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
         if (states) {
@@ -68,7 +68,6 @@ struct Flight {
     test::FilledFolder folder;
     FileQueue files;
     FlightRecorder recorder;
-    pipeline::DatagramForwarder observer{recorder};
     inspect::Observers observers;
     record::Timestamp last = 0;
     record::SessionStats seen;

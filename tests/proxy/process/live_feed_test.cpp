@@ -44,8 +44,9 @@ Items world_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
-/// A session that a viewer of the page can open.
-struct Play {
+/// A session in the game. `Sink`: has the member `sink`, which receives the session's records.
+template <typename Sink>
+struct Play : Sink {
     Play() {
         script.join_ddnet();
         script.enter_game();
@@ -55,9 +56,19 @@ struct Play {
         script.snap(tick, base, world_at(tick));
     }
 
+    /// Sends a snapshot with a wrong checksum.
+    void wrong(snapshot::Tick tick, snapshot::Tick base) {
+        script.send(kS2c, {non_vital(snap_single(tick, base, 1,
+                                                 delta_body(world_at(base), world_at(tick))))});
+    }
+
+    SessionScript script{{.observers = &this->observers}, this->sink};
+};
+
+struct LiveSink {
     web::ViewerBatch fetch() {
         now += std::chrono::seconds{2};
-        live.flush_to_page(now);
+        sink.flush_to_page(now);
         web::ViewerBatch batch;
         std::ignore = feed.mailboxes[0].take_batch(batch);
         return batch;
@@ -65,27 +76,29 @@ struct Play {
 
     pipeline::LiveFeed::Clock::time_point now = pipeline::LiveFeed::Clock::now();
     web::PageFeed feed{1};
-    pipeline::LiveFeed live{feed, 0, snapshot::ObjectSet::standard()};
+    pipeline::LiveFeed sink{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        live.traffic_counter().add_to(all);
+        sink.traffic_counter().add_to(all);
         return all;
     }();
-    SessionScript script{{.observers = &observers}, live};
 };
+
+using ViewedPlay = Play<LiveSink>;
 
 } // namespace
 
-TEST_CASE_FIXTURE(Play, "nothing is collected while the page has no viewers") {
+TEST_CASE_FIXTURE(ViewedPlay, "nothing is collected while the page has no viewers") {
     right(10, kNoBase);
     CHECK(fetch().empty());
 }
 
-TEST_CASE_FIXTURE(Play, "all snapshots, valid or not, of a viewed session are passed to the page") {
+TEST_CASE_FIXTURE(ViewedPlay,
+                  "all snapshots, valid or not, of a viewed session are passed to the page") {
     feed.interest.set_watched(kFirst, tw::web::ViewerTopic::none);
     right(10, kNoBase);
     right(12, 10);
-    script.send(kS2c, {non_vital(snap_single(14, 12, 1, delta_body(world_at(12), world_at(14))))});
+    wrong(14, 12);
     const web::ViewerBatch batch = fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
@@ -99,7 +112,7 @@ TEST_CASE_FIXTURE(Play, "all snapshots, valid or not, of a viewed session are pa
     CHECK(fetch().empty());
 }
 
-TEST_CASE_FIXTURE(Play, "the log has a line for each record, and filters apply to lines") {
+TEST_CASE_FIXTURE(ViewedPlay, "the log has a line for each record, and filters apply to lines") {
     feed.interest.set_watched({}, tw::web::ViewerTopic::log);
     right(10, kNoBase);
     right(12, 10);
@@ -121,13 +134,14 @@ TEST_CASE_FIXTURE(Play, "the log has a line for each record, and filters apply t
 }
 
 TEST_CASE_FIXTURE(
-    Play, "data that the page does not fetch takes bounded memory, and lost data is counted") {
+    ViewedPlay,
+    "data that the page does not fetch takes bounded memory, and lost data is counted") {
     feed.interest.set_watched(kFirst, tw::web::ViewerTopic::log);
     right(10, kNoBase);
-    live.flush_to_page(now);
+    sink.flush_to_page(now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
         script.snap(tick, kNoBase, world_at(tick));
-        live.flush_to_page(now);
+        sink.flush_to_page(now);
     }
     std::ignore = fetch();
     const web::ViewerBatch batch = fetch();
@@ -136,7 +150,7 @@ TEST_CASE_FIXTURE(
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
 }
 
-TEST_CASE_FIXTURE(Play, "bytes are counted from when a viewer opens their view") {
+TEST_CASE_FIXTURE(ViewedPlay, "bytes are counted from when a viewer opens their view") {
     right(10, kNoBase);
     feed.interest.set_watched({}, tw::web::ViewerTopic::traffic_totals);
     right(12, 10);
@@ -180,31 +194,18 @@ TEST_CASE("a snapshot for scripts is a record line with all its items") {
 
 namespace {
 
-/// A session with invalid snapshots.
-struct InvalidPlay {
-    InvalidPlay() {
-        script.join_ddnet();
-        script.enter_game();
-    }
-
-    void right(snapshot::Tick tick, snapshot::Tick base) {
-        script.snap(tick, base, world_at(tick));
-    }
-
-    void refused(snapshot::Tick tick, snapshot::Tick base) {
-        script.send(kS2c, {non_vital(snap_single(tick, base, 1,
-                                                 delta_body(world_at(base), world_at(tick))))});
-    }
-
+struct FindingSink {
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {
         web::StatusView view;
-        keeper.copy_contexts_to(view);
+        sink.copy_contexts_to(view);
         return view.finding_contexts;
     }
 
-    pipeline::FindingContextCollector keeper{snapshot::ObjectSet::standard()};
-    SessionScript script{{}, keeper};
+    inspect::Observers observers;
+    pipeline::FindingContextCollector sink{snapshot::ObjectSet::standard()};
 };
+
+using InvalidPlay = Play<FindingSink>;
 
 std::size_t count_of(std::string_view text, std::string_view what) {
     std::size_t count = 0;
@@ -227,7 +228,7 @@ TEST_CASE_FIXTURE(InvalidPlay,
                   "a context has the records from the last valid snapshot to the next one") {
     right(10, kNoBase);
     right(12, 10);
-    refused(14, 12);
+    wrong(14, 12);
     REQUIRE(contexts().size() == 1);
     CHECK(contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") != std::string::npos);
     right(16, 12);
@@ -255,12 +256,12 @@ TEST_CASE_FIXTURE(InvalidPlay,
     right(10, kNoBase);
     constexpr snapshot::Tick kTicks = 100;
     for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
-        refused(tick, 10);
+        wrong(tick, 10);
     }
     CHECK(contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
         script.pause(pipeline::FindingContextCollector::kMinInterval);
-        refused(tick, 10);
+        wrong(tick, 10);
     }
     const auto kept = contexts();
     REQUIRE(kept.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
@@ -272,7 +273,7 @@ TEST_CASE_FIXTURE(InvalidPlay,
 
 TEST_CASE_FIXTURE(InvalidPlay, "a context remains after its session has ended") {
     right(10, kNoBase);
-    refused(12, 10);
+    wrong(12, 10);
     script.close("idle");
     REQUIRE(contexts().size() == 1);
     CHECK(contexts().front().tick == 12);

@@ -193,6 +193,10 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
               std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
         CHECK(files_in(cache.path()) == 1);
         CHECK(MapFolders{{cache.path()}}.find(announcement).status == MapStatus::found);
+        MapFolders without_cache{{}};
+        CHECK(without_cache.find(announcement).status == MapStatus::not_found);
+        CHECK(without_cache.store_map(announcement, bytes).from_wire);
+        CHECK(without_cache.find(announcement).physics != nullptr);
     }
 }
 
@@ -222,6 +226,7 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         MapFolders maps{{}, {.cache = cache}};
         CHECK(maps.store_map(row.announcement, row.bytes).status == row.status);
         CHECK(maps.find(row.announcement).status != MapStatus::found);
+        CHECK(maps.find_stored(row.announcement).status == MapStatus::not_found);
         CHECK(maps.num_stored() == 0);
         CHECK(files_in(outside.path()) == 0);
     }
@@ -321,30 +326,4 @@ TEST_CASE("several workers can search for maps at the same time") {
         CHECK(each.status == MapStatus::found);
         CHECK(each.physics == found.front().physics);
     }
-}
-
-TEST_CASE("a received map is used by all sessions to which it is announced") {
-    const Bytes bytes = map_with(1);
-    const MapAnnouncement told = announce("dm1", bytes);
-    MapAnnouncement other = told;
-    other.sha256->front() ^= 1U;
-
-    MapFolders maps{{}};
-    CHECK(maps.num_stored() == 0);
-    CHECK(maps.find(told).status == MapStatus::not_found);
-    CHECK(maps.find_stored(told).status == MapStatus::not_found);
-
-    CHECK(maps.store_map(other, bytes).status == MapStatus::other_version);
-    CHECK(maps.num_stored() == 0);
-
-    const FoundMap kept = maps.store_map(told, bytes);
-    CHECK(kept.status == MapStatus::found);
-    CHECK(kept.from_wire);
-    CHECK(maps.num_stored() == 1);
-    for (const FoundMap& found : {maps.find_stored(told), maps.find(told)}) {
-        CHECK(found.status == MapStatus::found);
-        CHECK(found.physics == kept.physics);
-        CHECK(found.from_wire);
-    }
-    CHECK(maps.find_stored(other).status == MapStatus::not_found);
 }

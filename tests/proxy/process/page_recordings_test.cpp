@@ -2,7 +2,6 @@
 
 #include "proxy/capture/capture_run.h"
 #include "proxy/pipeline/page_recordings.h"
-#include "proxy/pipeline/worker.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
@@ -28,12 +27,11 @@ namespace {
 
 const Items kFirst{{{4, 1}, {10, 20, 0, 0}}};
 const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
-constexpr std::uint64_t kPlenty = 1 << 20;
 
 /// A worker with a session, and the folder of its recordings.
-struct Stage {
-    explicit Stage(bool captures = true, std::uint64_t most = kPlenty)
-        : recordings{{.demos = {.folder = folder.path()}, .captures = captures}, most} {
+template <bool AllowsCaptures = true, std::uint64_t MaxFolderBytes = 1 << 20>
+struct Worker {
+    Worker() {
         script.join_ddnet();
         script.enter_game("dm1");
     }
@@ -50,12 +48,12 @@ struct Stage {
     }
 
     test::FilledFolder folder;
-    pipeline::PageRecordings recordings;
+    pipeline::PageRecordings recordings{
+        {.demos = {.folder = folder.path()}, .captures = AllowsCaptures}, MaxFolderBytes};
     pipeline::PageRecorder recorder{recordings};
-    pipeline::DatagramForwarder seen{recorder};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        all.add(seen);
+        all.add(recorder);
         return all;
     }();
     test::SessionScript script{{.observers = &observers}, recorder};
@@ -77,7 +75,8 @@ void write(const std::filesystem::path& path, std::string_view text) {
 
 } // namespace
 
-TEST_CASE_FIXTURE(Stage, "a capture from the page has the traffic between its start and its end") {
+TEST_CASE_FIXTURE(Worker<>,
+                  "a capture from the page has the traffic between its start and its end") {
     script.snap(10, kNoBase, kFirst);
     order(RecordingKind::capture, true);
     CHECK(recordings.state().capture_since_ms.has_value());
@@ -106,17 +105,17 @@ TEST_CASE_FIXTURE(Stage, "a capture from the page has the traffic between its st
     CHECK(recordings.state().lost == 0);
 }
 
-TEST_CASE("demos from the page can begin in the middle of a game and end on request") {
-    Stage stage{false};
-    stage.script.snap(10, kNoBase, kFirst);
-    stage.script.snap(12, 10, kSecond);
-    stage.order(RecordingKind::demos, true);
-    stage.script.snap(14, 12, kFirst);
-    stage.script.snap(16, 14, kSecond);
-    stage.order(RecordingKind::demos, false);
-    stage.script.snap(18, 16, kFirst);
-    stage.script.snap(20, 18, kSecond);
-    const auto files = stage.end();
+TEST_CASE_FIXTURE(Worker<false>,
+                  "demos from the page can begin in the middle of a game and end on request") {
+    script.snap(10, kNoBase, kFirst);
+    script.snap(12, 10, kSecond);
+    order(RecordingKind::demos, true);
+    script.snap(14, 12, kFirst);
+    script.snap(16, 14, kSecond);
+    order(RecordingKind::demos, false);
+    script.snap(18, 16, kFirst);
+    script.snap(20, 18, kSecond);
+    const auto files = end();
     REQUIRE(files.size() == 1);
     CHECK(files[0].filename().string().ends_with("-s1-dm1.demo"));
     const auto seen = snapshots_of(files[0]);
@@ -125,19 +124,19 @@ TEST_CASE("demos from the page can begin in the middle of a game and end on requ
     CHECK(seen[1].starts_with("snapshot 16<-"));
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    Worker<false>,
     "without a recording there is no file, and captures need the permission to contain secrets") {
-    Stage stage{false};
-    stage.script.snap(10, kNoBase, kFirst);
-    const auto refused = stage.recordings.switch_recording(RecordingKind::capture, true);
+    script.snap(10, kNoBase, kFirst);
+    const auto refused = recordings.switch_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
-    CHECK(stage.recordings.switch_recording(RecordingKind::capture, false).has_value());
-    stage.recorder.apply_current_task(0);
-    CHECK(stage.end().empty());
+    CHECK(recordings.switch_recording(RecordingKind::capture, false).has_value());
+    recorder.apply_current_task(0);
+    CHECK(end().empty());
 }
 
-TEST_CASE_FIXTURE(Stage,
+TEST_CASE_FIXTURE(Worker<>,
                   "the next capture may begin while a worker still writes to the previous one") {
     pipeline::PageRecorder slow{recordings};
     order(RecordingKind::capture, true);
@@ -151,28 +150,30 @@ TEST_CASE_FIXTURE(Stage,
     CHECK(snapshots_of(files[0]).size() + snapshots_of(files[1]).size() == 1);
 }
 
-TEST_CASE("a full folder stops recordings with a reason, and new ones are rejected") {
-    Stage stage{true, 4096};
-    stage.order(RecordingKind::capture, true);
-    stage.order(RecordingKind::demos, true);
-    stage.recordings.stop_if_failed_or_full();
-    CHECK(stage.recordings.state().stopped.empty());
-    write(stage.folder.path() / "old.pcapng", std::string(5000, 'x'));
-    stage.recordings.stop_if_failed_or_full();
-    const auto state = stage.recordings.state();
+using WorkerWithSmallFolder = Worker<true, 4096>;
+
+TEST_CASE_FIXTURE(WorkerWithSmallFolder,
+                  "a full folder stops recordings with a reason, and new ones are rejected") {
+    order(RecordingKind::capture, true);
+    order(RecordingKind::demos, true);
+    recordings.stop_if_failed_or_full();
+    CHECK(recordings.state().stopped.empty());
+    write(folder.path() / "old.pcapng", std::string(5000, 'x'));
+    recordings.stop_if_failed_or_full();
+    const auto state = recordings.state();
     CHECK(state.stopped.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
-    stage.recorder.apply_current_task(0);
-    const auto refused = stage.recordings.switch_recording(RecordingKind::demos, true);
+    recorder.apply_current_task(0);
+    const auto refused = recordings.switch_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
-    std::filesystem::remove(stage.folder.path() / "old.pcapng");
-    CHECK(stage.recordings.switch_recording(RecordingKind::demos, true).has_value());
-    CHECK(stage.recordings.state().stopped.empty());
+    std::filesystem::remove(folder.path() / "old.pcapng");
+    CHECK(recordings.switch_recording(RecordingKind::demos, true).has_value());
+    CHECK(recordings.state().stopped.empty());
 }
 
-TEST_CASE_FIXTURE(Stage, "a write error stops recordings with a reason") {
+TEST_CASE_FIXTURE(Worker<>, "a write error stops recordings with a reason") {
     std::filesystem::remove_all(folder.path());
     order(RecordingKind::capture, true);
     for (int i = 0; i < 1000 && recordings.state().stopped.empty(); ++i) {

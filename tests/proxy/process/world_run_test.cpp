@@ -16,27 +16,31 @@ namespace {
 
 constexpr record::Timestamp kTick = 20'000'000;
 
+using Kind = world::WorldInput::Kind;
+
+world::WorldInput make_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
+                             const snapshot::SnapshotView& items = {}) {
+    return {.kind = kind,
+            .time = time,
+            .session = session,
+            .server = "127.0.0.1:8303",
+            .tick = static_cast<snapshot::Tick>(time / kTick),
+            .items = items};
+}
+
 /// Passes on the inputs of some seconds of a game, up to the tick `last`.
 void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
           snapshot::Tick last) {
-    const auto input = [&](world::WorldInput::Kind kind, record::Timestamp time) {
-        world::WorldInput it{.kind = kind, .time = time, .session = session};
-        it.server = "127.0.0.1:8303";
-        return it;
-    };
-    to.on_input(input(world::WorldInput::Kind::open, first * kTick));
+    to.on_input(make_input(Kind::open, first * kTick, session));
     for (snapshot::Tick tick = first; tick < last; tick += 2) {
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
         std::vector<std::int32_t> tee(22);
         tee[1] = x;
         const auto items = test::to_snapshot(
             {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
-        auto it = input(world::WorldInput::Kind::snapshot, tick * kTick + session);
-        it.tick = tick;
-        it.items = items.view();
-        to.on_input(it);
+        to.on_input(make_input(Kind::snapshot, tick * kTick + session, session, items.view()));
     }
-    to.on_input(input(world::WorldInput::Kind::close, last * kTick));
+    to.on_input(make_input(Kind::close, last * kTick, session));
 }
 
 std::string worlds_of(unsigned workers) {
@@ -82,16 +86,8 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     sink::TextOutput lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldThread worlds{config, {.records = &lines}};
-    const auto send = [&](world::WorldInput::Kind kind, std::uint32_t session, snapshot::Tick tick,
-                          const snapshot::SnapshotView& items) {
-        world::WorldInput it{.kind = kind, .time = tick * kTick, .session = session};
-        it.server = "127.0.0.1:8303";
-        it.tick = tick;
-        it.items = items;
-        worlds.queue(0).on_input(it);
-    };
     for (const std::uint32_t session : {1U, 2U}) {
-        send(world::WorldInput::Kind::open, session, 100, {});
+        worlds.queue(0).on_input(make_input(Kind::open, 100 * kTick, session));
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
@@ -99,11 +95,13 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
             const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
-            send(world::WorldInput::Kind::snapshot, session, tick, items.view());
+            worlds.queue(0).on_input(
+                make_input(Kind::snapshot, tick * kTick, session, items.view()));
         }
     }
-    send(world::WorldInput::Kind::close, 1, 160, {});
-    send(world::WorldInput::Kind::close, 2, 160, {});
+    for (const std::uint32_t session : {1U, 2U}) {
+        worlds.queue(0).on_input(make_input(Kind::close, 160 * kTick, session));
+    }
     worlds.finish();
     std::uint64_t told = 0;
     std::uint64_t written = 0;
@@ -224,17 +222,13 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     const auto items = test::to_snapshot(large);
     const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
     for (std::size_t i = 0; i < fit + 10; ++i) {
-        world::WorldInput input{.kind = world::WorldInput::Kind::snapshot, .time = 5, .session = 1};
-        input.items = items.view();
-        queue.on_input(input);
+        queue.on_input(make_input(Kind::snapshot, 5, 1, items.view()));
     }
     CHECK(queue.dropped_count() == 10);
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
-    world::WorldInput input{.kind = world::WorldInput::Kind::snapshot, .time = 7, .session = 1};
-    input.items = items.view();
-    queue.on_input(input);
+    queue.on_input(make_input(Kind::snapshot, 7, 1, items.view()));
     CHECK(queue.dropped_count() == 10); // the emptied queue has room again
 }
 
@@ -244,19 +238,15 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     const std::vector<std::string> texts{"a", "four", "fives", ""};
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
-        queue.on_input({.kind = world::WorldInput::Kind::snapshot,
-                        .time = ++time,
-                        .session = 1,
-                        .items = items.view()});
-        queue.on_input({.kind = world::WorldInput::Kind::message,
-                        .time = ++time,
-                        .session = 1,
-                        .payload = std::as_bytes(std::span{text.data(), text.size()})});
+        queue.on_input(make_input(Kind::snapshot, ++time, 1, items.view()));
+        world::WorldInput message = make_input(Kind::message, ++time);
+        message.payload = std::as_bytes(std::span{text.data(), text.size()});
+        queue.on_input(message);
     }
 
     struct Log final : world::WorldInputSink {
         void on_input(const world::WorldInput& input) override {
-            if (input.kind == world::WorldInput::Kind::snapshot) {
+            if (input.kind == Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));
                 return;
             }
@@ -272,7 +262,7 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == time);
     for (const pipeline::QueuedInput& input : batch) {
-        input.pass_on(log);
+        input.send_to(log);
     }
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
                                                 "message four", "snapshot 1", "message fives",
