@@ -395,7 +395,7 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
     FetchedList fetched;
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
-    request.Batch = size_.message_count(kMaxBatch);
+    request.Batch = size_.is_limited_to_single_message() ? 1 : kMaxBatch;
     request.MaxBytes = size_.request_bytes();
     request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kFetchMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);

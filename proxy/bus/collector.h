@@ -75,13 +75,8 @@ class AdaptiveFetchSize {
     /// Adapts the size to a request that returned `bytes` bytes. `more`: true if the stream
     /// contains more data.
     void adapt_size(std::int64_t bytes, bool more) {
-        if (!more) {
-            bytes_ = std::min(bytes_, kMost);
-        } else if (bytes < bytes_ / 2) {
-            bytes_ = std::clamp(bytes_ / 2, kLeast, kMost);
-        } else {
-            bytes_ = std::clamp(2 * bytes_, kLeast, kMost);
-        }
+        const std::int64_t wanted = !more ? bytes_ : bytes < bytes_ / 2 ? bytes_ / 2 : 2 * bytes_;
+        bytes_ = std::clamp(wanted, kLeast, kMost);
     }
 
     /// Makes the next request ask for a single message. Call this function if the next message is
@@ -90,11 +85,6 @@ class AdaptiveFetchSize {
 
     [[nodiscard]] bool is_limited_to_single_message() const {
         return bytes_ == kSingleMessageBytes;
-    }
-
-    /// Returns the number of messages to request: 1 after limit_to_single_message(), else `most`.
-    [[nodiscard]] int message_count(int most) const {
-        return is_limited_to_single_message() ? 1 : most;
     }
 
   private:

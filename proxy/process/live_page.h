@@ -10,7 +10,7 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/store/file_output.h"
 #include "proxy/web/admin.h"
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 #include "proxy/wire/message.h"
 
 #include <array>

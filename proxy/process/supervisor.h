@@ -8,7 +8,7 @@
 #include "proxy/record/interface.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/ring.h"
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 
 #include <chrono>
 #include <cstdint>

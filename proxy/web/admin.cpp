@@ -12,7 +12,6 @@ namespace tw::web {
 
 namespace {
 
-constexpr const char* kJsonType = "application/json";
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 constexpr unsigned kUnavailable = 503;
 
@@ -26,8 +25,9 @@ void show_page_file(RequestContext& /*context*/, const Request& request, const R
 
 template <std::string (*Text)(const RunState&)>
 void show_state(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = Text == metrics_text ? kPrometheusText : kJsonType,
-             .body = Text(context.state())});
+    Response response = json_response(Text(context.state()));
+    response.content_type = Text == metrics_text ? kPrometheusText : response.content_type;
+    respond(std::move(response));
 }
 
 void show_sessions(RequestContext& context, const Request& request, const Respond& respond) {
@@ -35,17 +35,16 @@ void show_sessions(RequestContext& context, const Request& request, const Respon
     if (!server && query_value(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
-    respond({.content_type = kJsonType,
-             .body = sessions_json(server && !server->empty() ? context.data.state_of(*server)
-                                                              : context.state())});
+    respond(json_response(sessions_json(server && !server->empty() ? context.data.state_of(*server)
+                                                                   : context.state())));
 }
 
 void show_objects(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = objects_json(context.data.objects())});
+    respond(json_response(objects_json(context.data.objects())));
 }
 
 void show_filter_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond({.content_type = kJsonType, .body = context.data.keys_json()});
+    respond(json_response(context.data.keys_json()));
 }
 
 Response response_of(const Health& health) {

@@ -82,9 +82,8 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
         files.push_back(boost::json::object{
             {"name", file.name}, {"bytes", file.bytes}, {"time_ms", file.time_ms}});
     }
-    respond({.content_type = "application/json",
-             .body = record::json_text(boost::json::object{{"v", 1}, {"files", std::move(files)}}) +
-                     '\n'});
+    respond(json_response(
+        record::json_text(boost::json::object{{"v", 1}, {"files", std::move(files)}}) + '\n'));
 }
 
 void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
@@ -114,7 +113,6 @@ void send_recording(RequestContext& context, const Request& request, const Respo
 
 namespace {
 
-constexpr const char* kJson = "application/json";
 /// The maximum number of tiles of a map that is sent. A browser could not show a larger map, and
 /// converting it would take too much memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
@@ -138,10 +136,10 @@ void send_map(RequestContext& context, const Request& request, const Respond& re
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    respond(
-        {.content_type = kJson,
-         .body = request.accepts_gzip ? *context.maps.compressed_json(physics) : map_json(*physics),
-         .is_gzipped = request.accepts_gzip});
+    Response response = json_response(request.accepts_gzip ? *context.maps.compressed_json(physics)
+                                                           : map_json(*physics));
+    response.is_gzipped = request.accepts_gzip;
+    respond(std::move(response));
 }
 
 void send_next_snapshot(RequestContext& context, const Request& request, const Respond& respond) {

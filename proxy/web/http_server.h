@@ -2,7 +2,7 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/base/keyed_hash.h"
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -77,6 +78,10 @@ struct Response {
     std::shared_ptr<const ServedFile> file{}; ///< sent instead of `body`
     std::string file_name{};                  ///< the name under which browsers save the file
 };
+
+[[nodiscard]] inline Response json_response(std::string body) {
+    return {.content_type = "application/json", .body = std::move(body)};
+}
 
 /// Limits the number of connections, in all and for each peer. A few more connections are reserved
 /// for health checks, which therefore work even while all other connections are in use.

@@ -324,8 +324,7 @@ std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
 void Viewers::answer_snapshot_requests(Clock::time_point now) {
     std::erase_if(snapshot_requests_, [&](const WaitingForSnapshot& waiting) {
         if (snapshot_count(waiting.session) > waiting.count_before) {
-            waiting.respond({.content_type = "application/json",
-                             .body = latest_snapshot_line(waiting.session)});
+            waiting.respond(json_response(latest_snapshot_line(waiting.session)));
             return true;
         }
         if (now < waiting.until) {

@@ -4,8 +4,8 @@
 #include "proxy/record/interface.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/http_server.h"
-#include "proxy/web/http_stream.h"
 #include "proxy/web/record_requests.h"
+#include "proxy/web/sockets.h"
 
 #include <chrono>
 #include <cstddef>

@@ -3,7 +3,6 @@
 #include "proxy/web/feed.h"
 #include "tests/support/snapshot_messages.h"
 
-#include <array>
 #include <chrono>
 #include <map>
 #include <random>
@@ -23,6 +22,11 @@ namespace {
 
 const test::Items kWorld{{{4, 1}, {1, 2, 3, 4}}, {{9, 0}, {5, 6}}};
 
+void watch(web::ViewerInterest& interest, const std::vector<std::uint32_t>& sessions,
+           ViewerTopic topics = ViewerTopic::none) {
+    interest.set_watched(sessions, topics);
+}
+
 void add(ViewerBatch& batch, std::uint32_t session = 1) {
     const snapshot::Snapshot items = test::to_snapshot(kWorld);
     batch.add_snapshot({.session = session, .tick = 7, .rebuilt = true}, items.view());
@@ -34,42 +38,39 @@ TEST_CASE("only the sessions that viewers watch are wanted") {
     web::ViewerInterest interest;
     CHECK_FALSE(interest.wants_anything());
     CHECK_FALSE(interest.wants_session(1));
-    const std::array<std::uint32_t, 2> sessions{3, 5};
-    interest.set_watched(sessions, ViewerTopic::none);
+    watch(interest, {3, 5});
     CHECK(interest.wants_anything());
     CHECK(interest.wants_session(3));
     CHECK(interest.wants_session(5));
     CHECK_FALSE(interest.wants_session(4));
     CHECK_FALSE(interest.wants(ViewerTopic::log));
-    interest.set_watched({}, ViewerTopic::log | ViewerTopic::traffic_totals);
+    watch(interest, {}, ViewerTopic::log | ViewerTopic::traffic_totals);
     CHECK(interest.wants_anything());
     CHECK(interest.wants(ViewerTopic::log));
     CHECK(interest.wants(ViewerTopic::traffic_totals));
     CHECK_FALSE(interest.wants_session(3));
-    interest.set_watched({}, ViewerTopic::none);
+    watch(interest, {});
     CHECK_FALSE(interest.wants_anything());
 }
 
 TEST_CASE(
     "merged snapshots can be watched alone, and a viewer's interest wakes the waiting thread") {
     web::ViewerInterest interest;
-    const std::array<std::uint32_t, 2> sessions{0, 5};
-    interest.set_watched(sessions, ViewerTopic::world_line);
+    watch(interest, {0, 5}, ViewerTopic::world_line);
     CHECK(interest.wants_anything());
     CHECK(interest.wants(ViewerTopic::world));
     CHECK(interest.wants(ViewerTopic::world_line));
     CHECK(interest.wants_session(5));
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once
-    const std::array<std::uint32_t, 1> another{6};
-    interest.set_watched(another, ViewerTopic::none);
+    watch(interest, {6});
     CHECK_FALSE(interest.wants(ViewerTopic::world));
     CHECK_FALSE(interest.wants(ViewerTopic::world_line));
     CHECK_FALSE(interest.wants_session(5));
-    std::thread looker{[&] { interest.set_watched(sessions, ViewerTopic::none); }};
+    std::thread looker{[&] { watch(interest, {0, 5}); }};
     interest.wait_for_world_viewer(std::chrono::hours{1});
     looker.join();
     CHECK(interest.wants(ViewerTopic::world));
-    interest.set_watched({}, ViewerTopic::none);
+    watch(interest, {});
     interest.stop_waiting();
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once after stop_waiting()
 }
@@ -80,7 +81,7 @@ TEST_CASE("sessions beyond the limit are ignored") {
     for (std::uint32_t number = 1; number <= 2 * web::ViewerInterest::kMaxSessions; ++number) {
         sessions.push_back(number);
     }
-    interest.set_watched(sessions, ViewerTopic::none);
+    watch(interest, sessions);
     CHECK(interest.wants_session(web::ViewerInterest::kMaxSessions));
     CHECK_FALSE(interest.wants_session(web::ViewerInterest::kMaxSessions + 1));
 }

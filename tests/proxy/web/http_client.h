@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 
 #include <array>
 #include <cstddef>

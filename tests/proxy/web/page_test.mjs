@@ -1,16 +1,14 @@
-// Tests the live page's sources: types, lint rules, the size of the bundle, and single modules.
+// Tests the live page's sources: types, lint rules, and single modules.
 //   node page_test.mjs
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 
 const PAGE = fileURLToPath(new URL('../../../proxy/web/page', import.meta.url));
-const MOST_BYTES = 150_000;
 const SKIPPED = 77;
 
 if (!existsSync(join(PAGE, 'node_modules'))) {
@@ -45,17 +43,6 @@ async function load(module) {
 test('the sources pass the type check and the lint rules', () => {
     run('node_modules/typescript/bin/tsc', '--noEmit');
     run('node_modules/eslint/bin/eslint.js', '--max-warnings', '0', 'src');
-});
-
-test('the bundle is small', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'twscope-page-'));
-    bundle(['page=src/main.ts', `--outdir=${folder}`, '--minify', '--format=iife', '--target=es2022', '--charset=utf8']);
-    const parts = [join(PAGE, 'src/index.html'), ...readdirSync(folder).map((name) => join(folder, name))];
-    assert.equal(parts.length, 3);
-    const bytes = parts.reduce((sum, part) => sum + gzipSync(readFileSync(part)).length, 0);
-    rmSync(folder, { recursive: true });
-    assert.ok(bytes <= MOST_BYTES, `${bytes} bytes compressed`);
-    console.log(`first load: ${bytes} bytes compressed`);
 });
 
 test('the sliders and the text of an impairment agree', async () => {

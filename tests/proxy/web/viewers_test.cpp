@@ -78,17 +78,24 @@ struct ViewersFixture : test::SamplePage {
         return socket;
     }
 
+    static web::ViewerBatch batch_of(std::uint32_t session, snapshot::Tick at,
+                                     std::int32_t parts = 1) {
+        web::ViewerBatch batch;
+        batch.add_snapshot({.session = session,
+                            .time = std::int64_t{at} * 20'000'000,
+                            .tick = at,
+                            .parts = parts,
+                            .rebuilt = true},
+                           test::to_snapshot({{{4, 1}, {at, 0, 0, 0}}}).view());
+        return batch;
+    }
+
     /// Adds the next snapshot of a session as a worker does.
     void add_snapshot(std::uint32_t session = 1) {
         ++tick;
-        const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
         web::ViewerBatch batch;
         if (feed.interest.wants_session(session)) {
-            batch.add_snapshot({.session = session,
-                                .time = std::int64_t{tick} * 20'000'000,
-                                .tick = tick,
-                                .rebuilt = true},
-                               items.view());
+            batch = batch_of(session, tick);
         }
         if (feed.interest.wants(web::ViewerTopic::log)) {
             batch.lines +=
@@ -102,20 +109,13 @@ struct ViewersFixture : test::SamplePage {
 
     /// Adds a snapshot that is not fetched.
     void add_unfetched_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
-        web::ViewerBatch batch;
-        batch.add_snapshot({.session = session, .tick = at, .rebuilt = true},
-                           test::to_snapshot({{{4, 1}, {1, 0, 0, 0}}}).view());
+        web::ViewerBatch batch = batch_of(session, at);
         CHECK(feed.mailboxes[0].try_put(batch));
     }
 
     /// Adds a merged snapshot of three sessions.
     void add_merged_snapshot(std::string line = {}) {
-        ++tick;
-        const snapshot::Snapshot items = test::to_snapshot({{{4, 1}, {tick, 0, 0, 0}}});
-        web::ViewerBatch batch;
-        batch.add_snapshot(
-            {.time = std::int64_t{tick} * 20'000'000, .tick = tick, .parts = 3, .rebuilt = true},
-            items.view());
+        web::ViewerBatch batch = batch_of(0, ++tick, 3);
         batch.world_line = std::move(line);
         batch.world_server = world_server;
         CHECK(feed.mailboxes.back().try_put(batch));
@@ -212,19 +212,6 @@ TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
     socket.reset();
     CHECK_FALSE(update());
     CHECK_FALSE(feed.interest.wants_anything());
-}
-
-TEST_CASE_FIXTURE(ViewersFixture, "a viewer gets a full frame, then changes, and the state") {
-    const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
-    for (int i = 0; i < 4; ++i) {
-        add_snapshot();
-    }
-    const auto frames = socket->messages_of_kind("frame");
-    REQUIRE(frames.size() == 4);
-    CHECK(frames[0].at("full") == true);
-    CHECK(frames[1].at("full") == false);
-    CHECK(frames[3].at("n") == 4);
-    CHECK_FALSE(socket->messages_of_kind("state").empty());
 }
 
 TEST_CASE_FIXTURE(
@@ -428,19 +415,6 @@ TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting req
     viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
     viewers.request_snapshot(1, source_of(2), keep);
     CHECK(answers.size() == 2);
-}
-
-TEST_CASE_FIXTURE(ViewersFixture,
-                  "a new token disconnects the viewers that used the old one, and no others") {
-    const auto free = connect_viewer();
-    const auto before = std::make_shared<FakeSocket>();
-    const auto after = std::make_shared<FakeSocket>();
-    viewers.add_viewer(before, {}, 1);
-    viewers.add_viewer(after, {}, 2);
-    viewers.disconnect_viewers_with_other_token(2);
-    CHECK(free->reason.empty());
-    CHECK(before->reason == "the token was changed");
-    CHECK(after->reason.empty());
 }
 
 TEST_CASE_FIXTURE(ViewersFixture,

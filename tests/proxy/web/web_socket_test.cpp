@@ -1,9 +1,9 @@
 // WebSockets of the live page on a real server: access, hostile frames, slow readers, many viewers.
-// Covers: proxy/web/http_stream.cpp, proxy/web/page.cpp, proxy/web/api.cpp
+// Covers: proxy/web/sockets.cpp, proxy/web/page.cpp, proxy/web/api.cpp
 
 #include "proxy/web/admin.h"
-#include "proxy/web/http_stream.h"
 #include "proxy/web/page.h"
+#include "proxy/web/sockets.h"
 #include "tests/proxy/web/http_client.h"
 #include "tests/proxy/web/sample_state.h"
 #include "tests/support/snapshot_messages.h"

@@ -1,7 +1,7 @@
-// Covers: proxy/web/http_stream.cpp
+// Covers: proxy/web/sockets.cpp
 // The peer of a connection, and Nagle's algorithm.
 #include "proxy/web/http_server.h"
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 #include "tests/support/program.h"
 
 #include <filesystem>

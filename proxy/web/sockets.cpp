@@ -1,4 +1,4 @@
-#include "proxy/web/http_stream.h"
+#include "proxy/web/sockets.h"
 
 #include "proxy/base/endpoint.h"
 
@@ -23,6 +23,8 @@
 namespace tw::web {
 
 namespace {
+
+using Error = boost::system::error_code;
 
 /// The maximum number of connections that wait to be accepted.
 constexpr int kBacklog = 128;
@@ -132,8 +134,6 @@ void ListeningSocket::listen_on_port() {
         throw_listen_error(base::to_string(name), errno, true);
     }
 }
-
-using Error = boost::system::error_code;
 
 base::Network peer_network(const HttpSocket& socket) {
     Error ignored;
