@@ -1,7 +1,5 @@
 #pragma once
 
-#include "proxy/base/endpoint.h"
-
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -9,51 +7,35 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <boost/pfr/core.hpp>
+
 namespace tw::base {
-
-/// Means that `T` is State or const State. A struct can be archived if its namespace has a function
-/// archive_members(), which lists the members for writing and for reading:
-///
-/// auto archive_members(MaybeConst<Place> auto& place) { return std::tie(place.x, place.y); }
-template <typename T, typename State>
-concept MaybeConst = std::same_as<std::remove_const_t<T>, State>;
-
-auto archive_members(MaybeConst<Endpoint> auto& endpoint) {
-    return std::tie(endpoint.address, endpoint.scope, endpoint.port, endpoint.v6);
-}
-
-template <typename T>
-concept HasMembers = requires(T& value) {
-    archive_members(value);
-};
 
 /// A type for which all bytes are a valid value: numbers, enumerators, and structs of these. bool
 /// is not such a type, because only the bytes 0 and 1 are valid.
 template <typename T>
-concept Raw =
-    std::has_unique_object_representations_v<T> && !std::same_as<T, bool> && !HasMembers<T>;
+concept AnyBytes = std::has_unique_object_representations_v<T> && !std::same_as<T, bool>;
 
-/// Appends values to a byte vector. Numbers keep this host's byte order, so only an ArchiveReader
-/// on the same host can read them. Texts and lists begin with their length in 32 bits.
+/// Appends values to a byte vector: numbers, texts, lists, and structs without base classes, whose
+/// members follow one another. Numbers keep this host's byte order, so only an ArchiveReader on the
+/// same host can read them. Texts and lists begin with their length in 32 bits.
 class ArchiveWriter {
   public:
     explicit ArchiveWriter(std::vector<std::byte>& out) : out_{&out} {}
 
     template <typename T>
     void write(const T& value) {
-        if constexpr (HasMembers<const T>) {
-            std::apply([this](const auto&... each) { (this->write(each), ...); },
-                       archive_members(value));
-        } else if constexpr (Raw<T> || std::same_as<T, bool>) {
+        if constexpr (AnyBytes<T> || std::same_as<T, bool>) {
             append(std::as_bytes(std::span{&value, 1}));
+        } else if constexpr (std::is_aggregate_v<T>) {
+            boost::pfr::for_each_field(value, [this](const auto& each) { this->write(each); });
         } else {
             write(static_cast<std::uint32_t>(value.size()));
-            if constexpr (Raw<typename T::value_type>) {
+            if constexpr (AnyBytes<typename T::value_type>) {
                 append(std::as_bytes(std::span{value}));
             } else {
                 std::ranges::for_each(value, [this](const auto& each) { this->write(each); });
@@ -78,19 +60,19 @@ class ArchiveReader {
 
     template <typename T>
     void read(T& value) {
-        if constexpr (HasMembers<T>) {
-            std::apply([this](auto&... each) { (this->read(each), ...); }, archive_members(value));
-        } else if constexpr (std::same_as<T, bool>) {
+        if constexpr (std::same_as<T, bool>) {
             std::uint8_t byte = 0;
             read(byte);
             value = byte != 0;
-        } else if constexpr (Raw<T>) {
+        } else if constexpr (AnyBytes<T>) {
             take_bytes(std::as_writable_bytes(std::span{&value, 1}));
+        } else if constexpr (std::is_aggregate_v<T>) {
+            boost::pfr::for_each_field(value, [this](auto& each) { this->read(each); });
         } else {
             std::uint32_t length = 0;
             read(length);
             value.clear();
-            if constexpr (Raw<typename T::value_type>) {
+            if constexpr (AnyBytes<typename T::value_type>) {
                 failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
                 value.resize(failed_ ? 0 : length);
                 take_bytes(std::as_writable_bytes(std::span{value}));
@@ -104,8 +86,8 @@ class ArchiveReader {
 
     [[nodiscard]] bool failed() const noexcept { return failed_; }
 
-    /// Whether all reads succeeded and no bytes are left.
-    [[nodiscard]] bool done() const noexcept { return !failed_ && in_.empty(); }
+    /// Returns whether all reads succeeded and no bytes are left.
+    [[nodiscard]] bool is_complete() const noexcept { return !failed_ && in_.empty(); }
 
   private:
     void take_bytes(std::span<std::byte> bytes) {
@@ -133,7 +115,7 @@ template <typename State>
     ArchiveReader reader{in};
     std::optional<State> state{std::in_place};
     reader.read(*state);
-    return reader.done() ? std::move(state) : std::nullopt;
+    return reader.is_complete() ? std::move(state) : std::nullopt;
 }
 
 } // namespace tw::base

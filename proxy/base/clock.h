@@ -14,14 +14,17 @@ using Timestamp = std::int64_t;
         .count();
 }
 
+/// Returns a time in milliseconds since the Unix epoch.
+[[nodiscard]] constexpr std::int64_t unix_ms(Timestamp time) noexcept {
+    return time / 1'000'000;
+}
+
 /// The clock for measuring intervals. It does not change when the system time is set.
 using Clock = std::chrono::steady_clock;
 
 /// Measures the time since its construction or the last call of lap().
 class Stopwatch {
   public:
-    [[nodiscard]] Clock::time_point started() const { return started_; }
-
     [[nodiscard]] std::chrono::nanoseconds elapsed() const { return Clock::now() - started_; }
 
     [[nodiscard]] double seconds() const {

@@ -27,7 +27,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 /// limit for recordings, but the kernel also applies it to shared memory.
 class RaisedFileSizeLimit {
   public:
-    RaisedFileSizeLimit() : known_{::getrlimit(RLIMIT_FSIZE, &before_) == 0} {
+    RaisedFileSizeLimit() : is_known_{::getrlimit(RLIMIT_FSIZE, &before_) == 0} {
         set_limit({.rlim_cur = before_.rlim_max, .rlim_max = before_.rlim_max});
     }
 
@@ -42,13 +42,13 @@ class RaisedFileSizeLimit {
 
   private:
     void set_limit(const rlimit& limit) const {
-        if (known_) {
+        if (is_known_) {
             std::ignore = ::setrlimit(RLIMIT_FSIZE, &limit);
         }
     }
 
     rlimit before_{};
-    bool known_;
+    bool is_known_; ///< true if before_ contains the limit
 };
 
 /// A buffer for the control message with a packet's descriptors.
@@ -75,11 +75,19 @@ std::vector<UniqueFd> descriptors_in(msghdr& header) {
 
 } // namespace
 
-bool send_packet(int socket, std::uint8_t first, std::span<const std::byte> bytes,
+UniqueFd own_descriptor(int descriptor, const char* what) {
+    if (descriptor < 0) {
+        throw_system_error(what);
+    }
+    return UniqueFd{descriptor};
+}
+
+bool send_packet(int socket, std::uint8_t first_byte, std::span<const std::byte> bytes,
                  std::span<const int> descriptors) noexcept {
     // sendmsg() does not write to these bytes.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
-    std::array<iovec, 2> parts{{{&first, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
+    std::array<iovec, 2> parts{
+        {{&first_byte, 1}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
     DescriptorControl control{};
     msghdr header{};
     header.msg_iov = parts.data();
@@ -96,9 +104,9 @@ bool send_packet(int socket, std::uint8_t first, std::span<const std::byte> byte
     return ::sendmsg(socket, &header, MSG_NOSIGNAL) >= 0;
 }
 
-std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> room) {
+std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> buffer) {
     ReceivedPacket packet;
-    std::array<iovec, 2> parts{{{&packet.first, 1}, {room.data(), room.size()}}};
+    std::array<iovec, 2> parts{{{&packet.first_byte, 1}, {buffer.data(), buffer.size()}}};
     DescriptorControl control{};
     msghdr header{};
     ssize_t received = 0;

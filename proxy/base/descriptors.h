@@ -46,24 +46,29 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
+/// Takes ownership of a descriptor that a system call returned. Errors: throws std::system_error with
+/// errno and the text `what` if the descriptor is negative.
+[[nodiscard]] UniqueFd own_descriptor(int descriptor, const char* what);
+
 /// The maximum number of descriptors that one packet carries. Linux allows 253.
 inline constexpr std::size_t kMaxPacketDescriptors = 128;
 
 /// Sends a packet on a SOCK_SEQPACKET socket: a first byte, further bytes, and duplicates of
 /// descriptors. Returns false and sets errno on failure.
-[[nodiscard]] bool send_packet(int socket, std::uint8_t first, std::span<const std::byte> bytes,
+[[nodiscard]] bool send_packet(int socket, std::uint8_t first_byte,
+                               std::span<const std::byte> bytes,
                                std::span<const int> descriptors) noexcept;
 
 struct ReceivedPacket {
-    std::uint8_t first = 0;
-    std::size_t size = 0; ///< number of bytes after `first`
+    std::uint8_t first_byte = 0;
+    std::size_t size = 0; ///< number of bytes after the first byte
     std::vector<UniqueFd> descriptors{};
     bool truncated = false; ///< bytes or descriptors are missing
 };
 
-/// Receives a packet; its bytes after the first are written to `room`. Returns nullopt and sets
+/// Receives a packet; its bytes after the first are written to `buffer`. Returns nullopt and sets
 /// errno on failure: EAGAIN if no packet has arrived, EPIPE if the peer is gone.
-[[nodiscard]] std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> room);
+[[nodiscard]] std::optional<ReceivedPacket> receive_packet(int socket, std::span<std::byte> buffer);
 
 /// Memory that two processes share. Its size is sealed: the other process can change the contents,
 /// but cannot truncate the memory's file, which would crash this process.

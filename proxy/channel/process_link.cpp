@@ -33,7 +33,7 @@ std::optional<ProcessLink::Message> ProcessLink::receive() {
         closed_ = errno != EAGAIN;
         return std::nullopt;
     }
-    Message message{static_cast<ControlMessage>(packet->first), {room.data(), packet->size}};
+    Message message{static_cast<ControlMessage>(packet->first_byte), {room.data(), packet->size}};
     if (packet->descriptors.size() == 1) {
         message.descriptor = std::move(packet->descriptors.front());
     }

@@ -14,31 +14,30 @@ namespace tw::channel {
 /// The messages between the relay's process and the observer's process. Copies of datagrams are not
 /// sent as messages, but through the rings (see relay::Ring).
 enum class ControlMessage : std::uint8_t {
-    // Messages from the observer.
-    ready = 1, ///< the observer has opened all files and sockets and starts to inspect
-    /// The text contains an impairment, for relay::parse_impairment(). From the relay: the
-    /// configuration has changed to this impairment, which the observer must record. From the
-    /// observer: a request to set this impairment.
-    impair,
     // Messages from the relay.
-    begin,     ///< the first message: the descriptor is memory with an archived ObserverStartup
-    log_level, ///< the text is the log level to set
-    token,     ///< the text contains the token of the live page; see PageToken
-    reopen,    ///< open the outputs' paths again, because their files may have been moved away
-    report,    ///< write a summary record of each open session
-    /// Save the state of all sessions, for the next relay's observer, in the descriptor's file.
-    checkpoint,
-    /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
-    finish,
+    startup = 1, ///< the first message: the descriptor is memory with an archived ObserverStartup
+    log_level,   ///< the text is the log level to set
+    page_token,  ///< the text contains the token of the live page; see PageToken
+    page_socket, ///< the descriptor is the socket of the live page's next address
+    reopen_outputs, ///< open the outputs' paths again, because their files may have been moved away
+    write_summaries,   ///< write a summary record of each open session
+    write_flight_data, ///< write the latest traffic (see capture::FlightRecorder) to a file
     /// Start to inspect, because the previous observer has finished. Sent to an observer that waits
     /// for the previous one. The descriptor, if any, is a file with the previous observer's session
     /// checkpoints.
     start_inspecting,
-    /// From the observer: make the server send a full snapshot to a session. The text is the value
-    /// of Event::session.
-    resync,
-    flight, ///< write the latest traffic (see capture::FlightRecorder) to a file
-    page,   ///< the descriptor is the socket of the live page's next address
+    /// Save the state of all sessions, for the next relay's observer, in the descriptor's file.
+    checkpoint,
+    /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
+    finish,
+    /// The text contains an impairment, for relay::parse_impairment(). From the relay: the
+    /// configuration has changed to this impairment, which the observer must record. From the
+    /// observer: a request to set this impairment.
+    impairment,
+    // Messages from the observer.
+    ready, ///< the observer has opened all files and sockets and starts to inspect
+    /// Make the server send a full snapshot to a session. The text is the value of Event::session.
+    request_full_snapshot,
 };
 
 /// One end of the connection between the relay's process and the observer's process. Messages

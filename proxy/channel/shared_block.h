@@ -89,14 +89,15 @@ struct RelayFacts {
 struct SharedBlock {
     relay::ObserverSharedMemory observation;
     RelayFacts facts; ///< written by the relay's process and read by the observer
-    /// The highest session number that an observer assigned. A later observer assigns greater
-    /// numbers.
-    std::atomic<std::uint32_t> numbered_sessions{};
+    /// The highest session number that an observer has written into records. A later observer
+    /// assigns greater numbers.
+    std::atomic<std::uint32_t> last_recorded_session{};
     std::atomic<std::uint64_t> heartbeats{}; ///< the observer increases this while it runs
-    std::atomic<std::uint64_t> progress{};   ///< bytes of records that the observer has written
+    std::atomic<std::uint64_t>
+        record_bytes{}; ///< number of bytes of records that the observer has written
     /// Memory of the observers' inspect::LearnedSizes, initially zero. If an observer is killed,
     /// the next observer still has the learned sizes. The relay does not use them.
-    alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned{};
+    alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned_sizes{};
 };
 
 /// The memory that relay and observer processes share: a SharedBlock and a ring per relay thread.

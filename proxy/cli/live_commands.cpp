@@ -397,14 +397,14 @@ void add_live_command(Command& command, const std::string& traffic, LiveRun<Flag
 
 process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     process::RelayRunOptions options{.relay = flags.relay_options(),
-                                     .admission = !flags.no_admission,
+                                     .limit_new_clients = !flags.no_admission,
                                      .info_cache = !flags.no_info_cache,
                                      .inspected = !flags.no_inspect,
                                      .ring_bytes = flags.ring_mib << 20U,
                                      .address_limit = "--max-per-address"};
     options.servers = flags.servers();
     if (flags.resync) {
-        options.relay.resync = pipeline::make_resync_functions();
+        options.relay.resync_functions = pipeline::make_resync_functions();
     }
     return options;
 }
@@ -573,7 +573,7 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
                      .ports = std::move(ports),
                      .buffer_bytes = flags.buffer_mib << kMiB},
             .servers = flags.server_detector(),
-            .shown = flags.traffic_text(),
+            .description = flags.traffic_text(),
             .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
                        .max_sessions = flags.max_sessions},
             .ring_bytes = flags.ring_mib << kMiB};

@@ -38,7 +38,7 @@ constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 
 ProxyFlags::ProxyFlags() {
     forwarding.client_address = ClientAddressMode::automatic;
-    forwarding.insecure_shared = false;
+    forwarding.allow_shared_address = false;
 }
 
 void ProxyFlags::add_relay_flags(Command& command) {
@@ -53,7 +53,7 @@ void ProxyFlags::add_relay_flags(Command& command) {
         "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
         "see --insecure-shared). auto: loopback, where possible");
     command.add_switch(
-        "--insecure-shared", forwarding.insecure_shared,
+        "--insecure-shared", forwarding.allow_shared_address,
         "Let a server on another host see all clients with the proxy's address: they share bans, "
         "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
     add_state_flag(command, state,
@@ -61,7 +61,7 @@ void ProxyFlags::add_relay_flags(Command& command) {
     command.add_switch("--print-routes", print_routes,
                        "Print the routing commands that --client-address transparent needs for "
                        "this server, and exit");
-    command.add_number("--max-per-address", &forwarding.new_clients.max_per_address, 0, 60000,
+    command.add_number("--max-per-address", &forwarding.new_client_limits.max_per_address, 0, 60000,
                        "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
                        "loopback; 0 means unlimited");
     command.add_switch("--no-admission", no_admission,
@@ -330,7 +330,7 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
     // One client address gets at most half of all sessions.
     const std::size_t per_address = no_admission
                                         ? 0
-                                        : std::min(forwarding.new_clients.max_per_address,
+                                        : std::min(forwarding.new_client_limits.max_per_address,
                                                    std::max<std::size_t>(max_sessions / 2, 1));
     lines.push_back(fmt::format(
         "at most {} {}",

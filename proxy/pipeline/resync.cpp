@@ -14,16 +14,17 @@ namespace {
 /// The least time between two requests of a full snapshot for a session. It is a little longer than
 /// the time for which the relay ignores further requests.
 constexpr record::Timestamp kMinInterval =
-    record::Timestamp{relay::ResyncState::kBetweenMs} * 1'000'000 + 100'000'000;
+    record::Timestamp{relay::ResyncState::kMinRequestIntervalMs} * 1'000'000 + 100'000'000;
 
 } // namespace
 
-static_assert(relay::ResyncFunctions::kNothing == wire::kNoSnapshot);
+static_assert(relay::ResyncFunctions::kNoAnswer == wire::kNoSnapshot);
 
 relay::ResyncFunctions make_resync_functions() {
     // creates the table now instead of during the first request
     std::ignore = wire::message_table();
-    return {.rewrite = wire::rewrite_acknowledgement, .find_answer = wire::find_full_snapshot_tick};
+    return {.rewrite = wire::rewrite_acknowledgement,
+            .find_full_answer = wire::find_full_snapshot_tick};
 }
 
 void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestamp time,

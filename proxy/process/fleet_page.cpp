@@ -108,11 +108,6 @@ std::string shorten_record_line(std::string_view server, std::string_view line) 
     return text;
 }
 
-std::int64_t now_ms() {
-    constexpr std::int64_t kNanoseconds = 1'000'000;
-    return base::now_utc() / kNanoseconds;
-}
-
 } // namespace
 
 std::string ServerPageUrls::url_of(std::string_view server) const {
@@ -154,7 +149,7 @@ web::SessionView* FleetOverview::find_session(const Source& source) {
 
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
 /// not have been recorded. Does nothing for a known run: several runs may write at the same time.
-void FleetOverview::add_run(Server& server, std::string_view run) {
+void FleetOverview::add_run_if_new(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
     }
@@ -183,7 +178,7 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     // A record without a session does not end the sessions of the previous run, because it may come
     // from a run that failed to take over.
     if (session_number_of(*head) != 0) {
-        add_run(*server, from.run);
+        add_run_if_new(*server, from.run);
     }
     if (affects_overview(*head, line)) {
         add_record({.from = from, .server = *server, .head = *head}, line);
@@ -348,7 +343,8 @@ std::string to_log_line(std::string_view server, std::string_view line) {
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : RecordPageData{mod}, stream_{std::move(stream)}, options_{std::move(options)},
-      started_ms_{now_ms()}, admin_{options_.access, options_.listening, *this} {
+      started_ms_{base::unix_ms(base::now_utc())}, admin_{options_.access, options_.listening,
+                                                          *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -358,7 +354,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
     }
     {
         const std::scoped_lock lock{mutex_};
-        board_.add_record_line(from, line, now_ms());
+        board_.add_record_line(from, line, base::unix_ms(base::now_utc()));
     }
     if (!feed_.interest.wants(web::ViewerTopic::log)) {
         return;
@@ -385,7 +381,7 @@ void FleetPage::set_delay_reason(std::string reason) {
 web::RunState FleetPage::state_of(const std::string& server) const {
     web::RunState state;
     state.version = TWSCOPE_VERSION;
-    state.now_ms = now_ms();
+    state.now_ms = base::unix_ms(base::now_utc());
     state.started_ms = started_ms_;
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};

@@ -94,7 +94,7 @@ class FleetOverview {
                               web::StatusView& view);
     [[nodiscard]] Server* find_or_add_server(std::string_view name,
                                              const filter::RecordLineHead& head);
-    static void add_run(Server& server, std::string_view run);
+    static void add_run_if_new(Server& server, std::string_view run);
     void add_record(const Source& source, std::string_view line);
     static void update_session(const Source& source, const Object& record);
     void add_finding(const Source& source, const Object& record);

@@ -1,5 +1,6 @@
 #include "proxy/process/handover.h"
 
+#include "proxy/base/archive.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/process/signals.h"
 #include "proxy/record/terminal_text.h"
@@ -27,33 +28,33 @@ using relay::ServerIndex;
 using std::chrono::milliseconds;
 
 /// The longest wait for the first message of a new relay. A silent peer must not block other peers.
-constexpr milliseconds kGreetingTime{1000};
+constexpr milliseconds kHelloTimeout{1000};
 /// The longest time for slow preparations of the new relay, such as reading a folder of maps.
-constexpr milliseconds kReadyTime{60'000};
+constexpr milliseconds kPreparationTimeout{60'000};
 /// The longest time for pausing and sending the state, while no relay forwards; usually 1 to 2 ms.
-constexpr milliseconds kGiveTime{250};
+constexpr milliseconds kStateTimeout{250};
 /// The longest wait until the new relay forwards. If its process crashes, this relay notices at
 /// once; the limit is for a process that was stopped.
-constexpr milliseconds kGoTime{500};
+constexpr milliseconds kForwardingTimeout{500};
 /// The longest time for sending a message that needs no answer.
-constexpr milliseconds kWordTime{50};
+constexpr milliseconds kSendTimeout{50};
 /// The longest wait for an answer of the old relay, which answers at once unless the machine is
 /// busy.
-constexpr milliseconds kPatience{5000};
+constexpr milliseconds kAnswerTimeout{5000};
 
 constexpr std::string_view kEndedEarly = "the new one ended before it was ready";
 constexpr std::string_view kSilent = "the new one has stopped responding";
 constexpr std::string_view kUnexpected = "the new one sent an unexpected message";
-constexpr const char* kEndedIt = "the running twscope aborted the takeover (see its log)";
+constexpr const char* kAborted = "the running twscope aborted the takeover (see its log)";
 
 TakeoverLink::Time deadline_after(milliseconds time) {
     return base::Clock::now() + time;
 }
 
 /// Reads the content of a message from the peer. Errors: HandoverError.
-template <typename Said>
-Said read_content(const TakeoverLink::Message& message) {
-    auto said = base::from_archive<Said>(message.body);
+template <typename Content>
+Content read_content(const TakeoverLink::Message& message) {
+    auto said = base::from_archive<Content>(message.body);
     if (!said) {
         throw HandoverError{"a message of the takeover is damaged"};
     }
@@ -126,21 +127,21 @@ void HandoverGiver::stop() {
 }
 
 void HandoverGiver::on_connection() {
-    auto asker = takeover_socket_.accept();
-    if (!asker) {
+    auto peer = takeover_socket_.accept();
+    if (!peer) {
         return;
     }
-    if (!asker->is_trusted(parts_.now().observer_process)) {
+    if (!peer->is_trusted(parts_.run_state().observer_process)) {
         spdlog::warn("rejected a takeover by a process that lacks permission");
         return;
     }
     if (stage_ != Stage::idle) {
-        std::ignore = asker->send(TakeoverMessage::busy, deadline_after(kWordTime));
+        std::ignore = peer->send(TakeoverMessage::busy, deadline_after(kSendTimeout));
         return;
     }
-    link_ = std::move(asker);
-    stage_ = Stage::greeting;
-    set_deadline(kGreetingTime);
+    link_ = std::move(peer);
+    stage_ = Stage::connected;
+    set_deadline(kHelloTimeout);
     try {
         messages_.start(link_->descriptor(), [this] { on_message(); });
     } catch (const boost::system::system_error& error) {
@@ -159,7 +160,7 @@ void HandoverGiver::on_message() {
 
 void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
     try {
-        if (stage_ == Stage::greeting && message.kind == TakeoverMessage::hello) {
+        if (stage_ == Stage::connected && message.kind == TakeoverMessage::hello) {
             handle_greeting(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over_servers(read_content<std::vector<ServerIndex>>(message));
@@ -202,7 +203,7 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
 /// Sends the new relay the offer: a description of the servers, and their listening sockets.
 void HandoverGiver::send_offer() {
     const relay::Relay& relay = *parts_.relay;
-    const RunState now = parts_.now();
+    const RunState now = parts_.run_state();
     TakeoverOffer offer{
         .network = own_network_namespace(), .observer = now.observer, .servers = now.servers};
     std::vector<int> sockets{takeover_socket_.descriptor()};
@@ -217,19 +218,19 @@ void HandoverGiver::send_offer() {
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
     if (!link_->send(TakeoverMessage::offer, base::to_archive(offer), sockets,
-                     deadline_after(kWordTime))) {
+                     deadline_after(kSendTimeout))) {
         abort_handover("the new one did not accept the offer");
         return;
     }
     spdlog::info("another twscope is starting a takeover");
     offered_ = now.servers;
     stage_ = Stage::preparing;
-    set_deadline(kReadyTime);
+    set_deadline(kPreparationTimeout);
 }
 
 /// Returns why these servers cannot be handed over; empty if they can be handed over.
 std::string HandoverGiver::find_handover_problem(const std::vector<ServerIndex>& wanted) const {
-    if (!std::ranges::equal(parts_.now().servers, offered_, {}, &TakeoverServer::number,
+    if (!std::ranges::equal(parts_.run_state().servers, offered_, {}, &TakeoverServer::number,
                             &TakeoverServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
     }
@@ -248,14 +249,14 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
         reject_takeover(why);
         return;
     }
-    let_go_.clear();
+    not_continued_.clear();
     for (const TakeoverServer& server : offered_) {
         if (!contains(wanted, server.number)) {
-            let_go_.push_back(server.number);
+            not_continued_.push_back(server.number);
         }
     }
-    const auto held_at = base::Clock::now();
-    const std::string_view problem = send_state(wanted, held_at)
+    const auto paused_at = base::Clock::now();
+    const std::string_view problem = send_state(wanted, paused_at)
                                          ? await_forwarding()
                                          : "the new one did not accept the sessions in time";
     if (problem.empty()) {
@@ -264,32 +265,34 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
     }
     parts_.relay->resume();
     notify_service_ready(); // the new process may already be registered as the service's process
-    const std::chrono::duration<double, std::milli> held = base::Clock::now() - held_at;
+    const std::chrono::duration<double, std::milli> held = base::Clock::now() - paused_at;
     abort_handover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
 }
 
 /// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
-bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted, TakeoverLink::Time held_at) {
-    if (!parts_.relay->pause(kGiveTime)) {
+bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted,
+                               TakeoverLink::Time paused_at) {
+    if (!parts_.relay->pause(kStateTimeout)) {
         return false;
     }
     auto [state, sockets] = parts_.relay->handover_state(wanted);
     ended_sessions_ = parts_.relay->num_sessions();
     for (const relay::ServerState& server : state.servers) {
         ended_sessions_ -= static_cast<std::size_t>(
-            std::ranges::count_if(server.sessions, &relay::SessionState::counts_against_limit));
+            std::ranges::count_if(server.sessions, &relay::SessionFacts::counts_against_limit,
+                                  &relay::SessionState::facts));
     }
-    const auto bytes =
-        base::to_archive(TakeoverState{.held_at = held_at.time_since_epoch().count(),
-                                       .numbered_sessions = parts_.now().numbered_sessions,
-                                       .relay = std::move(state)});
-    return link_->send(TakeoverMessage::state, bytes, sockets, held_at + kGiveTime);
+    const auto bytes = base::to_archive(
+        TakeoverState{.paused_at = paused_at.time_since_epoch().count(),
+                      .last_recorded_session = parts_.run_state().last_recorded_session,
+                      .relay = std::move(state)});
+    return link_->send(TakeoverMessage::state, bytes, sockets, paused_at + kStateTimeout);
 }
 
 /// Waits until the new relay reports that it forwards; returns an empty text then. Otherwise
 /// returns the reason.
 std::string_view HandoverGiver::await_forwarding() {
-    auto message = link_->receive(deadline_after(kGoTime));
+    auto message = link_->receive(deadline_after(kForwardingTimeout));
     if (!message && !link_->closed()) {
         // The new relay may have reported just now that it forwards. After this call no further
         // report can arrive, so that one more look is enough.
@@ -299,18 +302,18 @@ std::string_view HandoverGiver::await_forwarding() {
             return kSilent;
         }
     }
-    return !message                                  ? kEndedEarly
-           : message->kind != TakeoverMessage::going ? kUnexpected
-                                                     : std::string_view{};
+    return !message                                       ? kEndedEarly
+           : message->kind != TakeoverMessage::forwarding ? kUnexpected
+                                                          : std::string_view{};
 }
 
 /// Must be called when the new relay forwards. Logs which servers and how many sessions end.
 void HandoverGiver::finish() {
-    stage_ = Stage::gone;
+    stage_ = Stage::handed_over;
     takeover_socket_.keep_socket_file();
     std::vector<std::string_view> names;
     for (const TakeoverServer& server : offered_) {
-        if (contains(let_go_, server.number)) {
+        if (contains(not_continued_, server.number)) {
             names.push_back(server.name);
         }
     }
@@ -318,17 +321,17 @@ void HandoverGiver::finish() {
         spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
                      record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
     }
-    parts_.given();
+    parts_.on_handed_over();
 }
 
 void HandoverGiver::reject_takeover(std::string_view why) {
     std::ignore = link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {},
-                              deadline_after(kWordTime));
+                              deadline_after(kSendTimeout));
     abort_handover(why);
 }
 
 void HandoverGiver::abort_handover(std::string_view why) {
-    if (stage_ != Stage::greeting ||
+    if (stage_ != Stage::connected ||
         !link_->closed()) { // no warning about a peer that only checks whether a relay runs
         spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
     }
@@ -341,24 +344,24 @@ void HandoverGiver::abort_handover(std::string_view why) {
 void HandoverGiver::set_deadline(milliseconds patience) {
     deadline_.expires_after(patience);
     deadline_.async_wait([this](const auto& error) {
-        if (!error && stage_ != Stage::idle && stage_ != Stage::gone) {
+        if (!error && stage_ != Stage::idle && stage_ != Stage::handed_over) {
             abort_handover(kSilent);
         }
     });
 }
 
-void HandoverGiver::report_end(std::uint32_t numbered_sessions, int checkpoint) {
+void HandoverGiver::report_end(std::uint32_t last_recorded_session, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
-    std::ignore = link_->send(TakeoverMessage::left, base::to_archive(numbered_sessions),
-                              descriptors, deadline_after(kWordTime));
+    std::ignore = link_->send(TakeoverMessage::ended, base::to_archive(last_recorded_session),
+                              descriptors, deadline_after(kSendTimeout));
 }
 
 HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_client)
     : file_{std::move(file)}, link_{connect_to_running_relay(file_)} {
     const TakeoverHello hello{.example_client = std::move(example_client)};
-    std::ignore =
-        link_.send(TakeoverMessage::hello, base::to_archive(hello), {}, deadline_after(kPatience));
+    std::ignore = link_.send(TakeoverMessage::hello, base::to_archive(hello), {},
+                             deadline_after(kAnswerTimeout));
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read_content<TakeoverOffer>(message);
@@ -388,9 +391,9 @@ HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_cli
 }
 
 TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
-    auto message = link_.receive(deadline_after(kPatience));
+    auto message = link_.receive(deadline_after(kAnswerTimeout));
     if (!message) {
-        throw HandoverError{link_.closed() ? kEndedIt : "the running twscope does not respond"};
+        throw HandoverError{link_.closed() ? kAborted : "the running twscope does not respond"};
     }
     if (message->kind == TakeoverMessage::busy) {
         throw NoTakeoverPeerError{"another takeover from the running twscope is in progress"};
@@ -473,34 +476,34 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     }
     listening_.clear(); // closes the sockets of servers that are not continued
     if (!link_.send(TakeoverMessage::ready, base::to_archive(there), {},
-                    deadline_after(kPatience))) {
-        throw HandoverError{kEndedIt};
+                    deadline_after(kAnswerTimeout))) {
+        throw HandoverError{kAborted};
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
     relay.take_over(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
     if (link_.closed()) {
-        throw HandoverError{kEndedIt};
+        throw HandoverError{kAborted};
     }
     return state;
 }
 
 void HandoverTaker::confirm_forwarding() const {
-    if (!link_.send(TakeoverMessage::going, deadline_after(kPatience))) {
+    if (!link_.send(TakeoverMessage::forwarding, deadline_after(kAnswerTimeout))) {
         throw HandoverError{"the running twscope timed out"};
     }
 }
 
 std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     auto message = link_.receive(base::Clock::now());
-    const auto said = message && message->kind == TakeoverMessage::left
+    const auto said = message && message->kind == TakeoverMessage::ended
                           ? base::from_archive<std::uint32_t>(message->body)
                           : std::nullopt;
     if (!said) {
         return std::nullopt;
     }
-    EndReport left{.numbered_sessions = *said};
+    EndReport left{.last_recorded_session = *said};
     if (message->descriptors.size() == 1) {
         left.checkpoint = std::move(message->descriptors.front());
     }

@@ -34,15 +34,15 @@ class HandoverGiver {
         /// The observer's process; 0: no observer runs. The observer must not be able to take over,
         /// because it parses untrusted traffic.
         pid_t observer_process = 0;
-        std::uint32_t numbered_sessions = 0; ///< see SharedBlock::numbered_sessions
+        std::uint32_t last_recorded_session = 0; ///< see SharedBlock::last_recorded_session
     };
 
     struct Dependencies {
         boost::asio::io_context* io;
         relay::Relay* relay;
-        std::function<RunState()> now;
+        std::function<RunState()> run_state{};
         /// Called when the new relay forwards. This relay must then end.
-        std::function<void()> given;
+        std::function<void()> on_handed_over{};
         std::string example_client{}; ///< see TakeoverHello::example_client
     };
 
@@ -54,24 +54,24 @@ class HandoverGiver {
     /// Rejects further takeover requests and aborts a takeover in progress.
     void stop();
 
-    [[nodiscard]] bool has_handed_over() const { return stage_ == Stage::gone; }
+    [[nodiscard]] bool has_handed_over() const { return stage_ == Stage::handed_over; }
 
     /// Returns the servers that the new relay does not continue. Precondition: has_handed_over().
     [[nodiscard]] const std::vector<relay::ServerIndex>& servers_not_continued() const {
-        return let_go_;
+        return not_continued_;
     }
 
-    /// Tells the new relay that this relay has ended. Must be called once, after `given` was
-    /// called. `numbered_sessions`: see SharedBlock. `checkpoint`: a file with
+    /// Tells the new relay that this relay has ended. Must be called once, after `on_handed_over`
+    /// was called. `last_recorded_session`: see SharedBlock. `checkpoint`: a file with
     /// pipeline::SessionCheckpoints; −1: no file.
-    void report_end(std::uint32_t numbered_sessions, int checkpoint = -1);
+    void report_end(std::uint32_t last_recorded_session, int checkpoint = -1);
 
   private:
     enum class Stage : std::uint8_t {
         idle,
-        greeting,  ///< a peer has connected and must identify itself
-        preparing, ///< the new relay prepares to take over
-        gone,      ///< the new relay forwards
+        connected,   ///< a peer has connected and must identify itself
+        preparing,   ///< the new relay prepares to take over
+        handed_over, ///< the new relay forwards
     };
 
     void on_connection();
@@ -83,7 +83,7 @@ class HandoverGiver {
     [[nodiscard]] std::string
     find_handover_problem(const std::vector<relay::ServerIndex>& wanted) const;
     [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
-                                  TakeoverLink::Time held_at);
+                                  TakeoverLink::Time paused_at);
     [[nodiscard]] std::string_view await_forwarding();
     void finish();
     void reject_takeover(std::string_view why);
@@ -98,8 +98,8 @@ class HandoverGiver {
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
     std::vector<TakeoverServer> offered_;
-    std::vector<relay::ServerIndex> let_go_;
-    std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in let_go_
+    std::vector<relay::ServerIndex> not_continued_;
+    std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in not_continued_
 };
 
 /// Thrown if no relay runs that can be taken over now. what() is one line for the user.
@@ -167,7 +167,7 @@ class HandoverTaker {
 
     /// The old relay's last message and its descriptor.
     struct EndReport {
-        std::uint32_t numbered_sessions = 0; ///< see SharedBlock::numbered_sessions
+        std::uint32_t last_recorded_session = 0; ///< see SharedBlock::last_recorded_session
         /// A file with pipeline::SessionCheckpoints; invalid if the old relay sent no file.
         base::UniqueFd checkpoint{};
     };

@@ -15,18 +15,18 @@ namespace tw::process {
 
 namespace {
 
-record::ImpairedDirection to_impairment_record(const relay::DirectionImpairment& line) {
+record::ImpairedDirection to_impairment_record(const relay::DirectionImpairment& settings) {
     constexpr double kThousand = 1000;
-    record::ImpairedDirection direction{.delay_us = line.delay_us,
-                                        .jitter_us = line.jitter_us,
-                                        .loss_ppm = line.loss,
-                                        .dup_ppm = line.duplicate,
-                                        .reorder_ppm = line.reorder};
-    if (line.burst != 0) {
-        direction.burst = static_cast<double>(line.burst) / kThousand;
+    record::ImpairedDirection direction{.delay_us = settings.delay_us,
+                                        .jitter_us = settings.jitter_us,
+                                        .loss_ppm = settings.loss,
+                                        .dup_ppm = settings.duplicate,
+                                        .reorder_ppm = settings.reorder};
+    if (settings.burst != 0) {
+        direction.burst = static_cast<double>(settings.burst) / kThousand;
     }
-    if (line.rate != 0) {
-        direction.rate_bps = line.rate;
+    if (settings.rate != 0) {
+        direction.rate_bps = settings.rate;
     }
     return direction;
 }
@@ -62,11 +62,6 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
     if (is_open) {
         spdlog::warn("anyone who can reach the {} sees the players' names and addresses", page);
     }
-}
-
-std::int64_t in_ms(base::Timestamp time) {
-    constexpr std::int64_t kNanoseconds = 1'000'000;
-    return time / kNanoseconds;
 }
 
 web::RelayState relay_state(const relay::Counters& counters) {
@@ -136,7 +131,7 @@ void ImpairmentControl::log_and_record() {
     write_record(false);
 }
 
-void ImpairmentControl::write_record(bool again) {
+void ImpairmentControl::write_record(bool is_repetition) {
     if (records_ == nullptr) {
         return;
     }
@@ -147,7 +142,7 @@ void ImpairmentControl::write_record(bool again) {
         .seed = impairment_.seed,
         .directions = {to_impairment_record(impairment_.directions[0]),
                        to_impairment_record(impairment_.directions[1])},
-        .again = again};
+        .again = is_repetition};
     sink::JsonLines line{options_, *records_};
     line.on_record(&record);
     line.flush();
@@ -158,14 +153,14 @@ impaired_totals(const relay::Counters& counters) {
     std::array<record::ImpairmentStats, 2> totals;
     std::uint64_t datagrams = 0;
     for (std::size_t i = 0; i < totals.size(); ++i) {
-        const auto& fates = counters.impairment[i];
-        totals[i] = {.datagrams = fates.datagrams,
-                     .lost = fates.lost,
-                     .rate_dropped = fates.rate_dropped,
-                     .queue_full = fates.queue_full,
-                     .duplicated = fates.duplicated,
-                     .reordered = fates.reordered};
-        datagrams += fates.datagrams;
+        const auto& counted = counters.impairment[i];
+        totals[i] = {.datagrams = counted.datagrams,
+                     .lost = counted.lost,
+                     .rate_dropped = counted.rate_dropped,
+                     .queue_full = counted.queue_full,
+                     .duplicated = counted.duplicated,
+                     .reordered = counted.reordered};
+        datagrams += counted.datagrams;
     }
     return datagrams != 0 ? std::optional{totals} : std::nullopt;
 }
@@ -202,11 +197,6 @@ LivePage::LivePage(PageOptions options, Dependencies parts)
     admin_.set_token(options_.token.value);
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
-LivePage::~LivePage() {
-    admin_.stop();
-}
-
 void LivePage::start() {
     check_relay();
     start_page(admin_, options_, "live page", true);
@@ -214,8 +204,8 @@ void LivePage::start() {
 
 void LivePage::check_relay() {
     const std::scoped_lock lock{mutex_};
-    liveness_.update(std::chrono::steady_clock::now(), parts_.shared->observation,
-                     parts_.shared->facts.threads);
+    hang_detector_.update(std::chrono::steady_clock::now(), parts_.shared->observation,
+                          parts_.shared->facts.threads);
 }
 
 void LivePage::set_token(const PageToken& token) {
@@ -263,8 +253,8 @@ std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
 
 web::RunState LivePage::state() const {
     web::RunState state{.version = TWSCOPE_VERSION,
-                        .now_ms = in_ms(base::now_utc()),
-                        .started_ms = in_ms(parts_.shared->facts.started),
+                        .now_ms = base::unix_ms(base::now_utc()),
+                        .started_ms = base::unix_ms(parts_.shared->facts.started),
                         .listen = {},
                         .server = parts_.shared->facts.server_address(),
                         .impairment = parts_.impairment->settings_text(),
@@ -323,7 +313,7 @@ void LivePage::add_servers(web::RunState& state) const {
 
 web::Health LivePage::check_liveness() const {
     const std::scoped_lock lock{mutex_};
-    return liveness_.is_alive(std::chrono::steady_clock::now())
+    return hang_detector_.is_alive(std::chrono::steady_clock::now())
                ? web::Health{.ok = true, .text = "ok"}
                : web::Health{.ok = false, .text = "the relay is not responding"};
 }

@@ -59,7 +59,7 @@ class ImpairmentControl {
 
   private:
     void log_and_record();
-    void write_record(bool again);
+    void write_record(bool is_repetition);
 
     bool is_tap_;
     SendRequest send_request_;
@@ -142,8 +142,9 @@ class LivePage final : public pipeline::RecordPageData {
     };
 
     LivePage(PageOptions options, Dependencies parts);
+
     // NOLINTNEXTLINE(bugprone-exception-escape): a failing lock or join ends the process
-    ~LivePage() override;
+    ~LivePage() override { admin_.stop(); }
 
     void start();
 
@@ -195,9 +196,9 @@ class LivePage final : public pipeline::RecordPageData {
     Dependencies parts_;
     PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    mutable std::mutex mutex_;           ///< guards silence_ and liveness_
+    mutable std::mutex mutex_;           ///< guards silence_ and hang_detector_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
-    RelayHangDetector liveness_;
+    RelayHangDetector hang_detector_;
     web::AdminServer admin_;
 
     // The members below are used only on the web server's thread. They must be destroyed before

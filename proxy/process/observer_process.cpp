@@ -1,5 +1,7 @@
 #include "proxy/process/observer_process.h"
 
+#include "proxy/base/archive.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -25,11 +27,8 @@ namespace {
 constexpr int kFirstFreeDescriptor = 10;
 
 base::UniqueFd duplicate_with_high_number(int descriptor) {
-    base::UniqueFd moved{::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor)};
-    if (!moved.valid()) {
-        throw std::system_error{errno, std::system_category(), "duplicate a descriptor"};
-    }
-    return moved;
+    return base::own_descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor),
+                                "duplicate a descriptor");
 }
 
 /// Prepares the start of a child process, which gets the standard streams, two further descriptors,
@@ -148,7 +147,7 @@ std::optional<ProcessExit> ObserverProcess::wait(std::chrono::milliseconds timeo
 }
 
 bool send_token(const channel::ProcessLink& link, const PageToken& token) {
-    return link.send(channel::ControlMessage::token, token.value + '\n' + token.file);
+    return link.send(channel::ControlMessage::page_token, token.value + '\n' + token.file);
 }
 
 PageToken token_from_message(std::string_view text) {
@@ -161,7 +160,7 @@ bool send_startup(const channel::ProcessLink& link, const ObserverStartup& start
     const auto bytes = base::to_archive(startup);
     const auto memory = base::SharedMemory::create(bytes.size());
     std::ranges::copy(bytes, memory.bytes().begin());
-    return link.send(channel::ControlMessage::begin, {}, memory.descriptor());
+    return link.send(channel::ControlMessage::startup, {}, memory.descriptor());
 }
 
 std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {

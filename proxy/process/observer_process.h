@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/base/archive.h"
 #include "proxy/base/descriptors.h"
 #include "proxy/channel/process_link.h"
 #include "proxy/process/state_folder.h"
@@ -11,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <sys/types.h>
@@ -66,10 +64,6 @@ struct GivenFlag {
     friend bool operator==(const GivenFlag&, const GivenFlag&) = default;
 };
 
-auto archive_members(base::MaybeConst<GivenFlag> auto& flag) {
-    return std::tie(flag.name, flag.values);
-}
-
 /// The start message to an observer. It contains the settings, which must not be on the command
 /// line, because all users of the machine can read command lines.
 struct ObserverStartup {
@@ -81,11 +75,6 @@ struct ObserverStartup {
 
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;
 };
-
-auto archive_members(base::MaybeConst<ObserverStartup> auto& startup) {
-    return std::tie(startup.number, startup.waits, startup.flags, startup.log_level,
-                    startup.token.value, startup.token.file);
-}
 
 /// Sends the start message without blocking. Returns false on failure. Errors: throws
 /// std::system_error.

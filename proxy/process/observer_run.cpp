@@ -23,11 +23,17 @@ namespace {
 /// later observer of the run can use them.
 inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
     using inspect::LearnedSizes;
-    static_assert(sizeof(LearnedSizes) <= sizeof(block.learned) && alignof(LearnedSizes) <= 64 &&
-                  std::is_trivially_destructible_v<LearnedSizes>);
+    static_assert(sizeof(LearnedSizes) <= sizeof(block.learned_sizes) &&
+                  alignof(LearnedSizes) <= 64 && std::is_trivially_destructible_v<LearnedSizes>);
     // Zeroed memory is a valid empty table. All observers are the same program with the same
     // layout.
-    return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned.data()));
+    return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned_sizes.data()));
+}
+
+void print_lines(std::FILE* out, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) {
+        fmt::print(out, "{}\n", line);
+    }
 }
 
 /// Returns the memory that is left for the inspection of sessions.
@@ -46,7 +52,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
              .memory = &memory_,
              .with_files =
                  options_.config.demos || options_.config.page_recordings || options_.page}},
-      written_{shared_.block().progress} {
+      written_{shared_.block().record_bytes} {
     options_.config.inspect.learned = &learned_sizes(shared_.block());
     options_.config.inspect.memory = &memory_;
     pipeline::Outputs outputs = open_outputs();
@@ -56,7 +62,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
     for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
         const pipeline::RingInput own{shared_.ring_memory(i), number_, &shared_.block().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
-            options_.config, outputs, maps_, own, shared_.block().numbered_sessions, i));
+            options_.config, outputs, maps_, own, shared_.block().last_recorded_session, i));
     }
     messages_.start(link_.descriptor(), [this] { on_messages(); });
 }
@@ -66,12 +72,12 @@ pipeline::Outputs ObserverRun::open_outputs() {
     const unsigned workers = options_.inspect ? outputs.workers : 0;
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
-        records_.emplace(*options_.file, workers + merging, &shared_.block().progress);
+        records_.emplace(*options_.file, workers + merging, &shared_.block().record_bytes);
     }
-    lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.block().progress);
+    lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.block().record_bytes);
     outputs.records = lines_.line_output();
     if (options_.capture != nullptr) {
-        capture_.emplace(*options_.capture, workers, &shared_.block().progress);
+        capture_.emplace(*options_.capture, workers, &shared_.block().record_bytes);
         outputs.capture = &capture_->queue();
     }
     written_.create_queues(options_.config, outputs);
@@ -84,7 +90,8 @@ pipeline::Outputs ObserverRun::open_outputs() {
     }
     if (options_.resync) {
         outputs.resync = [this](std::uint32_t session) {
-            return link_.send(channel::ControlMessage::resync, std::to_string(session));
+            return link_.send(channel::ControlMessage::request_full_snapshot,
+                              std::to_string(session));
         };
     }
     return outputs;
@@ -121,7 +128,7 @@ void ObserverRun::open_page() {
 
 void ObserverRun::begin_inspecting() {
     const auto send = [this](const std::string& settings) {
-        return link_.send(channel::ControlMessage::impair, settings);
+        return link_.send(channel::ControlMessage::impairment, settings);
     };
     impairment_.emplace(shared_.block().facts, send, lines_.line_output(), options_.config.json);
     for (const auto& worker : workers_) {
@@ -177,7 +184,7 @@ void ObserverRun::on_messages() {
 
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
-    case channel::ControlMessage::reopen:
+    case channel::ControlMessage::reopen_outputs:
         for (store::OutputFile* const file : {options_.file, options_.capture, options_.summary}) {
             if (file != nullptr) {
                 file->request_reopening();
@@ -188,7 +195,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
             pipeline::log_reopening_error(*options_.summary);
         }
         break;
-    case channel::ControlMessage::impair:
+    case channel::ControlMessage::impairment:
         if (!impairment_) {
             spdlog::warn("simulation not changed; try again in a second");
         } else if (const auto done = impairment_->set_impairment(message.text); !done) {
@@ -198,22 +205,22 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     case channel::ControlMessage::log_level:
         spdlog::set_level(spdlog::level::from_str(message.text));
         break;
-    case channel::ControlMessage::token:
+    case channel::ControlMessage::page_token:
         token_ = token_from_message(message.text);
         if (page_) {
             page_->set_token(*token_);
         }
         break;
-    case channel::ControlMessage::page:
+    case channel::ControlMessage::page_socket:
         add_page_socket(std::move(message.descriptor));
         break;
-    case channel::ControlMessage::report:
+    case channel::ControlMessage::write_summaries:
         for (const auto& worker : workers_) {
             worker->request_report();
         }
         spdlog::info("writing a summary of every open session to the records");
         break;
-    case channel::ControlMessage::flight:
+    case channel::ControlMessage::write_flight_data:
         write_flight_data(0);
         break;
     case channel::ControlMessage::finish:
@@ -243,7 +250,11 @@ void ObserverRun::await_second() {
 void ObserverRun::on_second() {
     shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show_status();
-    log_output_changes();
+    for (auto* const output : {&records_, &capture_}) {
+        if (*output) {
+            (*output)->log_changes();
+        }
+    }
     lines_.log_changes();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().segment());
@@ -301,9 +312,7 @@ void ObserverRun::show_status() {
     const bool can_redraw = options_.console->can_redraw();
     const auto now = base::now_utc();
     fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
-    for (const std::string& line : console_->take_lines(now)) {
-        fmt::print(out, "{}\n", line);
-    }
+    print_lines(out, console_->take_lines(now));
     if (can_redraw) {
         fmt::print(out, "{}",
                    console_->take_status(now, shown_.lap(), status_notes(),
@@ -322,21 +331,9 @@ void ObserverRun::print_findings_at_end() {
     }
     std::FILE* const out = options_.console->file();
     fmt::print(out, "{}", options_.console->can_redraw() ? sink::kEraseLine : "");
-    for (const std::string& line : console_->take_lines(base::now_utc(), true)) {
-        fmt::print(out, "{}\n", line);
-    }
-    for (const std::string& line : console_->finding_table(options_.explain)) {
-        fmt::print(out, "{}\n", line);
-    }
+    print_lines(out, console_->take_lines(base::now_utc(), true));
+    print_lines(out, console_->finding_table(options_.explain));
     std::fflush(out);
-}
-
-void ObserverRun::log_output_changes() {
-    for (auto* const output : {&records_, &capture_}) {
-        if (*output) {
-            (*output)->log_changes();
-        }
-    }
 }
 
 void ObserverRun::write_flight_data(std::uint32_t session) {
@@ -445,7 +442,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
             continue;
         }
         SilenceReporter::SendRequest
-            send_request; // sent through the relay, which counts the answer
+            send_request; // goes through the relay, which counts the answer
         if (!shared.facts.is_tap()) {
             send_request = [&, i] {
                 const auto where =

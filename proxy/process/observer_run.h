@@ -123,7 +123,6 @@ class ObserverRun {
 
     [[nodiscard]] store::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
-    void log_output_changes();
     void write_flight_data(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);

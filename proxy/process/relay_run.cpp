@@ -49,11 +49,12 @@ relay::ClientQuestion read_question(std::span<const std::byte> datagram) {
                    : relay::ClientQuestion{};
 }
 
-std::optional<relay::AnswerPart> read_answer(std::span<const std::byte> datagram,
-                                             const relay::ClientQuestion& question) {
+relay::AnswerPart classify_answer(std::span<const std::byte> datagram,
+                                  const relay::ClientQuestion& question) {
     const auto part = wire::classify_info_part(datagram, to_info_request(question));
-    return part ? std::optional{relay::AnswerPart{.is_first = *part == wire::InfoPart::first}}
-                : std::nullopt;
+    return !part                            ? relay::AnswerPart::none
+           : *part == wire::InfoPart::first ? relay::AnswerPart::first
+                                            : relay::AnswerPart::later;
 }
 
 std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQuestion& question,
@@ -82,8 +83,9 @@ relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
 }
 
 relay::AnswerFunctions info_answer_functions() {
-    return {
-        .read_question = read_question, .read_answer = read_answer, .write_answer = write_answer};
+    return {.read_question = read_question,
+            .classify_answer = classify_answer,
+            .write_answer = write_answer};
 }
 
 std::optional<std::string> NewClientReport::next_log_line(const relay::Counters& counters,
@@ -100,7 +102,8 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
     };
     for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
         if (row.unit == relay::NewClientCounterUnit::datagrams) {
-            const bool is_limit = row.value == &relay::NewClientTotals<std::uint64_t>::address;
+            const bool is_limit =
+                row.value == &relay::NewClientTotals<std::uint64_t>::rejected_by_address_limit;
             add(counters.new_clients.*row.value - reported_.new_clients.*row.value,
                 is_limit ? fmt::format("{}: {}", row.sentence, address_limit_) : row.sentence);
         }
@@ -137,9 +140,9 @@ RelayRun::RelayRun(RelayRunOptions options)
     if (options_.servers.empty()) {
         options_.servers.push_back({.where = options_.relay.server});
     }
-    if (options_.admission) {
-        options_.relay.prove = judge_relayed_datagram;
-        options_.relay.repeating =
+    if (options_.limit_new_clients) {
+        options_.relay.judge_datagram = judge_relayed_datagram;
+        options_.relay.answer_functions =
             options_.info_cache ? info_answer_functions() : relay::AnswerFunctions{};
     }
     if (options_.taker != nullptr) {
@@ -157,10 +160,6 @@ RelayRun::RelayRun(RelayRunOptions options)
     supervisor_.emplace(options_.supervision, std::move(parts));
 }
 
-std::optional<ProcessExit> RelayRun::start_observer() {
-    return supervisor_->start_observer();
-}
-
 void RelayRun::begin_forwarding() {
     relay_->start();
     started_ = std::chrono::steady_clock::now();
@@ -170,7 +169,8 @@ void RelayRun::take_over() {
     HandoverTaker& taker = *options_.taker;
     const TakeoverState state = taker.take_sessions(*relay_);
     begin_forwarding();
-    const auto held = base::Clock::now().time_since_epoch() - base::Clock::duration{state.held_at};
+    const auto paused =
+        base::Clock::now().time_since_epoch() - base::Clock::duration{state.paused_at};
     if (options_.started) {
         // Called before the other relay ends, so that a service manager does not treat its end as
         // the end of the service.
@@ -181,14 +181,14 @@ void RelayRun::take_over() {
     failed_sessions_reported_ = counters.sessions_failed;
     std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
     shared_.block().facts.impairment = relay_->impairment();
-    shared_.block().numbered_sessions = state.numbered_sessions;
+    shared_.block().last_recorded_session = state.last_recorded_session;
     std::size_t sessions = 0;
     for (const relay::ServerState& server : state.relay.servers) {
         sessions += server.sessions.size();
     }
     spdlog::info("took over {}; forwarding paused for {:.2f} ms",
                  record::count_with_noun(sessions, "session[s]"),
-                 std::chrono::duration<double, std::milli>{held}.count());
+                 std::chrono::duration<double, std::milli>{paused}.count());
     taker.log_takeover_changes(*relay_, options_.relay.threads);
 }
 
@@ -221,20 +221,16 @@ void RelayRun::open_takeover_socket() {
                      std::system_category().message(errno));
         return;
     }
-    giver_.emplace(HandoverGiver::Dependencies{
-                       .io = &supervisor_->io(),
-                       .relay = &*relay_,
-                       .now =
-                           [this] {
-                               return HandoverGiver::RunState{
-                                   .servers = servers_->servers_for_handover(),
-                                   .observer = supervisor_->observer_number(),
-                                   .observer_process = supervisor_->observer_process(),
-                                   .numbered_sessions = shared_.block().numbered_sessions.load()};
-                           },
-                       .given = [this] { supervisor_->stop("another twscope has taken over"); },
-                       .example_client = options_.example_client},
-                   std::move(*takeover_socket));
+    HandoverGiver::Dependencies parts{.io = &supervisor_->io(), .relay = &*relay_};
+    parts.example_client = options_.example_client;
+    parts.on_handed_over = [this] { supervisor_->stop("another twscope has taken over"); };
+    parts.run_state = [this]() -> HandoverGiver::RunState {
+        return {.servers = servers_->servers_for_handover(),
+                .observer = supervisor_->observer_number(),
+                .observer_process = supervisor_->observer_process(),
+                .last_recorded_session = shared_.block().last_recorded_session};
+    };
+    giver_.emplace(std::move(parts), std::move(*takeover_socket));
 }
 
 /// Waits for the end of the other relay. Only then this relay's observer starts to inspect, because
@@ -250,10 +246,10 @@ void RelayRun::start_observing() {
     previous_relay_->stop();
     awaits_previous_relay_ = false;
     base::UniqueFd checkpoint;
-    if (auto left = options_.taker->receive_end_report()) {
-        auto& numbered = shared_.block().numbered_sessions;
-        numbered = std::max(numbered.load(), left->numbered_sessions);
-        checkpoint = std::move(left->checkpoint);
+    if (auto report = options_.taker->receive_end_report()) {
+        auto& last = shared_.block().last_recorded_session;
+        last = std::max(last.load(), report->last_recorded_session);
+        checkpoint = std::move(report->checkpoint);
     }
     supervisor_->send(channel::ControlMessage::start_inspecting, {}, checkpoint.get());
     supervisor_->open_page();
@@ -293,11 +289,11 @@ void RelayRun::request_full_snapshot(const std::string& session) {
 }
 
 LiveRunResult RelayRun::finish() {
-    const bool gave = giver_ && giver_->has_handed_over();
+    const bool handed_over = giver_ && giver_->has_handed_over();
     if (giver_) {
         giver_->stop();
     }
-    if (gave) {
+    if (handed_over) {
         relay_->stop_for_handover(giver_->servers_not_continued());
     } else {
         relay_->stop();
@@ -310,7 +306,7 @@ LiveRunResult RelayRun::finish() {
         start_observing();
     }
     base::UniqueFd checkpoint;
-    if (gave && supervisor_->observer_process() != 0) {
+    if (handed_over && supervisor_->observer_process() != 0) {
         checkpoint = pipeline::create_checkpoint_file();
         if (checkpoint.valid()) {
             supervisor_->send(channel::ControlMessage::checkpoint, {}, checkpoint.get());
@@ -324,8 +320,8 @@ LiveRunResult RelayRun::finish() {
                      counters.directions[1].datagrams);
     }
     const LiveRunResult result = supervisor_->finish();
-    if (gave) {
-        giver_->report_end(shared_.block().numbered_sessions, checkpoint.get());
+    if (handed_over) {
+        giver_->report_end(shared_.block().last_recorded_session, checkpoint.get());
     }
     return result;
 }

@@ -52,11 +52,11 @@ class NewClientReport {
 };
 
 struct RelayRunOptions {
-    /// RelayRun sets `prove` and `repeating`, and `server` if `servers` is not empty.
+    /// RelayRun sets `judge_datagram` and `answer_functions`, and `server` if `servers` is not empty.
     relay::Options relay;
     /// Servers with different names. Empty: the run has the server in `relay`, without a name.
     std::vector<ConfiguredServer> servers{};
-    bool admission = true; ///< false: new clients are not limited, except by the number of sessions
+    bool limit_new_clients = true; ///< false: only the number of sessions is limited
     /// true: while many requests for server info come, the relay answers them itself.
     bool info_cache = true;
     bool inspected = true;      ///< false: the run has no rings and no observer
@@ -86,7 +86,9 @@ class RelayRun final : public SupervisedRun {
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;
     /// the observer has reported the reason.
-    [[nodiscard]] std::optional<ProcessExit> start_observer();
+    [[nodiscard]] std::optional<ProcessExit> start_observer() {
+        return supervisor_->start_observer();
+    }
 
     /// See ServedServers::log_routes.
     void log_routes(const std::string& note) const { servers_->log_routes(note); }

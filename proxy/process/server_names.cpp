@@ -19,8 +19,8 @@ bool is_done(const std::future<ServerAddresses>& addresses) {
     return addresses.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
 }
 
-} // namespace
-
+/// Calls `lookup` on a separate thread, because resolving may block for a long time. The thread may
+/// outlive the result. The result is empty if `lookup` throws or no thread can be started.
 std::future<ServerAddresses> start_lookup(NameLookup lookup) {
     std::packaged_task<ServerAddresses()> task{[lookup = std::move(lookup)] {
         try {
@@ -39,6 +39,8 @@ std::future<ServerAddresses> start_lookup(NameLookup lookup) {
     }
     return addresses;
 }
+
+} // namespace
 
 std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time now, bool silent) {
     if (lookup_in_progress_.valid()) {
@@ -69,7 +71,7 @@ ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerInd
                                            ConfiguredServer served)
     : relay_{&relay}, index_{index}, served_{std::move(served)} {
     if (!host_and_port(served_.where).empty()) {
-        name_.emplace(
+        name_resolver_.emplace(
             [host = served_.where.host, port = served_.where.port] {
                 return resolve_answering_addresses(host, port, AnswersWanted::all);
             },
@@ -80,17 +82,17 @@ ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerInd
 std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Counters& counters,
                                                               bool log_silence) {
     const auto now = std::chrono::steady_clock::now();
-    const SilenceDetector::Change change = watch_.on_second(now, counters);
+    const SilenceDetector::Change change = silence_detector_.on_second(now, counters);
     if (log_silence) {
         const std::string address = base::to_string(relay_->server_endpoint(index_));
         log_silence_change(
             change, served_.name.empty() ? address : fmt::format("{} ({})", served_.name, address),
-            watch_.silence(), now);
+            silence_detector_.silence(), now);
     }
-    if (!name_) {
+    if (!name_resolver_) {
         return std::nullopt;
     }
-    const auto moved = name_->on_second(now, watch_.is_silent());
+    const auto moved = name_resolver_->on_second(now, silence_detector_.is_silent());
     if (!moved) {
         return std::nullopt;
     }
@@ -105,7 +107,7 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
         return std::nullopt;
     }
     refused_.reset();
-    name_->set_current(*moved);
+    name_resolver_->set_current(*moved);
     spdlog::info("the server {} is now at {}; new sessions go there", served_.where.host,
                  base::to_string(*moved));
     return relay_->server_endpoint(index_);

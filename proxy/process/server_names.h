@@ -20,10 +20,6 @@ using ServerAddresses = std::vector<boost::asio::ip::udp::endpoint>;
 /// A function that returns a host's addresses, the best first; empty if the name does not resolve.
 using NameLookup = std::function<ServerAddresses()>;
 
-/// Calls `lookup` on a separate thread, because resolving may block for a long time. The thread may
-/// outlive the result. The result is empty if `lookup` throws or no thread can be started.
-[[nodiscard]] std::future<ServerAddresses> start_lookup(NameLookup lookup);
-
 /// Resolves a server's host name again and again during a run.
 class ServerNameResolver {
   public:
@@ -86,10 +82,10 @@ class ServerAddressUpdater {
     relay::Relay* relay_;
     relay::ServerIndex index_;
     ConfiguredServer served_;
-    std::optional<ServerNameResolver> name_; ///< nullopt if an IP address is configured
+    std::optional<ServerNameResolver> name_resolver_; ///< nullopt if an IP address is configured
     /// The server's latest new address that the relay did not accept.
     std::optional<ServerNameResolver::Endpoint> refused_;
-    SilenceDetector watch_;
+    SilenceDetector silence_detector_;
 };
 
 /// Servers that wait until their host names are resolved.

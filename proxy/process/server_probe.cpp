@@ -281,7 +281,7 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
                                                        const relay::Counters& counters,
                                                        const SendRequest& send_request) {
     using Change = SilenceDetector::Change;
-    const Change change = watch_.on_second(now, counters);
+    const Change change = detector_.on_second(now, counters);
     if (change == Change::began && send_request) {
         seconds_left_ = kAnswerSeconds;
         send_request();
@@ -289,7 +289,7 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
     }
     if (seconds_left_ == 0) {
         // If all clients have given up, only the answer to a request shows that the server is back.
-        if (watch_.is_silent() && send_request && ++seconds_silent_ % kRequestInterval == 0) {
+        if (detector_.is_silent() && send_request && ++seconds_silent_ % kRequestInterval == 0) {
             send_request();
         }
         return change;
@@ -306,7 +306,7 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
                                      const SendRequest& send_request) {
     const SilenceDetector::Change change = detect_change(now, counters, send_request);
     const bool silent = is_silent();
-    const SilenceDetector::Silence& silence = watch_.silence();
+    const SilenceDetector::Silence& silence = detector_.silence();
     if (change == SilenceDetector::Change::began) {
         since_ms_ = utc_ms(silence.since, now);
     }

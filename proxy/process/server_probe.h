@@ -143,7 +143,7 @@ class SilenceReporter {
                         const SendRequest& send_request);
 
     /// Returns whether a silence was reported that has not ended.
-    [[nodiscard]] bool is_silent() const { return watch_.is_silent() && seconds_left_ == 0; }
+    [[nodiscard]] bool is_silent() const { return detector_.is_silent() && seconds_left_ == 0; }
 
   private:
     /// How long the answer to an info request is awaited, in calls of report_changes().
@@ -156,7 +156,7 @@ class SilenceReporter {
                                                         const relay::Counters& counters,
                                                         const SendRequest& send_request);
 
-    SilenceDetector watch_;
+    SilenceDetector detector_;
 
     /// The number of calls of report_changes() until a silence is reported; 0: no silence is
     /// pending.

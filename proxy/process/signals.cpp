@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <system_error>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,10 +68,8 @@ BlockedSignals::~BlockedSignals() {
 SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals)
     : watch_{io} {
     const sigset_t blocked = block_signals(signals, nullptr);
-    signals_ = base::UniqueFd{::signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC)};
-    if (!signals_.valid()) {
-        throw std::system_error{errno, std::system_category(), "signalfd"};
-    }
+    signals_ =
+        base::own_descriptor(::signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC), "signalfd");
     watch_.start(signals_.get(), [this] {
         signalfd_siginfo signal{};
         if (::read(signals_.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
@@ -78,28 +78,24 @@ SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_lis
     });
 }
 
-bool send_service_state(std::string_view state) {
+void notify_service_ready() {
     const char* const given =
         std::getenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): the program does not set it
     const std::string_view path = given == nullptr ? "" : given;
     sockaddr_un name{};
     if (path.empty() || path.size() >= sizeof name.sun_path) {
-        return false;
+        return;
     }
     name.sun_family = AF_UNIX;
     path.copy(name.sun_path, path.size());
     if (path.front() == '@') {
         name.sun_path[0] = '\0'; // an abstract socket
     }
+    const std::string state = fmt::format("READY=1\nMAINPID={}", ::getpid());
     const base::UniqueFd socket{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
-    return ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
-                    reinterpret_cast<const sockaddr*>(&name),
-                    length) == static_cast<ssize_t>(state.size());
-}
-
-void notify_service_ready() {
-    send_service_state(fmt::format("READY=1\nMAINPID={}", ::getpid()));
+    std::ignore = ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                           reinterpret_cast<const sockaddr*>(&name), length);
 }
 
 } // namespace tw::process

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <string_view>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -74,11 +73,7 @@ class SignalReceiver {
 };
 
 /// Tells the service manager that this process is the service's main process and is ready. Does
-/// nothing without $NOTIFY_SOCKET. Source: sd_notify(3).
+/// nothing without $NOTIFY_SOCKET, and ignores errors. Source: sd_notify(3).
 void notify_service_ready();
-
-/// Sends a state to the service manager, as sd_notify(3) does. Returns false if no service manager
-/// runs or sending fails.
-bool send_service_state(std::string_view state);
 
 } // namespace tw::process

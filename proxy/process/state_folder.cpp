@@ -71,8 +71,7 @@ bool is_plain_shell_text(std::string_view path) {
     });
 }
 
-} // namespace
-
+/// Returns random bytes. Throws std::system_error if the system has no randomness.
 std::string random_bytes(std::size_t size) {
     std::string bytes(size, '\0');
     if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
@@ -81,6 +80,15 @@ std::string random_bytes(std::size_t size) {
     return bytes;
 }
 
+/// The content of a file in the state folder, which all runs of twscope share.
+struct StoredFile {
+    std::string content;
+    /// Why the content is not stored in a file, as "FILE: reason"; empty if it is stored.
+    std::string problem;
+};
+
+/// Reads a file of at most kMaxBytes bytes. If the file is missing, creates it with the content
+/// `fresh`. If the content is invalid, or the file cannot be read or created, returns `fresh`.
 StoredFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
                                std::string fresh, bool (*is_valid)(std::string_view)) {
     const auto file = folder / name;
@@ -101,6 +109,8 @@ StoredFile read_or_create_file(const std::filesystem::path& folder, const std::s
                 fmt::format("{}: {}", file.string(),
                             content ? "its contents are invalid" : content.error().message())};
 }
+
+} // namespace
 
 StoredKey read_or_create_key(const std::filesystem::path& folder, const std::string& name) {
     constexpr std::size_t kBytes = std::tuple_size_v<base::SipKey>;

@@ -2,7 +2,6 @@
 
 #include "proxy/base/keyed_hash.h"
 
-#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -11,32 +10,15 @@
 
 namespace tw::process {
 
-/// The content of a file in the state folder, which all runs of twscope share.
-struct StoredFile {
-    std::string content;
-    /// Why the content is not stored in a file, as "FILE: reason"; empty if it is stored.
-    std::string problem;
-};
-
-/// Reads a file of at most 64 KiB. If the file is missing, creates it with the content `fresh`
-/// and mode 0600, and its folder with mode 0700. `is_valid`: returns whether a file's content is
-/// valid. If the content is invalid, or the file cannot be read or created, returns `fresh`.
-[[nodiscard]] StoredFile read_or_create_file(const std::filesystem::path& folder,
-                                             const std::string& name, std::string fresh,
-                                             bool (*is_valid)(std::string_view));
-
-/// Returns random bytes. Throws std::system_error if the system has no randomness.
-[[nodiscard]] std::string random_bytes(std::size_t size);
-
 /// A key that all runs of twscope share, or a key for this run only.
 struct StoredKey {
     base::SipKey key{};
     std::string warning; ///< why the key is for this run only; empty if it is stored
 };
 
-/// Reads the key from a file, or creates the key and the file (see read_or_create_file()). If the
-/// file cannot be used, returns a new key for this run only. Errors: throws std::system_error if
-/// the system has no randomness.
+/// Reads the key from a file in the state folder. If the file is missing, creates the key, the file
+/// with mode 0600 and its folder with mode 0700. If the file cannot be used, returns a new key for
+/// this run only. Errors: throws std::system_error if the system has no randomness.
 [[nodiscard]] StoredKey read_or_create_key(const std::filesystem::path& folder,
                                            const std::string& name);
 
@@ -58,8 +40,8 @@ struct PageToken {
 /// Reads the token from the first line of a file. Errors: one line for the user.
 [[nodiscard]] tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file);
 
-/// Reads the token from a file in the state folder, or creates the token and the file. Errors:
-/// throws std::system_error if the system has no randomness.
+/// Reads the token from a file in the state folder, or creates the token and the file, as
+/// read_or_create_key() does. Errors: throws std::system_error if the system has no randomness.
 [[nodiscard]] PageToken read_or_create_token(const std::filesystem::path& folder);
 
 } // namespace tw::process

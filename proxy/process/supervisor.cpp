@@ -104,19 +104,20 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
         if (failures_ != 0) {
             spdlog::info("the observer is running again; open sessions are joined midway");
         }
-    } else if (message.kind == channel::ControlMessage::impair) {
+    } else if (message.kind == channel::ControlMessage::impairment) {
         const std::uint64_t seed = parts_.shared->block().facts.impairment.seed;
         if (const auto wanted = relay::parse_impairment(message.text, seed)) {
             parts_.run->set_impairment(*wanted);
         }
-    } else if (message.kind == channel::ControlMessage::resync) {
+    } else if (message.kind == channel::ControlMessage::request_full_snapshot) {
         parts_.run->request_full_snapshot(message.text);
     }
 }
 
 void Supervisor::on_signal(int signal) {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
-        send(signal == SIGUSR1 ? channel::ControlMessage::report : channel::ControlMessage::flight);
+        send(signal == SIGUSR1 ? channel::ControlMessage::write_summaries
+                               : channel::ControlMessage::write_flight_data);
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
     } else if (options_.terminal.is_gone()) {
@@ -128,7 +129,7 @@ void Supervisor::on_signal(int signal) {
 
 void Supervisor::reload() {
     const ReloadedSettings changes = options_.config->reload();
-    send(channel::ControlMessage::reopen);
+    send(channel::ControlMessage::reopen_outputs);
     if (changes.log_level) {
         spdlog::set_level(spdlog::level::from_str(*changes.log_level));
         options_.startup.log_level = *changes.log_level;
@@ -146,7 +147,7 @@ void Supervisor::reload() {
     if (changes.impairment) {
         parts_.run->set_impairment(*changes.impairment);
         // the observer writes the record of the change
-        send(channel::ControlMessage::impair, relay::to_string(*changes.impairment));
+        send(channel::ControlMessage::impairment, relay::to_string(*changes.impairment));
     }
 }
 
@@ -187,7 +188,7 @@ void Supervisor::open_page() {
 
 void Supervisor::send_page(const channel::ProcessLink& link) const {
     for (const web::ListeningSocket& each : page_) {
-        link.send(channel::ControlMessage::page, {}, each.descriptor());
+        link.send(channel::ControlMessage::page_socket, {}, each.descriptor());
     }
 }
 
@@ -370,7 +371,7 @@ ProcessExit Supervisor::finish_observer() {
             return *ending;
         }
         const auto now = Clock::now();
-        const std::uint64_t so_far = parts_.shared->block().progress.load();
+        const std::uint64_t so_far = parts_.shared->block().record_bytes.load();
         if (has_observer_progressed() || so_far != written) {
             moved = now;
             written = so_far;

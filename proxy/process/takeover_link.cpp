@@ -18,7 +18,7 @@ namespace {
 constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 /// The longest message from a new relay to a running relay. Such messages have no descriptors.
-constexpr std::size_t kLongestRequest = 1024;
+constexpr std::size_t kMaxRequest = 1024;
 /// A flag in a packet's first byte, besides the kind: further packets of the message follow.
 constexpr std::uint8_t kMore = 0x80;
 
@@ -59,9 +59,9 @@ bool bind_to_file(int socket, const FileAddress& address) {
 
 } // namespace
 
-bool TakeoverLink::send_packet(std::uint8_t head, std::span<const std::byte> bytes,
+bool TakeoverLink::send_packet(std::uint8_t first_byte, std::span<const std::byte> bytes,
                                std::span<const int> descriptors, Time deadline) const {
-    while (!base::send_packet(socket_.get(), head, bytes, descriptors)) {
+    while (!base::send_packet(socket_.get(), first_byte, bytes, descriptors)) {
         // ETOOMANYREFS: the receiver must first receive descriptors that were sent before.
         const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS;
         if ((!full && errno != EINTR) || base::Clock::now() >= deadline) {
@@ -83,22 +83,23 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
         body = body.subspan(bytes.size());
         descriptors = descriptors.subspan(some.size());
         more = !body.empty() || !descriptors.empty();
-        const unsigned head = static_cast<unsigned>(kind) | (more ? kMore : 0U);
-        sent = send_packet(static_cast<std::uint8_t>(head), bytes, some, deadline);
+        const unsigned first_byte = static_cast<unsigned>(kind) | (more ? kMore : 0U);
+        sent = send_packet(static_cast<std::uint8_t>(first_byte), bytes, some, deadline);
     }
     return sent;
 }
 
 /// Adds a packet to the message that is arriving. Returns whether the message is complete.
 bool TakeoverLink::add_packet(base::ReceivedPacket& packet, std::span<const std::byte> bytes) {
-    const auto kind = static_cast<TakeoverMessage>(packet.first & ~unsigned{kMore});
-    const bool continues = arriving_.kind == TakeoverMessage{} || arriving_.kind == kind;
-    arriving_.kind = kind;
-    arriving_.body.insert(arriving_.body.end(), bytes.begin(), bytes.end());
-    std::ranges::move(packet.descriptors, std::back_inserter(arriving_.descriptors));
-    const std::size_t length = arriving_.body.size() + arriving_.descriptors.size() * sizeof(int);
-    closed_ = packet.truncated || !continues || length > longest_;
-    return !closed_ && (packet.first & kMore) == 0;
+    const auto kind = static_cast<TakeoverMessage>(packet.first_byte & ~unsigned{kMore});
+    const bool continues = incomplete_.kind == TakeoverMessage{} || incomplete_.kind == kind;
+    incomplete_.kind = kind;
+    incomplete_.body.insert(incomplete_.body.end(), bytes.begin(), bytes.end());
+    std::ranges::move(packet.descriptors, std::back_inserter(incomplete_.descriptors));
+    const std::size_t length =
+        incomplete_.body.size() + incomplete_.descriptors.size() * sizeof(int);
+    closed_ = packet.truncated || !continues || length > max_message_;
+    return !closed_ && (packet.first_byte & kMore) == 0;
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
@@ -107,7 +108,7 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
         auto packet = base::receive_packet(socket_.get(), room);
         const int error = errno;
         if (packet && add_packet(*packet, std::span{room}.first(packet->size))) {
-            return std::exchange(arriving_, {});
+            return std::exchange(incomplete_, {});
         }
         closed_ = closed_ || (!packet && error != EAGAIN);
         if (closed_ || base::Clock::now() >= deadline) {
@@ -118,7 +119,7 @@ std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
         }
     }
     if (closed_) {
-        arriving_ = {};
+        incomplete_ = {};
     }
     return std::nullopt;
 }
@@ -173,7 +174,7 @@ std::optional<TakeoverLink> TakeoverSocket::accept() const {
     if (!socket.valid()) {
         return std::nullopt;
     }
-    return TakeoverLink{std::move(socket), kLongestRequest};
+    return TakeoverLink{std::move(socket), kMaxRequest};
 }
 
 } // namespace tw::process

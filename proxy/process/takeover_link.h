@@ -1,10 +1,9 @@
 #pragma once
 
-#include "proxy/base/archive.h"
 #include "proxy/base/clock.h"
 #include "proxy/base/descriptors.h"
-#include "proxy/relay/handover.h"
 #include "proxy/relay/options.h"
+#include "proxy/relay/session.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,10 +33,10 @@ enum class TakeoverMessage : std::uint8_t {
     ready,
     /// From the old relay, which has stopped forwarding: TakeoverState, with a socket per session.
     state,
-    going, ///< from the new relay: it forwards
-    /// From the old relay, whose observer has finished: SharedBlock::numbered_sessions, as a
+    forwarding, ///< from the new relay: it forwards
+    /// From the old relay, whose observer has finished: SharedBlock::last_recorded_session, as a
     /// 32-bit number.
-    left,
+    ended,
 };
 
 /// One end of the connection between the old and the new relay. It carries messages with
@@ -58,10 +56,10 @@ class TakeoverLink {
         std::vector<base::UniqueFd> descriptors;
     };
 
-    /// `longest`: the longest message that the peer may send, in bytes; a descriptor counts as an
-    /// int. A longer message ends the connection.
-    explicit TakeoverLink(base::UniqueFd socket, std::size_t longest = kMaxMessage)
-        : socket_{std::move(socket)}, longest_{longest} {}
+    /// `max_message`: the longest message that the peer may send, in bytes; a descriptor counts as
+    /// an int. A longer message ends the connection.
+    explicit TakeoverLink(base::UniqueFd socket, std::size_t max_message = kMaxMessage)
+        : socket_{std::move(socket)}, max_message_{max_message} {}
 
     /// Sends a message. Returns false if the peer is gone, or does not read until the deadline.
     [[nodiscard]] bool send(TakeoverMessage kind, std::span<const std::byte> body,
@@ -88,13 +86,13 @@ class TakeoverLink {
     [[nodiscard]] bool is_trusted(pid_t excluded = 0) const noexcept;
 
   private:
-    [[nodiscard]] bool send_packet(std::uint8_t head, std::span<const std::byte> bytes,
+    [[nodiscard]] bool send_packet(std::uint8_t first_byte, std::span<const std::byte> bytes,
                                    std::span<const int> descriptors, Time deadline) const;
     [[nodiscard]] bool add_packet(base::ReceivedPacket& packet, std::span<const std::byte> bytes);
 
     base::UniqueFd socket_;
-    std::size_t longest_;
-    Message arriving_; ///< the received part of a message that is not complete yet
+    std::size_t max_message_;
+    Message incomplete_; ///< the received part of a message that is not complete yet
     bool closed_ = false;
 };
 
@@ -154,10 +152,6 @@ struct TakeoverHello {
 /// The client address in TakeoverHello::example_client.
 inline constexpr std::string_view kExampleClient = "192.0.2.1:8303";
 
-auto archive_members(base::MaybeConst<TakeoverHello> auto& hello) {
-    return std::tie(hello.name, hello.version, hello.example_client);
-}
-
 struct TakeoverServer {
     relay::ServerIndex number = 0; ///< the server's number in the old relay
     std::string name{}; ///< the server's name in the configuration; empty for a single server
@@ -170,11 +164,6 @@ struct TakeoverServer {
     relay::ClientAddressMode mode = relay::ClientAddressMode::shared;
 };
 
-auto archive_members(base::MaybeConst<TakeoverServer> auto& server) {
-    return std::tie(server.number, server.name, server.listen, server.listening_sockets,
-                    server.server, server.host_name, server.mode);
-}
-
 /// Describes the old relay, so that the new relay can decide whether it can take over.
 struct TakeoverOffer {
     std::uint64_t network = 0;  ///< the number of the old relay's network namespace; 0 if unknown
@@ -182,20 +171,13 @@ struct TakeoverOffer {
     std::vector<TakeoverServer> servers{};
 };
 
-auto archive_members(base::MaybeConst<TakeoverOffer> auto& offer) {
-    return std::tie(offer.network, offer.observer, offer.servers);
-}
-
 /// The state of the old relay, with which the new relay continues.
 struct TakeoverState {
     /// When the old relay stopped forwarding, in nanoseconds of base::Clock.
-    std::int64_t held_at = 0;
-    std::uint32_t numbered_sessions = 0; ///< SharedBlock::numbered_sessions of the old relay
+    std::int64_t paused_at = 0;
+    std::uint32_t last_recorded_session =
+        0; ///< SharedBlock::last_recorded_session of the old relay
     relay::RelayState relay{};
 };
-
-auto archive_members(base::MaybeConst<TakeoverState> auto& state) {
-    return std::tie(state.held_at, state.numbered_sessions, state.relay);
-}
 
 } // namespace tw::process

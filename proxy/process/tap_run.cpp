@@ -51,7 +51,7 @@ std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp tim
 namespace {
 
 /// The interval, in nanoseconds, of Tap::retry_events(), which resumes sessions.
-constexpr base::Timestamp kSettleEvery = 100'000'000;
+constexpr base::Timestamp kRetryInterval = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
     const boost::asio::ip::udp::endpoint address{endpoint.address, endpoint.port};
@@ -65,24 +65,17 @@ constexpr std::chrono::milliseconds kMaxWait{500};
 /// At the end of the run, frames that the kernel still collects arrive within this time.
 constexpr std::chrono::milliseconds kLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
-constexpr std::chrono::milliseconds kSettleTime{200};
-
-base::UniqueFd make_wake_event() {
-    base::UniqueFd bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    if (!bell.valid()) {
-        throw std::system_error{errno, std::system_category(), "eventfd"};
-    }
-    return bell;
-}
+constexpr std::chrono::milliseconds kFinishTime{200};
 
 } // namespace
 
 TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
                  capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
                  base::Timestamp now)
-    : tap_{&ring, limits.max_sessions, observation.observer},
-      counters_{observation.counters.data()}, servers_{std::move(servers)},
-      sessions_{*this, servers_, limits}, drops_{now} {}
+    : tap_{&ring, observation.observer}, counters_{observation.counters.data()},
+      servers_{std::move(servers)}, sessions_{*this, servers_, limits}, drops_{now} {
+    tap_.reserve_events(limits.max_sessions);
+}
 
 void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
     report_drops(datagram.time);
@@ -109,8 +102,8 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
             report_drops(now);
         }
     }
-    if (now - settled_ >= kSettleEvery || now < settled_) {
-        settled_ = now;
+    if (now - last_retry_ >= kRetryInterval || now < last_retry_) {
+        last_retry_ = now;
         static_cast<void>(tap_.retry_events(now)); // tried again later
     } else {
         tap_.commit();
@@ -179,12 +172,13 @@ void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::Clos
 
 TapRun::TapRun(TapRunOptions options)
     : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
-      ring_{shared_.ring_memory(0)}, wake_event_{make_wake_event()} {
+      ring_{shared_.ring_memory(0)}, wake_event_{base::own_descriptor(
+                                         ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")} {
     drop_privileges();
     channel::RelayFacts& facts = shared_.block().facts;
     facts.num_servers = 1; // all tapped servers share one entry
-    const std::size_t size = std::min(options_.shown.size(), facts.tapped.size() - 1);
-    std::copy_n(options_.shown.begin(), size, facts.tapped.begin());
+    const std::size_t size = std::min(options_.description.size(), facts.tapped.size() - 1);
+    std::copy_n(options_.description.begin(), size, facts.tapped.begin());
     supervisor_.emplace(
         options_.supervision,
         Supervisor::Dependencies{.shared = &shared_, .rings = {&ring_, 1}, .run = this});
@@ -200,7 +194,7 @@ TapRun::~TapRun() {
 std::optional<ProcessExit> TapRun::start_observer() {
     auto ending = supervisor_->start_observer();
     if (!ending) {
-        spdlog::info("observing {}; nothing is forwarded or changed", options_.shown);
+        spdlog::info("observing {}; nothing is forwarded or changed", options_.description);
     }
     return ending;
 }
@@ -240,7 +234,7 @@ void TapRun::capture_frames() {
             supervisor_->stop("there is nothing left to observe");
         });
     }
-    const auto deadline = base::Clock::now() + kSettleTime;
+    const auto deadline = base::Clock::now() + kFinishTime;
     while (!feed_->finish(base::now_utc()) && base::Clock::now() < deadline) {
         std::this_thread::yield();
     }

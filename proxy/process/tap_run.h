@@ -100,13 +100,13 @@ class TapFeed final : public capture::SessionReceiver {
     std::unordered_map<std::uint64_t, relay::TapSession> open_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
-    base::Timestamp settled_ = 0;
+    base::Timestamp last_retry_ = 0;
 };
 
 struct TapRunOptions {
     capture::LiveOptions live;
     capture::ServerDetector servers;
-    std::string shown; ///< the interface and servers, as text for the user
+    std::string description; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};
     std::size_t ring_bytes = 0; ///< size of the ring in bytes
     SupervisorOptions supervision{};

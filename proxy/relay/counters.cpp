@@ -11,19 +11,22 @@ constexpr auto kSessions = NewClientCounterUnit::sessions;
 constexpr auto kDatagrams = NewClientCounterUnit::datagrams;
 
 constexpr NewClientCounterInfo kNewClientCounters[]{
-    {"begun", kSessions, "admitted without proof", &NewClientSums::begun},
-    {"proven", kSessions, "returned what the server told them", &NewClientSums::verified},
-    {"players", kSessions, "proven, and the server plays with them", &NewClientSums::players},
-    {"weak", kSessions, "let in by the server without proof", &NewClientSums::weak},
-    {"connless", kSessions, "queries without a connection", &NewClientSums::connless},
-    {"expired", kSessions, "proved nothing in time", &NewClientSums::expired},
-    {"displaced", kSessions, "replaced, unverified, by the next", &NewClientSums::displaced},
-    {"flood", kDatagrams, "too many from one address", &NewClientSums::flood},
-    {"crowd", kDatagrams, "too many unknown clients at once", &NewClientSums::crowd},
-    {"rate", kDatagrams, "too many from one session", &NewClientSums::rate},
-    {"own", kDatagrams, "sent in the proxy's or the server's own name", &NewClientSums::own},
+    {"begun", kSessions, "admitted without proof", &NewClientSums::begun_sessions},
+    {"proven", kSessions, "returned what the server told them", &NewClientSums::verified_sessions},
+    {"players", kSessions, "proven, and the server plays with them",
+     &NewClientSums::player_sessions},
+    {"weak", kSessions, "let in by the server without proof", &NewClientSums::weak_sessions},
+    {"connless", kSessions, "queries without a connection", &NewClientSums::connless_sessions},
+    {"expired", kSessions, "proved nothing in time", &NewClientSums::expired_sessions},
+    {"displaced", kSessions, "replaced, unverified, by the next",
+     &NewClientSums::displaced_sessions},
+    {"flood", kDatagrams, "too many from one address", &NewClientSums::rejected_by_network_limit},
+    {"crowd", kDatagrams, "too many unknown clients at once", &NewClientSums::rejected_in_crowd},
+    {"rate", kDatagrams, "too many from one session", &NewClientSums::rejected_by_session_rate},
+    {"own", kDatagrams, "sent in the proxy's or the server's own name",
+     &NewClientSums::rejected_own_address},
     {"address", kDatagrams, "their address has all sessions that it may have",
-     &NewClientSums::address},
+     &NewClientSums::rejected_by_address_limit},
 };
 
 /// Returns the counters in the order of declaration. All members of Totals have the type Number.
@@ -35,18 +38,19 @@ std::span<Number> counters_in(TotalsOf& totals) {
 
 static_assert(sizeof(LiveCounters) == sizeof(Counters));
 
-} // namespace
-
-std::span<const NewClientCounterInfo> new_client_counter_table() noexcept {
-    return kNewClientCounters;
-}
-
+/// Adds the current counters of one thread to `sum`.
 void accumulate(Counters& sum, const LiveCounters& live) noexcept {
     const auto from = counters_in<const LiveCounters, const Counter>(live);
     const auto to = counters_in<Counters, std::uint64_t>(sum);
     for (std::size_t i = 0; i < to.size(); ++i) {
         to[i] += from[i].value();
     }
+}
+
+} // namespace
+
+std::span<const NewClientCounterInfo> new_client_counter_table() noexcept {
+    return kNewClientCounters;
 }
 
 void add_counters(LiveCounters& live, const Counters& counters) noexcept {

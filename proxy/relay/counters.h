@@ -30,22 +30,22 @@ struct ImpairmentTotals {
     Number reordered{};    ///< datagrams that were sent after a later datagram of their session
 };
 
-/// Counts how new clients were admitted or rejected. new_client_counter_table() describes each
-/// counter.
+/// Counts how new clients were admitted (in sessions) or rejected (in datagrams).
+/// new_client_counter_table() describes each counter.
 template <typename Number>
 struct NewClientTotals {
-    Number begun{};
-    Number verified{};
-    Number weak{};
-    Number players{};
-    Number connless{};
-    Number expired{};
-    Number displaced{};
-    Number flood{};
-    Number crowd{};
-    Number rate{};
-    Number own{};
-    Number address{};
+    Number begun_sessions{};
+    Number verified_sessions{};
+    Number weak_sessions{};
+    Number player_sessions{};
+    Number connless_sessions{};
+    Number expired_sessions{};
+    Number displaced_sessions{};
+    Number rejected_by_network_limit{};
+    Number rejected_in_crowd{};
+    Number rejected_by_session_rate{};
+    Number rejected_own_address{};
+    Number rejected_by_address_limit{};
 };
 
 /// The relay's counters. They count from the start of the relay.
@@ -98,15 +98,13 @@ enum class NewClientCounterUnit : bool { sessions, datagrams };
 
 /// Describes one counter of NewClientTotals.
 struct NewClientCounterInfo {
-    std::string_view name;
+    std::string_view name; ///< in metrics and in the page's state
     NewClientCounterUnit unit;
-    std::string_view sentence;
+    std::string_view sentence; ///< what happened to the sessions or datagrams
     std::uint64_t NewClientTotals<std::uint64_t>::*value;
 };
 
 [[nodiscard]] std::span<const NewClientCounterInfo> new_client_counter_table() noexcept;
-
-void accumulate(Counters& sum, const LiveCounters& live) noexcept;
 
 /// Adds the counters of another relay, which handed its sessions over to this relay, to `live`.
 void add_counters(LiveCounters& live, const Counters& counters) noexcept;

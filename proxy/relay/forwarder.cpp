@@ -70,14 +70,11 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
 
 Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
                      const ResyncFunctions& resync, std::chrono::milliseconds shortest, Ring* ring)
-    : ready_set_{::epoll_create1(EPOLL_CLOEXEC)}, tap_{ring, 0, observation.observer},
-      thread_{thread}, observation_{observation}, counters_{observation.counters_of(0, thread)},
-      timers_{shortest}, resync_{resync} {
+    : ready_set_{base::own_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
+      tap_{ring, observation.observer}, thread_{thread}, observation_{observation},
+      counters_{observation.counters_of(0, thread)}, timers_{shortest}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
-    }
-    if (!ready_set_.valid()) {
-        throw std::system_error{errno, std::system_category(), "epoll_create1"};
     }
 }
 
@@ -106,8 +103,7 @@ void Forwarder::add_listener(const Listener& listener) {
     listeners_[index] = listener;
 }
 
-std::vector<std::unique_ptr<SessionTable>>::iterator
-Forwarder::find_session_table(const SharedServer& server) {
+Forwarder::Tables::iterator Forwarder::find_session_table(const SharedServer& server) {
     return std::ranges::find(tables_, &server, [](const auto& table) { return &table->shared(); });
 }
 
@@ -123,13 +119,13 @@ bool Forwarder::remove_server(const SharedServer& shared) {
             ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
-    const bool empty = table.close_some_sessions(CloseReason::removed);
+    const bool empty = table.close_sessions(CloseReason::removed, SessionTimers::kChecksPerCall);
     tap_.commit();
     if (!empty) {
         return false;
     }
     if (is_impaired()) { // setting the impairment again sends all delayed datagrams
-        set_impairment(Impairment{impairer_->impairment()});
+        set_impairment(Impairment{impairment_queue_->impairment()});
     }
     for (Listener& listener : listeners_) {
         if (listener.table == &table) {
@@ -232,7 +228,7 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
     // With an impairment, or if the session is set aside, the observer might not get the full
     // snapshot, so the datagram is not changed.
-    if (!known || is_impaired() || session.tap.is_aside) {
+    if (!known || is_impaired() || session.tap.is_set_aside) {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
@@ -258,7 +254,7 @@ void Forwarder::clear_rewritten() noexcept {
 void Forwarder::look_for_full_answer(Session& session, std::size_t begin,
                                      std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
-        if (const auto number = resync_.find_answer(batch_.bytes(i))) {
+        if (const auto number = resync_.find_full_answer(batch_.bytes(i))) {
             session.resync.on_answer(timers_.batch_time().ms, *number);
         }
     }
@@ -371,13 +367,14 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
 void Forwarder::delay_datagram(Session& session, Direction direction,
                                std::span<const std::byte> bytes, base::Clock::time_point now) {
     session.active = true;
-    if (session.lines == nullptr) {
-        session.lines = std::make_unique<SessionImpairment>();
+    if (session.impairment == nullptr) {
+        session.impairment = std::make_unique<SessionImpairment>();
     }
-    if (session.lines->session != session.number) { // the session is new, or got a new number
-        session.lines->restart(impairer_->impairment(), session.number);
+    if (session.impairment->session_number !=
+        session.number) { // the session is new, or got a new number
+        session.impairment->restart(impairment_queue_->impairment(), session.number);
     }
-    impairer_->enqueue(&session, *session.lines, direction, bytes, now);
+    impairment_queue_->enqueue(&session, *session.impairment, direction, bytes, now);
 }
 
 std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock::time_point now) {
@@ -385,12 +382,12 @@ std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock
         return std::nullopt;
     }
     const base::Timestamp utc = base::now_utc();
-    impairer_->release_due_datagrams(
+    impairment_queue_->release_due_datagrams(
         now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
             send_delayed(*static_cast<Session*>(owner), direction, bytes, utc);
         });
     tap_.commit();
-    return impairer_->next_due_time();
+    return impairment_queue_->next_due_time();
 }
 
 void Forwarder::send_delayed(Session& session, Direction direction,
@@ -414,11 +411,11 @@ void Forwarder::send_delayed(Session& session, Direction direction,
 
 void Forwarder::set_impairment(const Impairment& impairment) {
     send_due_datagrams(base::Clock::time_point::max());
-    impairer_ = impairment.is_active()
-                    ? std::make_unique<Impairer>(impairment, counters_.impairment)
-                    : nullptr;
+    impairment_queue_ = impairment.is_active()
+                            ? std::make_unique<ImpairmentQueue>(impairment, counters_.impairment)
+                            : nullptr;
     for (const auto& table : tables_) {
-        table->sessions().for_each([](Session& session) { session.lines.reset(); });
+        table->sessions().for_each([](Session& session) { session.impairment.reset(); });
     }
 }
 
@@ -462,7 +459,7 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
         for (Listener& listener : listeners_) {
             if (const SessionTable* const table = listener.table) {
                 table->counters().kernel_dropped.add(
-                    new_kernel_drops(listener.socket, listener.drops));
+                    read_new_kernel_drops(listener.socket, listener.drops));
             }
         }
     }
@@ -475,19 +472,9 @@ void Forwarder::send_delayed_datagrams() {
     timers_.end_batch();
 }
 
-void Forwarder::for_each_session(const SharedServer& server,
-                                 const std::function<void(SessionState, int)>& use) {
-    (*find_session_table(server))->for_each_session(use);
-}
-
-void Forwarder::take_over_session(const SharedServer& server, const SessionState& state,
-                                  base::UniqueFd socket) {
-    (*find_session_table(server))->take_over_session(state, std::move(socket));
-}
-
 void Forwarder::close_all_sessions(CloseReason reason) {
     for (const auto& table : tables_) {
-        table->close_all_sessions(table->shared().let_go ? CloseReason::removed : reason);
+        table->close_sessions(table->shared().closes_at_handover ? CloseReason::removed : reason);
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,7 +66,7 @@ class Forwarder {
     /// Replaces the impairment of all sessions and sends the waiting datagrams at once.
     void set_impairment(const Impairment& impairment);
 
-    [[nodiscard]] bool is_impaired() const noexcept { return impairer_ != nullptr; }
+    [[nodiscard]] bool is_impaired() const noexcept { return impairment_queue_ != nullptr; }
 
     /// Sends the delayed datagrams that are due. Returns when the next delayed datagram is due;
     /// nullopt if no datagram waits.
@@ -97,20 +96,15 @@ class Forwarder {
     /// Switches the impairment off and sends all delayed datagrams.
     void send_delayed_datagrams();
 
-    /// Calls `use` with the state and the upstream socket of each session of a server, for a
-    /// handover to another relay. SessionState::listener is an index into this thread's listeners
-    /// of the server. Precondition: the server exists.
-    void for_each_session(const SharedServer& server,
-                          const std::function<void(SessionState, int socket)>& use);
-
-    /// See SessionTable::take_over_session. `state.listener`: as in for_each_session().
-    void take_over_session(const SharedServer& server, const SessionState& state,
-                           base::UniqueFd socket);
+    /// Returns this thread's session table of a server. Precondition: the server exists.
+    [[nodiscard]] SessionTable& table_of(const SharedServer& server) {
+        return **find_session_table(server);
+    }
 
     /// Returns the listener with this index among this thread's listeners of a server.
     /// Precondition: the server exists.
     [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t index) {
-        return listeners_[listeners_of(**find_session_table(server), listeners_)[index]];
+        return listeners_[listeners_of(table_of(server), listeners_)[index]];
     }
 
   private:
@@ -121,8 +115,9 @@ class Forwarder {
     /// The interval at which the kernel's drop counters of the listening sockets are read.
     static constexpr std::chrono::milliseconds kDropsInterval{500};
 
-    [[nodiscard]] std::vector<std::unique_ptr<SessionTable>>::iterator
-    find_session_table(const SharedServer& server);
+    using Tables = std::vector<std::unique_ptr<SessionTable>>;
+
+    [[nodiscard]] Tables::iterator find_session_table(const SharedServer& server);
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
@@ -156,15 +151,17 @@ class Forwarder {
     /// The counters of the first server. They also count events that belong to no server.
     LiveCounters& counters_;
     SessionTimers timers_;
-    std::vector<std::unique_ptr<SessionTable>> tables_; ///< one per server
-    std::unique_ptr<Impairer> impairer_;                ///< null if no impairment is set
+    Tables tables_;                                     ///< one per server
+    std::unique_ptr<ImpairmentQueue> impairment_queue_; ///< null if no impairment is set
     /// When the kernel's drop counters of the listening sockets were last read.
     base::Clock::time_point drops_read_;
 
     DatagramBatch batch_;
     /// The session of each datagram in the batch; null if the datagram belongs to no session.
     std::array<Session*, DatagramBatch::kDatagrams> owner_{};
+    /// The index of the next datagram of the same session (see Session::first).
     std::array<std::uint8_t, DatagramBatch::kDatagrams> next_{};
+    /// The message headers with which a session's datagrams are sent to the server.
     std::array<mmsghdr, DatagramBatch::kDatagrams> outgoing_{};
 
     /// The new bytes of datagrams in the batch that the relay changes before it sends them. The

@@ -180,19 +180,19 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
 }
 
 /// Checks that the settings of one direction fit together.
-Result<void> check_settings(const DirectionImpairment& line) {
-    if (line.jitter_us > line.delay_us) {
+Result<void> check_settings(const DirectionImpairment& settings) {
+    if (settings.jitter_us > settings.delay_us) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
-    if (line.burst == 0) {
+    if (settings.burst == 0) {
         return {};
     }
-    if (line.loss == 0) {
+    if (settings.loss == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
     // At least one datagram arrives between two bursts. So the loss is at most n/(n+1) if the mean
     // burst is n.
-    if (line.loss * (line.burst + 1000) > line.burst * kCertain) {
+    if (settings.loss * (settings.burst + 1000) > settings.burst * kCertain) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
@@ -210,10 +210,10 @@ std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) 
                              unit->name);
 }
 
-std::string direction_text(const DirectionImpairment& line) {
+std::string direction_text(const DirectionImpairment& settings) {
     std::string text;
     for (const Setting& setting : kSettings) {
-        if (const std::uint64_t value = line.*setting.value; value != 0) {
+        if (const std::uint64_t value = settings.*setting.value; value != 0) {
             text += fmt::format("{}{}={}", text.empty() ? "" : ",", setting.name,
                                 value_text(value, setting.units));
         }
@@ -263,8 +263,8 @@ tl::expected<Impairment, std::string> parse_impairment(std::string_view text, st
             return Error{done.error()};
         }
     } while (!rest.empty());
-    for (const DirectionImpairment& line : impairment.directions) {
-        if (const auto good = check_settings(line); !good) {
+    for (const DirectionImpairment& settings : impairment.directions) {
+        if (const auto good = check_settings(settings); !good) {
             return Error{good.error()};
         }
     }
@@ -321,89 +321,92 @@ microseconds ImpairedDirection::draw_delay() const noexcept {
 }
 
 ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t bytes) noexcept {
-    ImpairmentDecision fate;
+    ImpairmentDecision decision;
     if (decide_loss()) {
-        fate.outcome = ImpairmentDecision::Outcome::lost;
+        decision.outcome = ImpairmentDecision::Outcome::lost;
     }
-    fate.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
-    fate.reorder = draw_chance(Draw::reorder, impairment_.reorder);
-    fate.leaves = now;
+    decision.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
+    decision.reorder = draw_chance(Draw::reorder, impairment_.reorder);
+    decision.leaves = now;
     if (impairment_.rate != 0) {
         rate_free_ = std::max(rate_free_, now);
         if (rate_free_ - now > kMaxRateWait) {
-            fate.outcome = ImpairmentDecision::Outcome::rate_dropped;
+            decision.outcome = ImpairmentDecision::Outcome::rate_dropped;
         } else {
             rate_free_ += transmission_time(bytes + kHeaderBytes, impairment_.rate);
             const auto at_once = transmission_time(kRateBurstBytes, impairment_.rate);
-            fate.leaves = std::max(now, rate_free_ - at_once);
+            decision.leaves = std::max(now, rate_free_ - at_once);
         }
     }
-    fate.leaves += draw_delay();
-    if (fate.outcome == ImpairmentDecision::Outcome::pass) {
-        fate.leaves = last_leaves_ = std::max(fate.leaves, last_leaves_);
+    decision.leaves += draw_delay();
+    if (decision.outcome == ImpairmentDecision::Outcome::pass) {
+        decision.leaves = last_leaves_ = std::max(decision.leaves, last_leaves_);
     }
     ++number_;
-    return fate;
+    return decision;
 }
 
 void SessionImpairment::restart(const Impairment& impairment, std::uint32_t number) noexcept {
-    session = number;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
+    session_number = number;
+    for (std::size_t i = 0; i < directions.size(); ++i) {
         const std::uint64_t key =
             mix_bits(mix_bits(impairment.seed) + std::uint64_t{number} * 2 + i);
-        lines[i] = ImpairedDirection{impairment.directions[i], key};
+        directions[i] = ImpairedDirection{impairment.directions[i], key};
     }
 }
 
-void Impairer::enqueue(void* owner, SessionImpairment& session, Direction direction,
-                       std::span<const std::byte> bytes, Time now) {
+void ImpairmentQueue::enqueue(void* owner, SessionImpairment& session, Direction direction,
+                              std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
-    ImpairmentTotals<Counter>& fates = (*fates_)[index];
-    DueTime& held = session.held[index];
-    fates.datagrams.add(1);
-    const ImpairmentDecision fate = session.lines[index].decide_next_datagram(now, bytes.size());
-    if (fate.outcome != ImpairmentDecision::Outcome::pass) {
-        (fate.outcome == ImpairmentDecision::Outcome::lost ? fates.lost : fates.rate_dropped)
-            .add(1);
+    ImpairmentTotals<Counter>& totals = (*totals_)[index];
+    DueTime& held = session.reordered[index];
+    totals.datagrams.add(1);
+    const auto decision = session.directions[index].decide_next_datagram(now, bytes.size());
+    if (decision.outcome != ImpairmentDecision::Outcome::pass) {
+        const bool is_lost = decision.outcome == ImpairmentDecision::Outcome::lost;
+        (is_lost ? totals.lost : totals.rate_dropped).add(1);
         return;
     }
     // At most one datagram is held at a time, and it is sent right after the next datagram. So a
     // datagram that arrives while another one is held is never held itself.
     const bool is_held = queue_.contains(held);
-    const bool hold = fate.reorder && !is_held;
-    const Time leaves = hold ? fate.leaves + kMaxHold : fate.leaves;
+    const bool hold = decision.reorder && !is_held;
+    const Time leaves = hold ? decision.leaves + kMaxHold : decision.leaves;
     const auto due = push_datagram(owner, session, direction, bytes, leaves);
     if (!due) {
-        fates.queue_full.add(1);
+        totals.queue_full.add(1);
         return;
     }
-    if (fate.duplicate) {
-        const bool fits = push_datagram(owner, session, direction, bytes, fate.leaves).has_value();
-        (fits ? fates.duplicated : fates.queue_full).add(1);
+    if (decision.duplicate) {
+        const bool fits =
+            push_datagram(owner, session, direction, bytes, decision.leaves).has_value();
+        (fits ? totals.duplicated : totals.queue_full).add(1);
     }
     if (hold) {
-        fates.reordered.add(1);
+        totals.reordered.add(1);
         held = *due;
     } else if (is_held) { // this datagram overtakes the held one
-        if (fate.leaves < held.leaves) {
+        if (decision.leaves < held.leaves) {
             auto overtaken = queue_.extract(held);
-            overtaken.key() = {.leaves = fate.leaves, .order = ++last_order_};
+            overtaken.key() = {.leaves = decision.leaves, .order = ++last_order_};
             queue_.insert(std::move(overtaken));
         }
         held = {};
     }
 }
 
-std::optional<DueTime> Impairer::push_datagram(void* owner, SessionImpairment& session,
-                                               Direction direction,
-                                               std::span<const std::byte> bytes, Time leaves) {
+std::optional<DueTime> ImpairmentQueue::push_datagram(void* owner, SessionImpairment& session,
+                                                      Direction direction,
+                                                      std::span<const std::byte> bytes,
+                                                      Time leaves) {
     if (num_waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
         return std::nullopt;
     }
     const DueTime due{.leaves = leaves, .order = ++last_order_};
-    queue_.emplace(due, WaitingDatagram{owner, &session, direction, {bytes.begin(), bytes.end()}});
+    queue_.emplace(
+        due, WaitingDatagram{owner, &session, direction, {bytes.begin(), bytes.end(), &memory_}});
     bytes_ += bytes.size(); // after the allocations, which may throw
-    ++session.waiting;
+    ++session.num_waiting;
     return due;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,7 +83,7 @@ inline constexpr std::uint64_t kMaxImpairBurst = 1000;
 struct ImpairmentDecision {
     enum class Outcome : std::uint8_t {
         pass,
-        lost,
+        lost,         ///< dropped by chance
         rate_dropped, ///< dropped: too many bytes are queued at the rate limit
     };
 
@@ -130,16 +131,16 @@ class ImpairedDirection {
 
     DirectionImpairment impairment_;
     std::uint64_t key_ = 0;
-    std::uint64_t number_ = 0;
-    bool losing_ = false; ///< with `burst`: true while every datagram is lost
-    Time rate_free_{};    ///< when the rate limit allows the next datagram
-    Time last_leaves_{};
+    std::uint64_t number_ = 0; ///< number of earlier datagrams
+    bool losing_ = false;      ///< with `burst`: true while every datagram is lost
+    Time rate_free_{};         ///< when the rate limit allows the next datagram
+    Time last_leaves_{};       ///< when the previous datagram leaves
 };
 
-/// When a queued datagram is sent. Datagrams with equal times are sent by their order.
+/// The position of a datagram in the queue. Datagrams with equal times are sent by their order.
 struct DueTime {
-    ImpairedDirection::Time leaves{};
-    std::uint64_t order = 0; ///< from 1; 0: no datagram
+    ImpairedDirection::Time leaves{}; ///< when the datagram is sent
+    std::uint64_t order = 0;          ///< from 1; 0: no datagram
 
     friend auto operator<=>(const DueTime&, const DueTime&) = default;
 };
@@ -150,23 +151,23 @@ struct SessionImpairment {
     /// queue.
     void restart(const Impairment& impairment, std::uint32_t number) noexcept;
 
-    /// The session's number, on which its random decisions depend; 0 before restart().
-    std::uint32_t session = 0;
-    std::array<ImpairedDirection, 2> lines{};
+    /// Session::number, on which the random decisions depend; 0 before restart().
+    std::uint32_t session_number = 0;
+    std::array<ImpairedDirection, 2> directions{}; ///< indexed by Direction
     /// The due times of reordered datagrams, which are sent right after the session's next datagram
     /// in their direction; at this time if no datagram follows.
-    std::array<DueTime, 2> held{};
+    std::array<DueTime, 2> reordered{};
     /// The number of the session's queued datagrams. While it is not 0, this object must not be
     /// freed.
-    std::size_t waiting = 0;
+    std::size_t num_waiting = 0;
 };
 
 /// A queue of datagrams that delays, drops, duplicates and reorders them as each session's
 /// ImpairedDirection decides. Uses no clock and no socket: the caller passes the time.
 ///
 /// Memory:  at most kMaxDatagrams datagrams wait, with at most kMaxBytes in all. Further datagrams
-/// are dropped and counted.
-class Impairer {
+/// are dropped and counted. The memory of a sent datagram is reused for later datagrams.
+class ImpairmentQueue {
   public:
     using Time = ImpairedDirection::Time;
 
@@ -177,9 +178,9 @@ class Impairer {
     /// How long a reordered datagram waits for the next datagram: two snapshot intervals.
     static constexpr std::chrono::milliseconds kMaxHold{80};
 
-    /// `fates`: counts lost, duplicated and reordered datagrams; indexed by Direction.
-    Impairer(const Impairment& impairment, std::array<ImpairmentTotals<Counter>, 2>& fates)
-        : impairment_{impairment}, fates_{&fates} {}
+    /// `totals`: counts lost, duplicated and reordered datagrams; indexed by Direction.
+    ImpairmentQueue(const Impairment& impairment, std::array<ImpairmentTotals<Counter>, 2>& totals)
+        : impairment_{impairment}, totals_{&totals} {}
 
     [[nodiscard]] const Impairment& impairment() const noexcept { return impairment_; }
 
@@ -197,7 +198,7 @@ class Impairer {
             const WaitingDatagram& datagram = leaving.mapped();
             handler(datagram.owner, datagram.direction, std::span<const std::byte>{datagram.bytes});
             bytes_ -= datagram.bytes.size();
-            --datagram.session->waiting;
+            --datagram.session->num_waiting;
         }
     }
 
@@ -213,7 +214,7 @@ class Impairer {
         void* owner;
         SessionImpairment* session;
         Direction direction;
-        std::vector<std::byte> bytes;
+        std::pmr::vector<std::byte> bytes;
     };
 
     [[nodiscard]] std::optional<DueTime> push_datagram(void* owner, SessionImpairment& session,
@@ -222,8 +223,9 @@ class Impairer {
                                                        Time leaves);
 
     Impairment impairment_;
-    std::array<ImpairmentTotals<Counter>, 2>* fates_;
-    std::map<DueTime, WaitingDatagram> queue_;
+    std::array<ImpairmentTotals<Counter>, 2>* totals_;
+    std::pmr::unsynchronized_pool_resource memory_;
+    std::pmr::map<DueTime, WaitingDatagram> queue_{&memory_};
     std::size_t bytes_ = 0;
     std::uint64_t last_order_ = 0;
 };

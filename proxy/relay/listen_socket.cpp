@@ -1,7 +1,5 @@
 #include "proxy/relay/listen_socket.h"
 
-#include "proxy/relay/counters.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -188,7 +186,7 @@ bool is_udp_socket(int descriptor) noexcept {
            protocol == IPPROTO_UDP;
 }
 
-std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
+std::uint32_t read_new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
     std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
     socklen_t length = sizeof info;
     if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &length) != 0) {
@@ -214,10 +212,6 @@ std::vector<Udp::endpoint> resolve_addresses(const std::string& host, std::uint1
     return all;
 }
 
-Udp::endpoint resolve_server(const std::string& host, std::uint16_t port) {
-    return resolve_addresses(host, port).front();
-}
-
 bool is_local_address(const Udp::endpoint& endpoint) {
     const base::UniqueFd probe{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -225,88 +219,10 @@ bool is_local_address(const Udp::endpoint& endpoint) {
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
-ClientAddressMode choose_client_address_mode(const Options& options, const base::Endpoint& server) {
-    const ClientAddressMode wanted = options.client_address;
-    const bool possible = !server.v6 && base::is_loopback(server);
-    const bool shared =
-        wanted == ClientAddressMode::shared || wanted == ClientAddressMode::automatic;
-    if (possible) {
-        return wanted == ClientAddressMode::automatic ? ClientAddressMode::loopback : wanted;
-    }
-    if (wanted == ClientAddressMode::loopback) {
-        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         base::to_string(server) + "; use 'transparent'"};
-    }
-    if (shared && !options.insecure_shared) {
-        throw SharedAddressError{
-            "the server " + base::to_string(server) +
-            " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
-            "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
-    }
-    return shared ? ClientAddressMode::shared : wanted;
-}
-
-void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
-    const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
-        return own.protocol() != server.protocol();
-    });
-    if (other != listen.end()) {
-        throw StartError{"client address mode 'transparent' needs clients and server of one "
-                         "family: listen on an " +
-                         std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
-                         " address instead of " + base::to_string(*other) + ", as the server " +
-                         base::to_string(server) + " has one"};
-    }
-    const base::UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    const int on = 1;
-    const int result = server.address().is_v6()
-                           ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
-                           : ::setsockopt(probe.get(), SOL_IP, IP_TRANSPARENT, &on, sizeof on);
-    if (result != 0) {
-        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN (" +
-                         std::system_category().message(errno) +
-                         "); run as root, or: setcap cap_net_admin+ep twscope"};
-    }
-}
-
-void check_no_forwarding_loop(const Udp::endpoint& server,
-                              const std::vector<Udp::endpoint>& listen) {
-    for (const auto& own : listen) {
-        if (own.port() != server.port()) {
-            continue;
-        }
-        const bool leads_to_loopback = server.address().is_unspecified();
-        if (own.address() == server.address() ||
-            (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
-            (own.address().is_loopback() && leads_to_loopback)) {
-            throw StartError{
-                base::to_string(own) +
-                (own == server ? " is the server's own address"
-                               : " includes " + base::to_string(server) + ", where the server is") +
-                "; listen on this machine's public address, or give the server "
-                "another port"};
-        }
-    }
-}
-
 void check_listen_addresses(const std::vector<Udp::endpoint>& listen) {
     if (listen.empty() || listen.size() > kMaxListeners) {
         throw StartError{"the number of listening addresses must be from 1 to " +
                          std::to_string(kMaxListeners)};
-    }
-}
-
-void check_options(const Options& options, std::span<Ring* const> rings) {
-    check_listen_addresses(options.server.listen);
-    if (options.threads == 0 || options.threads > kMaxThreads) {
-        throw StartError{"the number of relay threads must be from 1 to " +
-                         std::to_string(kMaxThreads)};
-    }
-    if (options.server.port == 0) {
-        throw StartError{"the server's port is missing"};
-    }
-    if (!rings.empty() && rings.size() != options.threads) {
-        throw StartError{"there must be one ring for each relay thread"};
     }
 }
 

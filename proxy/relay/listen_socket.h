@@ -3,7 +3,6 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/relay/options.h"
-#include "proxy/relay/ring.h"
 
 #include <array>
 #include <cstddef>
@@ -100,7 +99,7 @@ void set_socket_buffers(int socket, int bytes) noexcept;
 
 /// Reads the kernel's drop counter of a socket into `seen`. Returns by how much the counter exceeds
 /// the previous value of `seen`.
-[[nodiscard]] std::uint32_t new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
+[[nodiscard]] std::uint32_t read_new_kernel_drops(int socket, std::uint32_t& seen) noexcept;
 
 /// Thrown if the relay cannot start. what() is one line for the user.
 class StartError : public std::runtime_error {
@@ -127,35 +126,15 @@ class HandoverError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Returns all addresses of the server, IPv4 addresses first. Errors: StartError.
+/// Returns all addresses of a host, at least one, IPv4 addresses first. Errors: StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_addresses(const std::string& host,
                                                                             std::uint16_t port);
-
-/// Returns the server's first IPv4 address, else its first address. Errors: StartError.
-[[nodiscard]] boost::asio::ip::udp::endpoint resolve_server(const std::string& host,
-                                                            std::uint16_t port);
 
 /// Returns whether the address belongs to this host.
 [[nodiscard]] bool is_local_address(const boost::asio::ip::udp::endpoint& endpoint);
 
-// Checks before the start. A failed check throws StartError.
-
-void check_options(const Options& options, std::span<Ring* const> rings);
-
+/// Throws StartError if there are no listening addresses, or more than kMaxListeners.
 void check_listen_addresses(const std::vector<boost::asio::ip::udp::endpoint>& listen);
-
-/// Returns the address that the server will see for each client, never `automatic`. Errors:
-/// StartError, SharedAddressError.
-[[nodiscard]] ClientAddressMode choose_client_address_mode(const Options& options,
-                                                           const base::Endpoint& server);
-
-void check_transparent_mode(const boost::asio::ip::udp::endpoint& server,
-                            const std::vector<boost::asio::ip::udp::endpoint>& listen);
-
-/// Throws StartError if the relay itself listens on the server's address, because the relay would
-/// then send datagrams to itself forever.
-void check_no_forwarding_loop(const boost::asio::ip::udp::endpoint& server,
-                              const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 /// Opens a set of non-blocking listening sockets: one for each address in `listen`, in that order.
 /// If the system chooses a port, stores the port in `listen`, so that the next set uses it, too.

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <limits>
-#include <new>
 
 namespace tw::relay {
 
@@ -18,16 +17,19 @@ void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexce
     }
 }
 
-void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
                            std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
-    if (coming.asker == 0 && part.is_first) {
+    if (part == AnswerPart::none) {
+        return;
+    }
+    if (coming.asker == 0 && part == AnswerPart::first) {
         coming.began_ms = now_ms;
         coming.asker = asker;
         coming.num_parts = 0;
-    } else if (coming.asker != asker || part.is_first) {
+    } else if (coming.asker != asker || part == AnswerPart::first) {
         return; // a second answer is not stored while the parts of an answer are being received
     }
     if (coming.num_parts >= kMaxParts || datagram.size() > kMaxBytes) {
@@ -59,61 +61,20 @@ TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
 
-/// The number of table entries among which a hash selects one.
-constexpr std::size_t kWays = 4;
-
-/// Returns the tag of a table entry. It is never zero, because zero marks a free entry.
-std::uint32_t tag_of(std::uint64_t hash) {
-    return static_cast<std::uint32_t>(hash >> 32U) | 1U;
-}
-
 std::uint32_t in_ms(std::chrono::milliseconds time) {
     return static_cast<std::uint32_t>(time.count());
 }
 
 } // namespace
 
-template <typename Entry>
-NewClientFilter::Table<Entry>::Table(std::size_t entries)
-    : sets_{entries / kWays},
-      // calloc does not touch the memory, so unused parts take none.
-      // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
-      entries_{static_cast<Entry*>(std::calloc(entries, sizeof(Entry)))} {
-    if (entries_ == nullptr) {
-        throw std::bad_alloc{};
-    }
-}
-
-template <typename Entry>
-std::span<Entry> NewClientFilter::Table<Entry>::set_of(std::uint64_t hash) noexcept {
-    return {entries_.get() + hash % sets_ * kWays, kWays};
-}
-
-template <typename Entry>
-Entry* NewClientFilter::Table<Entry>::find(std::uint64_t hash) noexcept {
-    const auto set = set_of(hash);
-    const auto found = std::ranges::find(set, tag_of(hash), &Entry::tag);
-    return found == set.end() ? nullptr : &*found;
-}
-
-template <typename Entry>
-Entry& NewClientFilter::Table<Entry>::find_or_add(std::uint64_t hash, const Entry& fresh,
-                                                  std::uint32_t now_ms) noexcept {
-    if (Entry* const found = find(hash)) {
-        return *found;
-    }
-    const auto age_of = [now_ms](const Entry& entry) { return now_ms - entry.seen_ms; };
-    Entry& oldest = *std::ranges::max_element(set_of(hash), {}, age_of);
-    oldest = fresh;
-    oldest.tag = tag_of(hash);
-    return oldest;
-}
-
 NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
                                  const base::KeyedHash& hash)
-    : limits_{limits}, hash_{hash}, entries_{bucket_for(pools.unverified, limits.least_time)},
-      requests_{bucket_for(pools.connless, limits.least_time)}, asked_{limits.asked_rate},
-      repeated_{limits.repeated_rate}, reserved_{limits.reserved_rate} {}
+    : limits_{limits}, hash_{hash}, new_sessions_{bucket_for(pools.unverified,
+                                                             limits.min_unverified_time)},
+      requests_{bucket_for(pools.connless, limits.min_unverified_time)},
+      forwarded_although_answered_{limits.forwarded_rate},
+      repeated_answers_{limits.repeated_answer_rate}, reserved_requests_{
+                                                          limits.reserved_request_rate} {}
 
 TokenBucket& NewClientFilter::bucket_of(const base::Network& network, BucketPurpose purpose,
                                         const TokenBucket& full, std::uint32_t now_ms) noexcept {
@@ -184,11 +145,11 @@ void NewClientFilter::count_repetition(WaitingClient& waiting, std::span<const s
     const bool one_lost = waiting.datagram_hash == hash &&
                           since >= 2 * in_ms(limits_.earliest_repetition) &&
                           since <= 2 * in_ms(limits_.latest_repetition);
-    const std::uint32_t before = waiting.repeats;
-    waiting.repeats = (repeats    ? std::min(before + 1, kMostRepeats)
-                       : one_lost ? before
-                                  : 0) &
-                      kMostRepeats;
+    const std::uint32_t before = waiting.num_repeats;
+    waiting.num_repeats = (repeats    ? std::min(before + 1, kMostRepeats)
+                           : one_lost ? before
+                                      : 0) &
+                          kMostRepeats;
     waiting.datagram_hash = hash & kMask;
     waiting.seen_ms = now_ms;
 }
@@ -198,26 +159,27 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
                                                      std::span<const std::byte> datagram,
                                                      std::uint32_t now_ms) noexcept {
     // A network gets at most a quarter of the rate for all clients.
-    const std::uint32_t most = std::min(limits_.strangers_rate, std::max(entries_.rate() / 4, 1U));
-    NetworkBuckets own{*this, client, BucketPurpose::begin, most, most, now_ms};
-    entries_.refill(now_ms);
+    const std::uint32_t most =
+        std::min(limits_.new_client_rate, std::max(new_sessions_.rate() / 4, 1U));
+    NetworkBuckets own{*this, client, BucketPurpose::new_sessions, most, most, now_ms};
+    new_sessions_.refill(now_ms);
     WaitingClient& waiting = waiting_.find_or_add(hash_(client), {}, now_ms);
     count_repetition(waiting, datagram, now_ms);
-    const NewClientDecision entry{.repeats = static_cast<std::uint8_t>(waiting.repeats)};
+    const NewClientDecision entry{.num_repeats = static_cast<std::uint8_t>(waiting.num_repeats)};
     const auto repeats_enough = [&](Scarcity scarcity) {
         return scarcity == Scarcity::none ||
                (standing != ClientStanding::stray &&
-                waiting.repeats >= static_cast<std::uint32_t>(scarcity));
+                waiting.num_repeats >= static_cast<std::uint32_t>(scarcity));
     };
     if (own.empty() || !repeats_enough(own.scarcity())) {
-        return {.refusal = Refusal::flood, .repeats = entry.repeats};
+        return {.refusal = Refusal::flood, .num_repeats = entry.num_repeats};
     }
     const bool was_admitted =
-        waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.second_chance);
-    const Scarcity scarcity = entries_.scarcity();
+        waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.readmission_pause);
+    const Scarcity scarcity = new_sessions_.scarcity();
     if (!repeats_enough(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
-        (scarcity != Scarcity::none && was_admitted) || !entries_.try_take_token(now_ms)) {
-        return {.refusal = Refusal::crowd, .repeats = entry.repeats};
+        (scarcity != Scarcity::none && was_admitted) || !new_sessions_.try_take_token(now_ms)) {
+        return {.refusal = Refusal::crowd, .num_repeats = entry.num_repeats};
     }
     own.take_tokens(1);
     waiting.admitted_ms = std::max(now_ms, 1U);
@@ -227,25 +189,26 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
 RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, RequestKind request,
                                                 bool has_answer, std::uint32_t now_ms) noexcept {
     NetworkBuckets own{
-        *this, client, BucketPurpose::ask, limits_.requests_rate, limits_.requests_burst, now_ms};
+        *this, client, BucketPurpose::requests, limits_.request_rate, limits_.request_burst,
+        now_ms};
     if (own.empty()) {
-        return RequestDecision::flood;
+        return RequestDecision::reject_flood;
     }
-    asked_.refill(now_ms);
-    const bool repeats =
-        request == RequestKind::common && has_answer && !asked_.try_take_token(now_ms);
-    TokenBucket& all = repeats                            ? repeated_
-                       : request == RequestKind::reserved ? reserved_
+    forwarded_although_answered_.refill(now_ms);
+    const bool repeats = request == RequestKind::common && has_answer &&
+                         !forwarded_although_answered_.try_take_token(now_ms);
+    TokenBucket& all = repeats                            ? repeated_answers_
+                       : request == RequestKind::reserved ? reserved_requests_
                                                           : requests_;
     all.refill(now_ms);
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
     // networks are limited first.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
     if (!own.has_tokens(cost) || !all.try_take_token(now_ms)) {
-        return RequestDecision::crowd;
+        return RequestDecision::reject_crowd;
     }
     own.take_tokens(cost);
-    return repeats ? RequestDecision::repeat : RequestDecision::server;
+    return repeats ? RequestDecision::repeat_answer : RequestDecision::forward;
 }
 
 void NewClientFilter::remember_verified_client(const base::Endpoint& client) noexcept {

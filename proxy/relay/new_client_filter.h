@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <optional>
+#include <new>
 #include <span>
 
 namespace tw::relay {
@@ -41,7 +41,7 @@ enum class ClientStanding : std::uint8_t {
 enum class RequestKind : std::uint8_t {
     none,   ///< the datagram is not a request
     common, ///< a request for server info, which many clients send often
-    /// A rare request, such as a master server's. It has a separate rate limit (reserved_rate).
+    /// A rare request, such as a master server's. It has a separate rate limit (reserved_request_rate).
     reserved,
     other,
 };
@@ -74,9 +74,9 @@ struct NewClientLimits {
     std::chrono::milliseconds unverified_time{3000};
     /// A connectionless session is closed this long after its last request.
     std::chrono::milliseconds connless_time{2000};
-    /// An unverified session is not evicted for at least this long. Clients with a longer round
-    /// trip may be unable to connect while there are too many new clients.
-    std::chrono::milliseconds least_time{250};
+    /// An unverified session is not evicted for this long. Clients with a longer round trip may be
+    /// unable to connect while there are too many new clients.
+    std::chrono::milliseconds min_unverified_time{250};
     /// Real clients repeat an unanswered datagram after a time from earliest_repetition to
     /// latest_repetition. While there are too many new clients, only clients that do so are
     /// admitted.
@@ -84,28 +84,24 @@ struct NewClientLimits {
     std::chrono::milliseconds latest_repetition{600};
     /// While there are too many new clients, a client that was admitted but not verified is not
     /// admitted again before this time is over.
-    std::chrono::milliseconds second_chance{30'000};
+    std::chrono::milliseconds readmission_pause{30'000};
     /// If the server sends to other clients but nothing to one client for this long, that client's
     /// session may be evicted. Servers send at least one datagram a second to each player.
     std::chrono::milliseconds forgotten_time{3000};
-    /// The most datagrams from new clients per base::Network: rate per second, and burst.
-    std::uint32_t strangers_rate = 256;
-    /// The most requests per network: rate per second, and burst.
-    std::uint32_t requests_rate = 4;
-    std::uint32_t requests_burst = 16;
-    /// Limits for the common requests of all clients together, per second, while the relay has a
-    /// recent answer. asked_rate: the most requests that are forwarded to the server.
-    /// repeated_rate: the most further requests that the relay answers itself.
-    std::uint32_t asked_rate = 32;
-    std::uint32_t repeated_rate = 4000;
-    /// The limit for the reserved requests of all clients together, per second.
-    std::uint32_t reserved_rate = 32;
-    /// The most verified sessions that are announced to the observer before the client has a slot
-    /// on the server: rate per second, and burst.
-    std::uint32_t verified_rate = 8;
-    std::uint32_t verified_burst = 64;
-    /// The most datagrams per second from one client to the server. session_rate: if the client has
-    /// a slot on the server. unverified_rate: if not.
+    /// The most sessions that a base::Network may begin, per second and in a burst.
+    std::uint32_t new_client_rate = 256;
+    std::uint32_t request_rate = 4; ///< the most requests of a network per second
+    std::uint32_t request_burst = 16;
+    // While the relay has a recent answer to common requests: the most requests of all clients per
+    // second that are forwarded to the server, and the most that the relay answers itself.
+    std::uint32_t forwarded_rate = 32;
+    std::uint32_t repeated_answer_rate = 4000;
+    std::uint32_t reserved_request_rate = 32; ///< the most of all clients per second
+    /// The most verified sessions per second that are announced to the observer before the client
+    /// has a slot on the server.
+    std::uint32_t announcement_rate = 8;
+    std::uint32_t announcement_burst = 64;
+    // The most datagrams per second from a client with, and without, a slot on the server.
     std::uint32_t session_rate = 10'000;
     std::uint32_t unverified_rate = 128;
     /// The most sessions per IPv4 address or IPv6 /64, except loopback addresses; 0: unlimited.
@@ -118,12 +114,11 @@ struct SessionPoolSizes {
     /// less. In a smaller pool, clients that join at the same time would evict each other.
     static constexpr std::size_t kLeastHandshakes = 4;
 
-    std::size_t unverified = 0; ///< limit for unverified and stray sessions together
+    std::size_t unverified = 0; ///< unverified and stray sessions together
     std::size_t verified = 0;
     std::size_t connless = 0;
     std::size_t weak = 0;
-    /// Limit for the sessions of one address, without connectionless sessions; 0: unlimited.
-    std::size_t per_address = 0;
+    std::size_t per_address = 0; ///< without connectionless sessions; 0: unlimited
 
     SessionPoolSizes(std::size_t max_sessions, std::size_t threads,
                      std::size_t max_per_address = 0) {
@@ -163,19 +158,22 @@ struct ClientQuestion {
 
 inline constexpr std::size_t kMaxQuestions = 4;
 
-/// Describes one datagram of the server's answer to a question.
-struct AnswerPart {
-    bool is_first = false;
+/// Tells which part of the server's answer to a question a datagram is.
+enum class AnswerPart : std::uint8_t {
+    none, ///< the datagram does not belong to the answer
+    first,
+    later,
 };
 
 /// Functions with which the relay answers a client's question with the server's answer to another
 /// client. Supplied by the relay's owner, who knows the game's format. They must not block or
 /// allocate.
 struct AnswerFunctions {
+    /// Returns the question in a client's datagram.
     ClientQuestion (*read_question)(std::span<const std::byte> datagram) = nullptr;
-    /// Describes a server's datagram that is a part of the answer to this question; else nullopt.
-    std::optional<AnswerPart> (*read_answer)(std::span<const std::byte> datagram,
-                                             const ClientQuestion& question) = nullptr;
+    /// Returns which part of the answer to this question a server's datagram is.
+    AnswerPart (*classify_answer)(std::span<const std::byte> datagram,
+                                  const ClientQuestion& question) = nullptr;
     /// Writes a copy of a part of an answer, changed for another question of the same kind, into
     /// `out`. Returns the number of bytes written; 0 if that is impossible.
     std::size_t (*write_answer)(std::span<const std::byte> part, const ClientQuestion& question,
@@ -212,9 +210,9 @@ class AnswerCache {
         }
     };
 
-    /// Stores a part of the server's answer to a question of this kind. `asker`: Session::number of
-    /// the client that gets the answer.
-    void add_part(std::uint8_t kind, std::uint32_t asker, const AnswerPart& part,
+    /// Stores a part of the server's answer to a question of this kind; ignores AnswerPart::none.
+    /// `asker`: Session::number of the client that gets the answer.
+    void add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
                   std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
 
     /// Returns the latest complete answer to questions of this kind; null if no answer is stored or
@@ -301,15 +299,15 @@ enum class Refusal : std::uint8_t {
 struct NewClientDecision {
     Refusal refusal = Refusal::none;
     /// How often the client repeated the datagram in the interval that NewClientLimits allows.
-    std::uint8_t repeats = 0;
+    std::uint8_t num_repeats = 0;
 };
 
 /// What the relay does with a request without a connection.
 enum class RequestDecision : std::uint8_t {
-    server, ///< forward the request to the server
-    repeat, ///< answer the request with the server's latest answer
-    flood,  ///< reject the request, because too many requests came from the client's network
-    crowd,  ///< reject the request, because too many requests came from all clients together
+    forward,
+    repeat_answer, ///< answer the request with the server's latest answer
+    reject_flood,  ///< too many requests came from the client's network
+    reject_crowd,  ///< too many requests came from all clients together
 };
 
 /// Decides which datagrams of new clients may begin a session, so that floods neither slow down
@@ -317,7 +315,7 @@ enum class RequestDecision : std::uint8_t {
 ///
 /// Each network has a token bucket for new sessions and a token bucket for requests, so forged
 /// requests from a player's address do not keep the player out. A token bucket for the new sessions
-/// of all clients ensures that no unverified session is evicted before least_time (see
+/// of all clients ensures that no unverified session is evicted before min_unverified_time (see
 /// NewClientLimits) is over. While a bucket for new sessions is less than half full, a client must
 /// repeat its datagram as real clients do, and must not have been admitted lately without being
 /// verified. The emptier the bucket, the more repetitions are required, up to three. A lost
@@ -347,7 +345,7 @@ class NewClientFilter {
                                                  bool has_answer, std::uint32_t now_ms) noexcept;
 
     /// Must be called when the client was verified. The client's next session is then not delayed
-    /// by second_chance (see NewClientLimits).
+    /// by readmission_pause (see NewClientLimits).
     void remember_verified_client(const base::Endpoint& client) noexcept;
 
   private:
@@ -356,27 +354,59 @@ class NewClientFilter {
     template <typename Entry>
     class Table {
       public:
-        explicit Table(std::size_t entries);
+        explicit Table(std::size_t entries)
+            : sets_{entries / kWays},
+              // calloc does not touch the memory, so unused parts take none.
+              // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
+              entries_{static_cast<Entry*>(std::calloc(entries, sizeof(Entry)))} {
+            if (entries_ == nullptr) {
+                throw std::bad_alloc{};
+            }
+        }
 
         /// Returns the entry with this hash; null if there is none.
-        [[nodiscard]] Entry* find(std::uint64_t hash) noexcept;
+        [[nodiscard]] Entry* find(std::uint64_t hash) noexcept {
+            const auto set = set_of(hash);
+            const auto found = std::ranges::find(set, tag_of(hash), &Entry::tag);
+            return found == set.end() ? nullptr : &*found;
+        }
+
         /// Returns the entry with this hash. If there is none, adds `fresh`.
         [[nodiscard]] Entry& find_or_add(std::uint64_t hash, const Entry& fresh,
-                                         std::uint32_t now_ms) noexcept;
+                                         std::uint32_t now_ms) noexcept {
+            if (Entry* const found = find(hash)) {
+                return *found;
+            }
+            const auto age_of = [now_ms](const Entry& entry) { return now_ms - entry.seen_ms; };
+            Entry& oldest = *std::ranges::max_element(set_of(hash), {}, age_of);
+            oldest = fresh;
+            oldest.tag = tag_of(hash);
+            return oldest;
+        }
 
       private:
+        /// The number of entries among which a hash selects one.
+        static constexpr std::size_t kWays = 4;
+
         struct FreeMemory {
             void operator()(void* memory) const noexcept { std::free(memory); }
         };
 
-        [[nodiscard]] std::span<Entry> set_of(std::uint64_t hash) noexcept;
+        /// Returns the tag for a hash. It is never zero, because zero marks a free entry.
+        [[nodiscard]] static std::uint32_t tag_of(std::uint64_t hash) noexcept {
+            return static_cast<std::uint32_t>(hash >> 32U) | 1U;
+        }
+
+        [[nodiscard]] std::span<Entry> set_of(std::uint64_t hash) noexcept {
+            return {entries_.get() + hash % sets_ * kWays, kWays};
+        }
 
         std::size_t sets_;
         std::unique_ptr<Entry, FreeMemory> entries_;
     };
 
-    /// What a network's bucket limits: new sessions or requests.
-    enum class BucketPurpose : std::uint8_t { begin, ask };
+    /// What a network's bucket limits.
+    enum class BucketPurpose : std::uint8_t { new_sessions, requests };
 
     struct NetworkBucket {
         std::uint32_t tag;
@@ -390,7 +420,7 @@ class NewClientFilter {
         std::uint32_t seen_ms;            ///< when the client's latest datagram came
         std::uint32_t datagram_hash : 24; ///< hash of the client's latest datagram
         /// How often the client repeated its latest datagram as real clients do.
-        std::uint32_t repeats : 8;
+        std::uint32_t num_repeats : 8;
         /// When the client was last admitted without being verified; 0: never.
         std::uint32_t admitted_ms;
     };
@@ -406,11 +436,12 @@ class NewClientFilter {
 
     NewClientLimits limits_;
     base::KeyedHash hash_;
-    TokenBucket entries_;  ///< limits the new sessions of all clients
-    TokenBucket requests_; ///< limits forwarded requests, except reserved requests
-    TokenBucket asked_; ///< limits common requests that are forwarded although an answer is stored
-    TokenBucket repeated_; ///< limits common requests that the relay answers with the stored answer
-    TokenBucket reserved_; ///< limits reserved requests
+    // Limits for all clients together.
+    TokenBucket new_sessions_;
+    TokenBucket requests_;                    ///< forwarded requests, except reserved requests
+    TokenBucket forwarded_although_answered_; ///< common requests whose answer is stored
+    TokenBucket repeated_answers_;
+    TokenBucket reserved_requests_;
     Table<NetworkBucket> networks_{std::size_t{1} << 16U};
     Table<WaitingClient> waiting_{std::size_t{1} << 20U};
 };

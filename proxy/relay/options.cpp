@@ -53,40 +53,40 @@ void lower_thread_priority() {
     std::ignore = ::setpriority(PRIO_PROCESS, 0, niceness() + kNicenessStep);
 }
 
-bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t heard) noexcept {
-    if (ever_asked_ && now - asked_ < kBetweenMs) {
+bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t last_datagram) noexcept {
+    if (has_requested_ && now - request_began_ < kMinRequestIntervalMs) {
         return false;
     }
-    asked_ = since_ = now;
-    heard_ = heard;
-    known_ = ResyncFunctions::kNothing;
-    stage_ = Stage::asking;
-    ever_asked_ = true;
-    written_ = false;
+    request_began_ = stage_began_ = now;
+    last_datagram_ = last_datagram;
+    acknowledged_ = ResyncFunctions::kNoAnswer;
+    stage_ = Stage::requested;
+    has_requested_ = true;
+    has_rewritten_ = false;
     return true;
 }
 
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
-    const std::uint32_t silent = now - std::exchange(heard_, now);
+    const std::uint32_t pause = now - std::exchange(last_datagram_, now);
     if (is_in_progress() &&
-        now - since_ > (stage_ == Stage::asking ? kAnswerTimeoutMs : kRewriteMs)) {
+        now - stage_began_ > (stage_ == Stage::requested ? kAnswerTimeoutMs : kRewriteMs)) {
         stage_ = Stage::none;
     }
-    if (!is_in_progress() || (stage_ == Stage::asking && silent > kMaxPauseMs)) {
+    if (!is_in_progress() || (stage_ == Stage::requested && pause > kMaxPauseMs)) {
         return std::nullopt;
     }
-    return known_;
+    return acknowledged_;
 }
 
 bool ResyncState::on_rewritten() noexcept {
-    return !std::exchange(written_, true);
+    return !std::exchange(has_rewritten_, true);
 }
 
 void ResyncState::on_answer(std::uint32_t now, std::int32_t number) noexcept {
-    if (stage_ == Stage::asking) {
-        stage_ = Stage::known;
-        since_ = now;
-        known_ = number;
+    if (stage_ == Stage::requested) {
+        stage_ = Stage::answered;
+        stage_began_ = now;
+        acknowledged_ = number;
     }
 }
 

@@ -31,18 +31,18 @@ void lower_thread_priority();
 /// owner supplies them. They must not block or allocate. "Answer" means a snapshot here, and its
 /// number is the snapshot's tick.
 struct ResyncFunctions {
-    /// A value of `known`: the client's datagram is rewritten to acknowledge no answer, so that the
-    /// server sends a full answer.
-    static constexpr std::int32_t kNothing = -1;
+    /// A value of `acknowledged`: the rewritten datagram acknowledges no answer, so that the server
+    /// sends a full answer.
+    static constexpr std::int32_t kNoAnswer = -1;
 
     /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the answer
-    /// `known`. Returns the copy's size; 0 if no copy can be made, or if the datagram already
-    /// acknowledges that answer or a later answer.
-    std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t known,
+    /// `acknowledged`. Returns the copy's size; 0 if no copy can be made, or if the datagram
+    /// already acknowledges that answer or a later answer.
+    std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t acknowledged,
                            std::span<std::byte> out) = nullptr;
     /// Returns the number of the full answer in a server's datagram; nullopt if the datagram
     /// contains no full answer.
-    std::optional<std::int32_t> (*find_answer)(std::span<const std::byte> datagram) = nullptr;
+    std::optional<std::int32_t> (*find_full_answer)(std::span<const std::byte> datagram) = nullptr;
 };
 
 /// Decides which answer a client's datagrams must acknowledge after a resync request (see
@@ -56,7 +56,7 @@ struct ResyncFunctions {
 class ResyncState {
   public:
     /// The shortest time between two resync requests for a session.
-    static constexpr std::uint32_t kBetweenMs = 5000;
+    static constexpr std::uint32_t kMinRequestIntervalMs = 5000;
     /// A resync request ends after this time if the server sends no full answer.
     static constexpr std::uint32_t kAnswerTimeoutMs = 1000;
     /// How long datagrams are rewritten after the full answer: the longest round trip to a client.
@@ -66,9 +66,9 @@ class ResyncState {
 
     // All times are milliseconds of one clock, which wraps.
 
-    /// Starts a resync request. `heard`: when the client's latest datagram came. Returns false if
-    /// the previous request is too recent.
-    bool begin_resync(std::uint32_t now, std::uint32_t heard) noexcept;
+    /// Starts a resync request. `last_datagram`: when the client's latest datagram came. Returns
+    /// false if the previous request is too recent.
+    bool begin_resync(std::uint32_t now, std::uint32_t last_datagram) noexcept;
 
     /// Returns whether a resync is in progress. The caller must then call next_acknowledgement()
     /// for the client's datagrams, and search the server's datagrams for a full answer.
@@ -86,15 +86,19 @@ class ResyncState {
     void on_answer(std::uint32_t now, std::int32_t number) noexcept;
 
   private:
-    enum class Stage : std::uint8_t { none, asking, known };
+    enum class Stage : std::uint8_t {
+        none,
+        requested, ///< the server has sent no full answer yet
+        answered,  ///< datagrams are rewritten to acknowledge the full answer
+    };
 
-    std::uint32_t asked_ = 0;
-    std::uint32_t since_ = 0; ///< when the current stage began
-    std::uint32_t heard_ = 0; ///< time of the client's previous datagram
-    std::int32_t known_ = ResyncFunctions::kNothing;
+    std::uint32_t request_began_ = 0;
+    std::uint32_t stage_began_ = 0;
+    std::uint32_t last_datagram_ = 0; ///< when the client's previous datagram came
+    std::int32_t acknowledged_ = ResyncFunctions::kNoAnswer;
     Stage stage_ = Stage::none;
-    bool ever_asked_ = false;
-    bool written_ = false;
+    bool has_requested_ = false; ///< true after the first request
+    bool has_rewritten_ = false; ///< true if a datagram was rewritten since the latest request
 };
 
 /// The most listening addresses of a server.
@@ -141,18 +145,18 @@ struct Options {
     bool busy_poll = false;
     ClientAddressMode client_address = ClientAddressMode::shared;
     /// Allows that the server sees one address for all clients if the server is not on 127.0.0.0/8.
-    bool insecure_shared = true;
+    bool allow_shared_address = true;
     /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};
     /// The function that tells which clients are verified. Null: every client counts as verified
     /// from its first datagram on, and only the number of sessions is limited.
-    JudgeDatagram prove = nullptr;
-    NewClientLimits new_clients{};
+    JudgeDatagram judge_datagram = nullptr;
+    NewClientLimits new_client_limits{};
     /// The functions with which the relay answers common requests with earlier answers of the
-    /// server. If they are null, the relay forwards such requests. Requires `prove`.
-    AnswerFunctions repeating{};
+    /// server. If they are null, the relay forwards such requests. Requires `judge_datagram`.
+    AnswerFunctions answer_functions{};
     /// The functions for Relay::request_full_snapshot, which has no effect if they are null.
-    ResyncFunctions resync{};
+    ResyncFunctions resync_functions{};
     /// The impairment at the start; see Relay::set_impairment.
     Impairment impairment{};
 };

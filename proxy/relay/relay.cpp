@@ -1,21 +1,108 @@
 #include "proxy/relay/relay.h"
 
-#include "proxy/relay/relay_thread.h"
-
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
+#include <tuple>
 #include <unordered_set>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 namespace tw::relay {
 
 using Udp = boost::asio::ip::udp;
 
+namespace {
+
+void check_options(const Options& options, std::span<Ring* const> rings) {
+    check_listen_addresses(options.server.listen);
+    if (options.threads == 0 || options.threads > kMaxThreads) {
+        throw StartError{"the number of relay threads must be from 1 to " +
+                         std::to_string(kMaxThreads)};
+    }
+    if (options.server.port == 0) {
+        throw StartError{"the server's port is missing"};
+    }
+    if (!rings.empty() && rings.size() != options.threads) {
+        throw StartError{"there must be one ring for each relay thread"};
+    }
+}
+
+/// Returns the address that the server will see for each client, never `automatic`. Errors:
+/// StartError; SharedAddressError if the clients would share an address and `may_share` is false.
+ClientAddressMode choose_client_address_mode(ClientAddressMode wanted, bool may_share,
+                                             const base::Endpoint& server) {
+    const bool possible = !server.v6 && base::is_loopback(server);
+    const bool shared =
+        wanted == ClientAddressMode::shared || wanted == ClientAddressMode::automatic;
+    if (possible) {
+        return wanted == ClientAddressMode::automatic ? ClientAddressMode::loopback : wanted;
+    }
+    if (wanted == ClientAddressMode::loopback) {
+        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
+                         base::to_string(server) + "; use 'transparent'"};
+    }
+    if (shared && !may_share) {
+        throw SharedAddressError{
+            "the server " + base::to_string(server) +
+            " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
+            "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
+    }
+    return shared ? ClientAddressMode::shared : wanted;
+}
+
+/// Throws StartError if the mode `transparent` is impossible.
+void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+    const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
+        return own.protocol() != server.protocol();
+    });
+    if (other != listen.end()) {
+        throw StartError{"client address mode 'transparent' needs clients and server of one "
+                         "family: listen on an " +
+                         std::string{server.address().is_v6() ? "IPv6" : "IPv4"} +
+                         " address instead of " + base::to_string(*other) + ", as the server " +
+                         base::to_string(server) + " has one"};
+    }
+    const base::UniqueFd probe{::socket(server.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+    const int on = 1;
+    const int result = server.address().is_v6()
+                           ? ::setsockopt(probe.get(), SOL_IPV6, IPV6_TRANSPARENT, &on, sizeof on)
+                           : ::setsockopt(probe.get(), SOL_IP, IP_TRANSPARENT, &on, sizeof on);
+    if (result != 0) {
+        throw StartError{"client address mode 'transparent' needs CAP_NET_ADMIN (" +
+                         std::system_category().message(errno) +
+                         "); run as root, or: setcap cap_net_admin+ep twscope"};
+    }
+}
+
+/// Throws StartError if the relay itself listens on the server's address, because the relay would
+/// then send datagrams to itself forever.
+void check_no_loop(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
+    for (const auto& own : listen) {
+        if (own.port() != server.port()) {
+            continue;
+        }
+        const bool leads_to_loopback = server.address().is_unspecified();
+        if (own.address() == server.address() ||
+            (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
+            (own.address().is_loopback() && leads_to_loopback)) {
+            throw StartError{
+                base::to_string(own) +
+                (own == server ? " is the server's own address"
+                               : " includes " + base::to_string(server) + ", where the server is") +
+                "; listen on this machine's public address, or give the server "
+                "another port"};
+        }
+    }
+}
+
+} // namespace
+
 Relay::Relay(const Options& options, std::span<Ring* const> rings,
              ObserverSharedMemory* observation, std::vector<base::UniqueFd> listening)
     : options_{options}, observation_{observation}, impairment_{options.impairment} {
     check_options(options, rings);
-    numbers_ = std::make_unique<LastSessionNumbers>();
-    pause_ = std::make_unique<ThreadPause>();
     if (observation == nullptr) {
         own_observation_ = std::make_unique<ObserverSharedMemory>();
         observation_ = own_observation_.get();
@@ -50,25 +137,25 @@ Listener& Relay::listener(const SharedServer& server, std::size_t socket) const 
 
 void Relay::check_no_forwarding_loop(const SharedServer& added) const {
     const Udp::endpoint server = base::to_asio(added.upstreams.server());
-    relay::check_no_forwarding_loop(server, added.listen);
+    check_no_loop(server, added.listen);
     for (const auto& other : servers_) {
         if (!other->removed) {
-            relay::check_no_forwarding_loop(server, other->listen);
-            relay::check_no_forwarding_loop(base::to_asio(other->upstreams.server()), added.listen);
+            check_no_loop(server, other->listen);
+            check_no_loop(base::to_asio(other->upstreams.server()), added.listen);
         }
     }
 }
 
 /// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
 void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
-    const Udp::endpoint server = resolve_server(wanted.host, wanted.port);
-    const ClientAddressMode mode =
-        choose_client_address_mode(options_, base::endpoint_from(server.data()));
+    const Udp::endpoint server = resolve_addresses(wanted.host, wanted.port).front();
+    const ClientAddressMode mode = choose_client_address_mode(
+        options_.client_address, options_.allow_shared_address, base::endpoint_from(server.data()));
     if (mode == ClientAddressMode::transparent) {
         check_transparent_mode(server, wanted.listen);
     }
     auto added =
-        std::make_unique<SharedServer>(options_, *numbers_, next_server_index(), server, mode);
+        std::make_unique<SharedServer>(options_, numbers_, next_server_index(), server, mode);
     added->listen = wanted.listen;
     if (listening.empty()) {
         for (unsigned i = 0; i < options_.threads; ++i) {
@@ -77,7 +164,7 @@ void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listeni
         }
     }
     check_no_forwarding_loop(*added);
-    added->sets = check_listening_sockets(listening, added->listen);
+    added->num_socket_sets = check_listening_sockets(listening, added->listen);
     // A set has one listening socket for each address. Each thread gets complete sets. After a
     // takeover, the number of sets can differ from the number of threads.
     auto shares = std::make_shared<std::vector<std::vector<base::UniqueFd>>>(options_.threads);
@@ -113,10 +200,6 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
     return added;
 }
 
-ServerIndex Relay::next_server_index() const noexcept {
-    return static_cast<ServerIndex>(servers_.size());
-}
-
 void Relay::remove_server(ServerIndex server) {
     SharedServer& gone = *servers_.at(server);
     gone.removed = true;
@@ -141,9 +224,7 @@ void Relay::stop() {
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop();
     }
-    if (pause_ != nullptr) {
-        pause_->end();
-    }
+    pause_.end();
 }
 
 void Relay::join() {
@@ -154,14 +235,14 @@ void Relay::join() {
 
 bool Relay::pause(std::chrono::milliseconds timeout) {
     const auto deadline = base::Clock::now() + timeout;
-    pause_->begin();
+    pause_.begin();
     for (auto& relay_thread : relay_threads_) {
         relay_thread->run_later([this, &forwarder = relay_thread->forwarder()] {
             forwarder.send_delayed_datagrams();
-            pause_->wait();
+            pause_.wait();
         });
     }
-    const bool all = pause_->await_threads(relay_threads_.size(), deadline);
+    const bool all = pause_.await_threads(relay_threads_.size(), deadline);
     if (!all) {
         resume();
     }
@@ -171,17 +252,17 @@ bool Relay::pause(std::chrono::milliseconds timeout) {
 void Relay::resume() {
     // The pause switched the impairment off. Each thread switches it on again before it receives.
     set_impairment(impairment());
-    pause_->end();
+    pause_.end();
 }
 
-void Relay::stop_for_handover(std::span<const ServerIndex> let_go) {
-    for (const ServerIndex server : let_go) {
-        servers_.at(server)->let_go = true;
+void Relay::stop_for_handover(std::span<const ServerIndex> closed_servers) {
+    for (const ServerIndex server : closed_servers) {
+        servers_.at(server)->closes_at_handover = true;
     }
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop(true);
     }
-    pause_->end(); // after all threads have been told to receive nothing further
+    pause_.end(); // after all threads have been told to receive nothing further
 }
 
 std::vector<int> Relay::listening_sockets(ServerIndex server) const {
@@ -195,8 +276,8 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
 
 Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) {
     const Impairment current = impairment();
-    HandoverData given{.state = {.last_session = numbers_->last_session,
-                                 .last_number = numbers_->last_number,
+    HandoverData given{.state = {.last_session = numbers_.last_session,
+                                 .last_number = numbers_.last_number,
                                  .impairment = to_string(current),
                                  .impairment_seed = current.seed,
                                  .servers = {}},
@@ -218,7 +299,7 @@ Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) 
                 state.sessions.push_back(std::move(session));
                 given.sockets.push_back(socket);
             };
-            relay_threads_[thread]->forwarder().for_each_session(server, add_session);
+            relay_threads_[thread]->forwarder().table_of(server).for_each_session(add_session);
         }
     }
     return given;
@@ -256,8 +337,8 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
             take_over_session(server, session, std::move(*socket++));
         }
     }
-    numbers_->last_session = state.last_session;
-    numbers_->last_number = state.last_number;
+    numbers_.last_session = state.last_session;
+    numbers_.last_number = state.last_number;
     impairment_ = *impairment;
     for (auto& relay_thread : relay_threads_) {
         relay_thread->forwarder().set_impairment(*impairment);
@@ -273,42 +354,22 @@ void Relay::take_over_session(const SharedServer& server, SessionState session,
     }
     const auto [thread, index] = thread_and_index_of(server, session.listener);
     session.listener = static_cast<std::uint32_t>(index);
-    relay_threads_[thread]->forwarder().take_over_session(server, session, std::move(socket));
-}
-
-const std::vector<Udp::endpoint>& Relay::listen_endpoints(ServerIndex server) const noexcept {
-    return servers_[server]->listen;
-}
-
-base::Endpoint Relay::server_endpoint(ServerIndex server) const {
-    return servers_[server]->upstreams.server();
+    relay_threads_[thread]->forwarder().table_of(server).take_over_session(session,
+                                                                           std::move(socket));
 }
 
 void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
     const ClientAddressMode mode = client_address(index);
-    const base::Endpoint endpoint = base::endpoint_from(server.data());
-    if (mode == ClientAddressMode::loopback && (endpoint.v6 || !base::is_loopback(endpoint))) {
-        throw StartError{"clients have their own loopback addresses at the server, which must be "
-                         "on 127.0.0.0/8, not " +
-                         base::to_string(endpoint)};
-    }
+    std::ignore = choose_client_address_mode(mode, true, base::endpoint_from(server.data()));
     if (mode == ClientAddressMode::transparent) {
         check_transparent_mode(server, servers_[index]->listen);
     }
     for (const auto& each : servers_) {
         if (!each->removed) {
-            relay::check_no_forwarding_loop(server, each->listen);
+            check_no_loop(server, each->listen);
         }
     }
     servers_[index]->upstreams.set_server_address(server);
-}
-
-ClientAddressMode Relay::client_address(ServerIndex server) const noexcept {
-    return servers_[server]->upstreams.mode();
-}
-
-std::error_code Relay::last_session_error() const noexcept {
-    return {numbers_->session_error.load(std::memory_order_relaxed), std::system_category()};
 }
 
 void Relay::set_impairment(const Impairment& impairment) {
@@ -340,10 +401,6 @@ std::size_t Relay::num_sessions() const noexcept {
         sum += server->sessions.load(std::memory_order_relaxed);
     }
     return sum;
-}
-
-Counters Relay::counters() const noexcept {
-    return totals(*observation_);
 }
 
 } // namespace tw::relay

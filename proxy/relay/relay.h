@@ -2,9 +2,9 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/options.h"
+#include "proxy/relay/relay_thread.h"
 #include "proxy/relay/ring.h"
 
 #include <chrono>
@@ -16,11 +16,6 @@
 #include <vector>
 
 namespace tw::relay {
-
-struct LastSessionNumbers;
-class RelayThread;
-struct SharedServer;
-class ThreadPause;
 
 /// Forwards UDP datagrams between clients and servers, with one upstream socket per client, and
 /// copies them to an observer. A relay starts with one server. Each added server has its own
@@ -56,7 +51,9 @@ class Relay {
                                          std::vector<base::UniqueFd> listening = {});
 
     /// The number that the next add_server() will return.
-    [[nodiscard]] ServerIndex next_server_index() const noexcept;
+    [[nodiscard]] ServerIndex next_server_index() const noexcept {
+        return static_cast<ServerIndex>(servers_.size());
+    }
 
     /// Closes a server's sessions and its listening sockets. Other servers are not affected.
     void remove_server(ServerIndex server);
@@ -73,10 +70,14 @@ class Relay {
 
     /// Returns a server's listening addresses, with the ports that the system chose.
     [[nodiscard]] const std::vector<boost::asio::ip::udp::endpoint>&
-    listen_endpoints(ServerIndex server = 0) const noexcept;
+    listen_endpoints(ServerIndex server = 0) const noexcept {
+        return servers_[server]->listen;
+    }
 
     /// The address to which new sessions connect.
-    [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const;
+    [[nodiscard]] base::Endpoint server_endpoint(ServerIndex server = 0) const {
+        return servers_[server]->upstreams.server();
+    }
 
     /// Changes the server's address for new sessions. An existing session stays connected to the
     /// old address while the server answers there. Callable from any thread. Errors: throws
@@ -84,10 +85,14 @@ class Relay {
     void set_server_address(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Returns the kind of client address that the server sees, never `automatic`.
-    [[nodiscard]] ClientAddressMode client_address(ServerIndex server = 0) const noexcept;
+    [[nodiscard]] ClientAddressMode client_address(ServerIndex server = 0) const noexcept {
+        return servers_[server]->upstreams.mode();
+    }
 
     /// Returns the error of the latest failed attempt to open a client's upstream socket.
-    [[nodiscard]] std::error_code last_session_error() const noexcept;
+    [[nodiscard]] std::error_code last_session_error() const noexcept {
+        return {numbers_.session_error.load(std::memory_order_relaxed), std::system_category()};
+    }
 
     /// Replaces the impairment of all sessions. Callable from any thread. Waiting datagrams are
     /// sent at once, and random decisions start again from the seed.
@@ -123,8 +128,8 @@ class Relay {
     void resume();
 
     /// Ends the threads after pause(), without closing the sessions that another relay continues.
-    /// Closes only the sessions of the servers in `let_go`. The caller must then call join().
-    void stop_for_handover(std::span<const ServerIndex> let_go = {});
+    /// Closes only the sessions of the servers in `closed_servers`. The caller must then call join().
+    void stop_for_handover(std::span<const ServerIndex> closed_servers = {});
 
     /// Takes over from another relay, before start(). `servers`: this relay's numbers of the servers
     /// in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same order.
@@ -135,7 +140,7 @@ class Relay {
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
     /// The sums over all threads and servers. Callable from any thread.
-    [[nodiscard]] Counters counters() const noexcept;
+    [[nodiscard]] Counters counters() const noexcept { return totals(*observation_); }
 
   private:
     void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
@@ -149,12 +154,12 @@ class Relay {
     /// The counters if no memory is shared with an observer's process; else null.
     std::unique_ptr<ObserverSharedMemory> own_observation_;
     ObserverSharedMemory* observation_;
-    std::unique_ptr<LastSessionNumbers> numbers_;
+    LastSessionNumbers numbers_;
     /// Indexed by server number, including removed servers.
     std::vector<std::unique_ptr<SharedServer>> servers_;
     mutable std::mutex impairment_mutex_;
     Impairment impairment_;
-    std::unique_ptr<ThreadPause> pause_;
+    ThreadPause pause_;
     std::vector<std::unique_ptr<RelayThread>> relay_threads_;
 };
 

@@ -21,13 +21,13 @@ namespace tw::relay {
 namespace {
 
 /// The time until the next check of sessions if the previous one did not handle all due sessions.
-constexpr std::chrono::milliseconds kSweepAgainAfter{1};
+constexpr std::chrono::milliseconds kRecheckDelay{1};
 
 /// With busy_poll: how long the thread polls without receiving a datagram before it sleeps. The
 /// time is one and a half game ticks, so that even a single client keeps the thread awake.
-constexpr std::chrono::milliseconds kSpinTime{30};
+constexpr std::chrono::milliseconds kPollTime{30};
 /// With busy_poll: the clock is read once in this many polls.
-constexpr int kSpinsPerClockRead = 256;
+constexpr int kPollsPerClockRead = 256;
 
 /// The longest time for which a stopping thread still forwards datagrams that have arrived. Without
 /// a limit, a flood could delay the stop.
@@ -39,14 +39,6 @@ constexpr std::chrono::seconds kCallTimeout{2};
 
 /// The pause after an allocation failure.
 constexpr std::chrono::milliseconds kMemoryPause{1};
-
-base::UniqueFd descriptor_or_throw(int descriptor, const char* what) {
-    base::UniqueFd owned{descriptor};
-    if (!owned.valid()) {
-        throw std::system_error{errno, std::system_category(), what};
-    }
-    return owned;
-}
 
 /// Converts a time of the steady clock for timerfd_settime() with CLOCK_MONOTONIC.
 itimerspec to_itimerspec(base::Clock::time_point time) {
@@ -64,12 +56,12 @@ itimerspec to_itimerspec(base::Clock::time_point time) {
 
 RelayThread::RelayThread(const Options& options, unsigned thread, ObserverSharedMemory& observation,
                          Ring* ring)
-    : wakeup_{descriptor_or_throw(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
-      timer_{descriptor_or_throw(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
-                                 "timerfd_create")},
-      forwarder_{observation, thread, options.resync,
-                 std::min({options.idle_timeout, options.new_clients.unverified_time,
-                           options.new_clients.connless_time}),
+    : wakeup_{base::own_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
+      timer_{base::own_descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+                                  "timerfd_create")},
+      forwarder_{observation, thread, options.resync_functions,
+                 std::min({options.idle_timeout, options.new_client_limits.unverified_time,
+                           options.new_client_limits.connless_time}),
                  ring},
       busy_poll_{options.busy_poll} {
     forwarder_.add_wakeup(wakeup_.get());
@@ -148,9 +140,9 @@ void RelayThread::run_calls() {
     }
 }
 
-/// Sets the timer to the earlier of next_sweep_ and due_. Returns false on failure.
+/// Sets the timer to the earlier of next_check_ and next_due_. Returns false on failure.
 bool RelayThread::set_timer() {
-    const auto wanted = std::min(next_sweep_, due_.value_or(next_sweep_));
+    const auto wanted = std::min(next_check_, next_due_.value_or(next_check_));
     if (wanted == timer_set_to_) {
         return true;
     }
@@ -163,13 +155,13 @@ bool RelayThread::set_timer() {
 void RelayThread::run_due_work() {
     const auto now = base::Clock::now();
     timer_set_to_ = {}; // the timer may have expired and must be set again
-    if (now >= next_sweep_) {
+    if (now >= next_check_) {
         const bool all = forwarder_.check_timeouts(now);
         const auto interval = forwarder_.timeout_check_interval();
         resting_ = all && interval >= Forwarder::kRestInterval;
-        next_sweep_ = now + (all ? interval : kSweepAgainAfter);
+        next_check_ = now + (all ? interval : kRecheckDelay);
     }
-    due_ = forwarder_.send_due_datagrams(now);
+    next_due_ = forwarder_.send_due_datagrams(now);
 }
 
 std::size_t RelayThread::wait_and_forward() {
@@ -182,11 +174,11 @@ std::size_t RelayThread::wait_and_forward() {
         run_calls();
         run_due_work();
     } else if (forwarder_.is_impaired()) {
-        due_ = forwarder_.send_due_datagrams(base::Clock::now());
+        next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
     }
     if (resting_ && forwarder_.timeout_check_interval() < Forwarder::kRestInterval) {
         resting_ = false;
-        next_sweep_ = base::Clock::now() + forwarder_.timeout_check_interval();
+        next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
     }
     return woken.datagrams;
 }
@@ -194,7 +186,7 @@ std::size_t RelayThread::wait_and_forward() {
 void RelayThread::poll_without_sleep() {
     auto last_seen = base::Clock::now();
     bool seen = false;
-    int spins = 0;
+    int polls = 0;
     while (!stopping_.load(std::memory_order_relaxed)) {
         const Forwarder::ForwardResult woken = forwarder_.forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
@@ -204,23 +196,23 @@ void RelayThread::poll_without_sleep() {
             static_cast<void>(set_timer()); // an expired timer would make each poll return
         }
         if (forwarder_.is_impaired()) {
-            due_ = forwarder_.send_due_datagrams(base::Clock::now());
+            next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
         }
-        if (++spins < kSpinsPerClockRead) {
+        if (++polls < kPollsPerClockRead) {
             continue;
         }
         run_due_work();
         const auto now = base::Clock::now();
         if (seen) {
             last_seen = now;
-        } else if (now - last_seen > kSpinTime) {
+        } else if (now - last_seen > kPollTime) {
             while (!stopping_.load(std::memory_order_relaxed) &&
                    wait_and_forward() == 0) { // the loop sleeps until a datagram comes
             }
             last_seen = base::Clock::now();
         }
         seen = false;
-        spins = 0;
+        polls = 0;
     }
 }
 
@@ -233,9 +225,9 @@ void RelayThread::forward_received_datagrams() {
 
 void RelayThread::run() {
     raise_thread_priority();
-    next_sweep_ = base::Clock::now() + forwarder_.timeout_check_interval();
+    next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
     resting_ = forwarder_.timeout_check_interval() >= Forwarder::kRestInterval;
-    due_ = forwarder_.send_due_datagrams(base::Clock::now());
+    next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {
             if (busy_poll_) {

@@ -95,12 +95,12 @@ class RelayThread {
     /// Timerfd that expires when idle sessions must be checked or a delayed datagram is due.
     base::UniqueFd timer_;
     Forwarder forwarder_;
-    base::Clock::time_point next_sweep_;
+    base::Clock::time_point next_check_;
 
     /// When the next delayed datagram is due; nullopt if no datagram waits.
-    std::optional<base::Clock::time_point> due_;
+    std::optional<base::Clock::time_point> next_due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< true if next_sweep_ uses kRestInterval: there was nothing to check
+    bool resting_ = false; ///< true if next_check_ uses kRestInterval: there was nothing to check
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> handed_over_{false}; ///< see stop()

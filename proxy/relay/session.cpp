@@ -19,8 +19,8 @@ void add_if_counted(std::uint32_t* count, std::int32_t number) noexcept {
 
 } // namespace
 
-Sessions::ClientKey Sessions::key_of(const base::Endpoint& client,
-                                     ListenerIndex listener) noexcept {
+SessionIndex::ClientKey SessionIndex::key_of(const base::Endpoint& client,
+                                             ListenerIndex listener) noexcept {
     ClientKey key{};
     std::memcpy(&key.high, client.address.data(), sizeof key.high);
     std::memcpy(&key.low, client.address.data() + sizeof key.high, sizeof key.low);
@@ -29,18 +29,18 @@ Sessions::ClientKey Sessions::key_of(const base::Endpoint& client,
     return key;
 }
 
-Sessions::Sessions(std::size_t expected)
-    : by_client_(expected, AddressHash{base::KeyedHash::random()}),
-      by_network_(expected, AddressHash{base::KeyedHash::random()}) {
+SessionIndex::SessionIndex(std::size_t expected)
+    : by_client_(expected, KeyHash{base::KeyedHash::random()}),
+      by_network_(expected, KeyHash{base::KeyedHash::random()}) {
     all_.reserve(expected);
 }
 
-Session* Sessions::find(const base::Endpoint& client, ListenerIndex listener) noexcept {
+Session* SessionIndex::find(const base::Endpoint& client, ListenerIndex listener) noexcept {
     const auto found = by_client_.find(key_of(client, listener));
     return found == by_client_.end() ? nullptr : found->second;
 }
 
-Session& Sessions::insert(std::unique_ptr<Session>&& session) {
+Session& SessionIndex::insert(std::unique_ptr<Session>&& session) {
     Session& inserted = *session;
     const ClientKey key = key_of(session->tap.client, session->listener);
     all_.emplace_back();
@@ -60,7 +60,7 @@ Session& Sessions::insert(std::unique_ptr<Session>&& session) {
     return inserted;
 }
 
-std::unique_ptr<Session> Sessions::remove(Session& session) {
+std::unique_ptr<Session> SessionIndex::remove(Session& session) {
     by_client_.erase(key_of(session.tap.client, session.listener));
     if (std::exchange(session.counts_against_limit, false)) {
         remove_from_counts(session, kAllNetworks);
@@ -76,7 +76,7 @@ std::unique_ptr<Session> Sessions::remove(Session& session) {
     return removed;
 }
 
-void Sessions::set_standing(Session& session, ClientStanding standing) noexcept {
+void SessionIndex::set_standing(Session& session, ClientStanding standing) noexcept {
     sessions_of_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     if (session.counts_against_limit) {
         for (const base::Network& network : base::Networks{session.tap.client}) {
@@ -90,29 +90,29 @@ void Sessions::set_standing(Session& session, ClientStanding standing) noexcept 
     sessions_of_standing(standing).push_back(session);
 }
 
-void Sessions::count_against_limit(Session& session) {
+void SessionIndex::count_against_limit(Session& session) {
     add_to_counts(session);
     session.counts_against_limit = true;
 }
 
-std::uint32_t* Sessions::NetworkCounts::counter_of(ClientStanding standing) noexcept {
+std::uint32_t* SessionIndex::NetworkCounts::counter_of(ClientStanding standing) noexcept {
     return standing == ClientStanding::verified ? &verified
            : standing == ClientStanding::stray || standing == ClientStanding::unverified
                ? &unverified
                : nullptr;
 }
 
-Sessions::NetworkCounts Sessions::counts_of(const base::Network& network) const noexcept {
+SessionIndex::NetworkCounts SessionIndex::counts_of(const base::Network& network) const noexcept {
     const auto found = by_network_.find(network);
     return found == by_network_.end() ? NetworkCounts{} : found->second;
 }
 
-void Sessions::add_to_counts(const Session& session) {
+void SessionIndex::add_to_counts(const Session& session) {
     std::size_t counted = 0;
     try {
         for (const base::Network& network : base::Networks{session.tap.client}) {
             NetworkCounts& counts = by_network_[network];
-            ++counts.places;
+            ++counts.limited;
             add_if_counted(counts.counter_of(session.standing), 1);
             ++counted;
         }
@@ -122,21 +122,21 @@ void Sessions::add_to_counts(const Session& session) {
     }
 }
 
-void Sessions::remove_from_counts(const Session& session, std::size_t networks) noexcept {
+void SessionIndex::remove_from_counts(const Session& session, std::size_t networks) noexcept {
     for (const base::Network& network : base::Networks{session.tap.client}) {
         const auto found = by_network_.find(network);
         if (networks-- == 0 || found == by_network_.end()) {
             return;
         }
         add_if_counted(found->second.counter_of(session.standing), -1);
-        if (--found->second.places == 0) {
+        if (--found->second.limited == 0) {
             by_network_.erase(found);
         }
     }
 }
 
-Session* Sessions::find_most_silent_session(ClientStanding standing,
-                                            std::uint32_t now_ms) noexcept {
+Session* SessionIndex::find_most_silent_session(ClientStanding standing,
+                                                std::uint32_t now_ms) noexcept {
     Session* found = nullptr;
     std::uint32_t longest = kSilentMs;
     for (Session& each : sessions_of_standing(standing)) {

@@ -1,8 +1,9 @@
 #pragma once
 
 #include "proxy/base/clock.h"
+#include "proxy/base/endpoint.h"
 #include "proxy/base/keyed_hash.h"
-#include "proxy/relay/handover.h"
+#include "proxy/relay/counters.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/new_client_filter.h"
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
@@ -23,6 +25,68 @@
 namespace tw::relay {
 
 class SessionTable;
+
+/// A datagram's copy, which is stored until the observer is told about the session.
+struct DatagramCopy {
+    base::Timestamp time = 0;
+    Direction direction = Direction::c2s;
+    std::vector<std::byte> bytes;
+};
+
+/// The data about a session that a handover does not change. Its times are those of base::Clock,
+/// which all processes of a machine share.
+struct SessionFacts {
+    /// The source address of replies, if the listening socket receives at several addresses.
+    ReplyControl control{};
+    std::uint8_t control_length = 0;
+    ClientStanding standing = ClientStanding::player;
+    bool counts_against_limit = false; ///< true if the session counts against max_sessions
+    bool answered = false;             ///< true if the server has sent a datagram to the client
+    bool active = true; ///< true if a datagram was forwarded since the last timer check
+    VerificationMemory proof;
+    std::uint32_t number = 0;   ///< from 1; the simulated network's random decisions depend on it
+    base::Timestamp opened = 0; ///< when the client's first datagram came
+    /// How often the client repeated its first datagram before the session began.
+    std::uint8_t num_repeats = 0;
+    /// The kernel's drop counter of the upstream socket when it was last read.
+    std::uint32_t kernel_drops = 0;
+    /// When the session began, or was promoted from `connless`.
+    base::Clock::time_point begun;
+    /// When a timer check last found the session active.
+    base::Clock::time_point last_active;
+    std::uint32_t last_heard_ms = 0; ///< when the client's latest datagram came
+    /// When the server last showed that the client is playing, or when the session began.
+    std::uint32_t played_ms = 0;
+};
+
+/// The state of a session that another relay continues. The upstream socket is passed separately.
+struct SessionState {
+    SessionFacts facts;
+    base::Endpoint client;
+    base::Endpoint server; ///< the address that the upstream socket is connected to
+    /// The session's number in the observer's events; 0 if the observer does not know the session.
+    std::uint32_t id = 0;
+    std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
+    std::vector<DatagramCopy> held;
+    std::array<std::uint64_t, 2> held_lost{};
+};
+
+/// The state of a server that is handed over to another relay.
+struct ServerState {
+    Counters counters;
+    /// For each listening socket: the kernel's drop counter when it was last read.
+    std::vector<std::uint32_t> listener_drops;
+    std::vector<SessionState> sessions;
+};
+
+/// The data that a relay hands over to another relay.
+struct RelayState {
+    std::uint32_t last_session = 0; ///< the highest SessionState::id assigned so far
+    std::uint32_t last_number = 0;  ///< the highest SessionFacts::number assigned so far
+    std::string impairment;         ///< text for parse_impairment()
+    std::uint64_t impairment_seed = 0;
+    std::vector<ServerState> servers;
+};
 
 /// A client's session, with its upstream socket to the server.
 struct Session : SessionFacts {
@@ -34,22 +98,22 @@ struct Session : SessionFacts {
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the index of the listening socket that the client sends to
     /// True if the session is closed; it is freed when none of its datagrams waits.
-    bool closed = false;
+    bool is_closed = false;
     ResyncState resync;
-    TokenBucket budget{0, 0}; ///< limits the datagrams that the relay forwards to the server
+    TokenBucket budget{0}; ///< limits the datagrams that the relay forwards to the server
     /// When the server's latest datagram to the client came, or when the session began.
     std::uint32_t last_answer_ms = 0;
-    ClientQuestion asked; ///< the client's latest request, if the session is connectionless
+    ClientQuestion question; ///< the client's latest request, if the session is connectionless
     /// Copies of the session's datagrams until the observer knows the session; null afterwards.
     std::unique_ptr<HeldDatagramCopies> held;
-    std::unique_ptr<SessionImpairment> lines{}; ///< null if no impairment is set
+    std::unique_ptr<SessionImpairment> impairment{}; ///< null if no impairment is set
 
     /// Links the session into SessionTimers::waiting_, until the session is closed.
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
         timer;
     base::Clock::time_point check_at;          ///< when the session is next checked for a timeout
     boost::intrusive::list_member_hook<> rank; ///< links the session into the list of its standing
-    std::size_t index = 0;                     ///< index of the session in Sessions::all_
+    std::size_t index = 0;                     ///< index of the session in SessionIndex::all_
     /// The next session in SessionTimers::closed_.
     std::unique_ptr<Session> next_closed{};
 
@@ -73,20 +137,21 @@ struct Session : SessionFacts {
 
 /// Returns whether delayed datagrams of the session are waiting.
 [[nodiscard]] inline bool has_waiting_datagrams(const Session& session) noexcept {
-    return session.lines != nullptr && session.lines->waiting != 0;
+    return session.impairment != nullptr && session.impairment->num_waiting != 0;
 }
 
 /// A list of the sessions that have the same standing, oldest first. Owns nothing.
 using SessionsByAge = boost::intrusive::list<
     Session, boost::intrusive::member_hook<Session, decltype(Session::rank), &Session::rank>>;
 
-/// The sessions of a SessionTable. They can be found by client address. find() does not allocate.
-class Sessions {
+/// Owns the sessions of a SessionTable, finds them by client address, and counts them by network.
+/// find() does not allocate.
+class SessionIndex {
   public:
     /// A client is silent if it has sent nothing for this long. Clients of players send more often.
     static constexpr std::uint32_t kSilentMs = 2000;
 
-    explicit Sessions(std::size_t expected);
+    explicit SessionIndex(std::size_t expected);
 
     [[nodiscard]] Session* find(const base::Endpoint& client, ListenerIndex listener) noexcept;
     /// Adds a session. If this throws std::bad_alloc, `session` is unchanged.
@@ -94,7 +159,7 @@ class Sessions {
     /// Removes a session and lowers the counters of its networks. Sets the session's member
     /// counts_against_limit to false.
     [[nodiscard]] std::unique_ptr<Session> remove(Session& session);
-    /// Sets a session's standing and moves the session to the list of that standing.
+    /// Sets a session's standing and moves the session to that standing's list.
     void set_standing(Session& session, ClientStanding standing) noexcept;
     /// Sets Session::counts_against_limit and counts the session for its networks. If this throws
     /// std::bad_alloc, nothing changes.
@@ -112,14 +177,14 @@ class Sessions {
 
     /// Returns the number of a network's sessions that count against max_sessions. Connectionless
     /// sessions do not count, because their sender addresses can be forged.
-    [[nodiscard]] std::size_t count_of(const base::Network& network) const noexcept {
-        return counts_of(network).places;
+    [[nodiscard]] std::size_t num_limited_sessions(const base::Network& network) const noexcept {
+        return counts_of(network).limited;
     }
 
     /// Returns the number of a network's verified sessions, or of its stray and unverified sessions
     /// together. `standing`: `verified` or `unverified`.
-    [[nodiscard]] std::size_t count_of(const base::Network& network,
-                                       ClientStanding standing) const noexcept {
+    [[nodiscard]] std::size_t num_sessions(const base::Network& network,
+                                           ClientStanding standing) const noexcept {
         const NetworkCounts counts = counts_of(network);
         return standing == ClientStanding::verified ? counts.verified : counts.unverified;
     }
@@ -136,8 +201,6 @@ class Sessions {
         return all_.empty() ? nullptr : all_.back().get();
     }
 
-    [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
-
   private:
     /// A client's address and port, and the index of the listening socket that it sends to.
     struct ClientKey {
@@ -148,7 +211,7 @@ class Sessions {
         friend bool operator==(const ClientKey&, const ClientKey&) = default;
     };
 
-    struct AddressHash {
+    struct KeyHash {
         base::KeyedHash hash;
         using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
 
@@ -163,7 +226,7 @@ class Sessions {
 
     /// How many sessions a network has.
     struct NetworkCounts {
-        std::uint32_t places = 0;
+        std::uint32_t limited = 0; ///< sessions that count against max_sessions
         std::uint32_t unverified = 0;
         std::uint32_t verified = 0;
 
@@ -184,8 +247,8 @@ class Sessions {
             standing == ClientStanding::stray ? ClientStanding::unverified : standing);
     }
 
-    boost::unordered_flat_map<ClientKey, Session*, AddressHash> by_client_;
-    boost::unordered_flat_map<base::Network, NetworkCounts, AddressHash> by_network_;
+    boost::unordered_flat_map<ClientKey, Session*, KeyHash> by_client_;
+    boost::unordered_flat_map<base::Network, NetworkCounts, KeyHash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
     std::array<SessionsByAge, 6> ranks_;
 };

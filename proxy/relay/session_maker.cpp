@@ -45,13 +45,14 @@ bool is_valid_state(const SessionState& state, base::Clock::time_point now) {
     const auto is_past = [now](base::Clock::time_point time) {
         return time >= base::Clock::time_point{} && time <= now;
     };
-    const bool is_announced = state.id != 0;
-    const bool may_be_told = state.standing >= ClientStanding::verified;
-    const bool has_to_be = state.standing >= ClientStanding::weak;
-    return state.standing <= ClientStanding::player && (is_announced ? may_be_told : !has_to_be) &&
-           (state.counts_against_limit || !may_be_told) && state.number != 0 &&
-           state.client.port != 0 && state.control_length <= state.control.size() &&
-           is_past(state.begun) && is_past(state.last_active) &&
+    const SessionFacts& facts = state.facts;
+    const bool may_be_announced = facts.standing >= ClientStanding::verified;
+    const bool must_be_announced = facts.standing >= ClientStanding::weak;
+    return facts.standing <= ClientStanding::player &&
+           (state.id != 0 ? may_be_announced : !must_be_announced) &&
+           (facts.counts_against_limit || !may_be_announced) && facts.number != 0 &&
+           state.client.port != 0 && facts.control_length <= facts.control.size() &&
+           is_past(facts.begun) && is_past(facts.last_active) &&
            std::ranges::all_of(state.held, [](const DatagramCopy& copy) {
                return copy.direction <= Direction::s2c &&
                       copy.bytes.size() <= HeldDatagramCopies::kBytes;
@@ -74,13 +75,13 @@ std::unique_ptr<Session> make_session(SharedServer& server, int ready_set,
     made->upstreams = &server.upstreams;
     std::error_code error;
     try {
-        made->upstream = server.upstreams.open(client, error);
+        made->upstream = server.upstreams.open_socket(client, error);
     } catch (const std::bad_alloc&) {
         error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (!error && !watch_socket(*made, ready_set)) {
         error = {errno, std::system_category()};
-        server.upstreams.close(made->upstream);
+        server.upstreams.close_socket(made->upstream);
     }
     if (error) {
         server.numbers.session_error.store(error.value(), std::memory_order_relaxed);
@@ -105,20 +106,20 @@ std::unique_ptr<Session> continue_session(SharedServer& server, int ready_set,
         throw HandoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
-    static_cast<SessionFacts&>(*made) = static_cast<const SessionFacts&>(state);
+    static_cast<SessionFacts&>(*made) = state.facts;
     made->upstreams = &server.upstreams;
     made->upstream =
         server.upstreams.take_over_socket(std::move(socket), state.client, state.server);
     if (!watch_socket(*made, ready_set)) {
-        server.upstreams.close(made->upstream);
+        server.upstreams.close_socket(made->upstream);
         throw HandoverError{"a socket that was handed over cannot be waited for"};
     }
     set_tap_addresses(*made, state.client, server);
     made->tap.id = state.id;
-    made->tap.opened = state.opened;
+    made->tap.opened = made->opened;
     made->client = base::to_socket_address(state.client, v6, made->client_length);
     made->last_answer_ms = now.ms;
-    if (state.counts_against_limit && !made->is_announced()) {
+    if (made->counts_against_limit && !made->is_announced()) {
         made->held = restore_held_copies(state);
     }
     return made;
@@ -126,7 +127,7 @@ std::unique_ptr<Session> continue_session(SharedServer& server, int ready_set,
 
 SessionState handover_state_of(const Session& session) {
     SessionState state;
-    static_cast<SessionFacts&>(state) = static_cast<const SessionFacts&>(session);
+    state.facts = static_cast<const SessionFacts&>(session);
     state.client = session.tap.client;
     state.server = session.tap.server;
     state.id = session.tap.id;
@@ -165,7 +166,7 @@ void SessionTimers::free_closed_sessions(bool all) noexcept {
             place = &session.next_closed;
             continue;
         }
-        session.upstreams->close(session.upstream);
+        session.upstreams->close_socket(session.upstream);
         *place = std::move(session.next_closed);
         --sessions_;
     }

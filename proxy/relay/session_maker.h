@@ -2,7 +2,6 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/relay/counters.h"
-#include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/session.h"
@@ -39,9 +38,9 @@ struct SharedServer {
                  ServerIndex server_index, const Udp::endpoint& server, ClientAddressMode mode)
         : options{relay_options}, numbers{last_numbers}, index{server_index},
           upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
-          pools{options.max_sessions, options.threads, options.new_clients.max_per_address} {}
+          pools{options.max_sessions, options.threads, options.new_client_limits.max_per_address} {}
 
-    [[nodiscard]] std::size_t num_sockets() const { return sets * listen.size(); }
+    [[nodiscard]] std::size_t num_sockets() const { return num_socket_sets * listen.size(); }
 
     const Options& options;
     LastSessionNumbers& numbers;
@@ -50,11 +49,11 @@ struct SharedServer {
     SessionPoolSizes pools;               ///< per thread
     std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
     /// True if a handover closes this server's sessions instead of passing them on.
-    std::atomic<bool> let_go{false};
+    std::atomic<bool> closes_at_handover{false};
 
     // The members below are used by the thread that adds and removes servers.
     std::vector<Udp::endpoint> listen{};
-    std::size_t sets = 0; ///< number of socket sets; a set has a socket for each listening address
+    std::size_t num_socket_sets = 0; ///< a set has a socket for each listening address
     bool removed = false;
 };
 
@@ -92,7 +91,7 @@ class SessionTimers {
 
     /// The most sessions that one call of check_due_sessions() checks. Closing a session takes some
     /// 20 microseconds, so check_due_sessions() takes less than a millisecond.
-    static constexpr std::size_t kChecksPerSweep = 32;
+    static constexpr std::size_t kChecksPerCall = 32;
 
     /// `shortest`: the shortest idle timeout of any session. `now`: later calls must not pass
     /// earlier times.
@@ -112,13 +111,13 @@ class SessionTimers {
         }
     }
 
-    /// Calls `check_timeout(Session&)` for sessions whose timers are due, at most kChecksPerSweep
+    /// Calls `check_timeout(Session&)` for sessions whose timers are due, at most kChecksPerCall
     /// of them. Returns true if no further timer is due.
     template <typename CheckTimeout>
     bool check_due_sessions(Time now, CheckTimeout&& check_timeout) {
         begin_batch(now);
         const auto is_due = [&] { return !waiting_.empty() && waiting_.front().check_at <= now; };
-        for (std::size_t checked = 0; is_due() && checked < kChecksPerSweep; ++checked) {
+        for (std::size_t checked = 0; is_due() && checked < kChecksPerCall; ++checked) {
             Session& session = waiting_.front();
             waiting_.pop_front();
             schedule_check(session);

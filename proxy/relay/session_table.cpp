@@ -26,10 +26,10 @@ constexpr std::size_t kFreeParts = 8;
 
 /// Returns the number of a new session. Connectionless sessions are numbered separately, so that
 /// they do not change the random impairment of other sessions.
-std::uint32_t next_number(LastSessionNumbers& numbers, bool counts_against_limit) noexcept {
-    constexpr std::uint32_t kOfRequests = 1U << 31U;
+std::uint32_t take_next_number(LastSessionNumbers& numbers, bool counts_against_limit) noexcept {
+    constexpr std::uint32_t kConnlessBit = 1U << 31U;
     return counts_against_limit ? numbers.last_number.fetch_add(1) + 1
-                                : kOfRequests | (numbers.last_request.fetch_add(1) + 1);
+                                : kConnlessBit | (numbers.last_request.fetch_add(1) + 1);
 }
 
 } // namespace
@@ -37,20 +37,20 @@ std::uint32_t next_number(LastSessionNumbers& numbers, bool counts_against_limit
 SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& listeners,
                            int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
     : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set}, tap_{&tap},
-      counters_{&counters}, new_client_filter_{shared.options.new_clients, shared.pools},
-      sessions_{shared.options.max_sessions}, answers_{shared.options.repeating.read_question !=
-                                                               nullptr
-                                                           ? std::make_unique<AnswerCache>()
-                                                           : nullptr},
-      verified_told_{shared.options.new_clients.verified_rate,
-                     shared.options.new_clients.verified_burst},
+      counters_{&counters}, new_client_filter_{shared.options.new_client_limits, shared.pools},
+      sessions_{shared.options.max_sessions},
+      answers_{shared.options.answer_functions.read_question != nullptr
+                   ? std::make_unique<AnswerCache>()
+                   : nullptr},
+      announcement_budget_{shared.options.new_client_limits.announcement_rate,
+                           shared.options.new_client_limits.announcement_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
       server_generation_{shared.upstreams.generation()}, timers_{&timers},
       now_{&timers.batch_time()} {}
 
 SessionTable::~SessionTable() {
     sessions_.for_each([&](Session& session) {
-        shared_.upstreams.close(session.upstream);
+        shared_.upstreams.close_socket(session.upstream);
         shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     });
     timers_->free_closed_sessions(true);
@@ -65,7 +65,7 @@ Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std:
         return admit_new_client(client, header, datagram, listener);
     }
     if (!known->budget.try_take_token(now_->ms)) {
-        counters_->new_clients.rate.add(1);
+        counters_->new_clients.rejected_by_session_rate.add(1);
         return nullptr;
     }
     if (known->standing == ClientStanding::connless &&
@@ -80,15 +80,15 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
                                         std::span<const std::byte> datagram,
                                         ListenerIndex listener) {
     if (is_relay_or_server_address(client)) {
-        counters_->new_clients.own.add(1);
+        counters_->new_clients.rejected_own_address.add(1);
         return nullptr;
     }
     VerificationMemory proof;
     DatagramVerdict verdict{.standing = ClientStanding::player};
     NewClientDecision entry;
     ClientQuestion question;
-    if (shared_.options.prove != nullptr) {
-        verdict = shared_.options.prove(proof, Direction::c2s, datagram);
+    if (shared_.options.judge_datagram != nullptr) {
+        verdict = shared_.options.judge_datagram(proof, Direction::c2s, datagram);
         if (verdict.standing == ClientStanding::connless) {
             question = read_client_question(datagram);
             if (!may_forward_request(client, header, question, verdict.request, listener)) {
@@ -100,19 +100,22 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         }
         if (entry.refusal != Refusal::none) {
             auto& totals = counters_->new_clients;
-            (entry.refusal == Refusal::flood ? totals.flood : totals.crowd).add(1);
+            (entry.refusal == Refusal::flood ? totals.rejected_by_network_limit
+                                             : totals.rejected_in_crowd)
+                .add(1);
             return nullptr;
         }
     }
     if (!make_room_for_session(client, verdict.standing)) {
-        (is_address_at_limit(client) ? counters_->new_clients.address : counters_->sessions_refused)
+        (is_address_at_limit(client) ? counters_->new_clients.rejected_by_address_limit
+                                     : counters_->sessions_refused)
             .add(1);
         return nullptr;
     }
     Session* const session = open_session(client, header, listener, verdict.standing, proof);
     if (session != nullptr) {
-        session->repeats = entry.repeats;
-        session->asked = question;
+        session->num_repeats = entry.num_repeats;
+        session->question = question;
     }
     return session;
 }
@@ -121,8 +124,9 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
 /// for loopback clients, because their addresses cannot be forged.
 bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = base::narrowest_network(client);
-    return base::is_loopback(client) || (sessions_.count_of(own, ClientStanding::unverified) == 0 &&
-                                         sessions_.count_of(own, ClientStanding::verified) == 0);
+    return base::is_loopback(client) ||
+           (sessions_.num_sessions(own, ClientStanding::unverified) == 0 &&
+            sessions_.num_sessions(own, ClientStanding::verified) == 0);
 }
 
 /// Returns whether the relay or the server listens on the sender address of a client's datagram.
@@ -151,7 +155,7 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
 
 ClientQuestion
 SessionTable::read_client_question(std::span<const std::byte> datagram) const noexcept {
-    return answers_ != nullptr ? shared_.options.repeating.read_question(datagram)
+    return answers_ != nullptr ? shared_.options.answer_functions.read_question(datagram)
                                : ClientQuestion{};
 }
 
@@ -162,16 +166,16 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
     const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
     switch (new_client_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
-    case RequestDecision::server:
+    case RequestDecision::forward:
         return true;
-    case RequestDecision::repeat:
+    case RequestDecision::repeat_answer:
         send_repeated_answer(*answer, question, header, listener);
         return false;
-    case RequestDecision::flood:
-        counters_->new_clients.flood.add(1);
+    case RequestDecision::reject_flood:
+        counters_->new_clients.rejected_by_network_limit.add(1);
         return false;
-    case RequestDecision::crowd:
-        counters_->new_clients.crowd.add(1);
+    case RequestDecision::reject_crowd:
+        counters_->new_clients.rejected_in_crowd.add(1);
         return false;
     }
     return false;
@@ -179,7 +183,8 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
 
 bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
                                             std::span<const std::byte> datagram) noexcept {
-    const DatagramVerdict verdict = shared_.options.prove(session.proof, Direction::c2s, datagram);
+    const DatagramVerdict verdict =
+        shared_.options.judge_datagram(session.proof, Direction::c2s, datagram);
     if (verdict.request == RequestKind::none) {
         return true;
     }
@@ -188,7 +193,7 @@ bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
                              session.listener)) {
         return false;
     }
-    session.asked = question;
+    session.question = question;
     return true;
 }
 
@@ -203,7 +208,7 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
         std::array<std::byte, AnswerCache::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
         const std::size_t size =
-            shared_.options.repeating.write_answer(answer.part(i), question, bytes);
+            shared_.options.answer_functions.write_answer(answer.part(i), question, bytes);
         iovec vector{bytes.data(), size};
         msghdr message{};
         message.msg_name = header.msg_name;
@@ -222,7 +227,7 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
 /// Makes room for a session of this standing, by eviction if necessary. Returns whether there is
 /// room.
 bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientStanding standing) {
-    if (shared_.options.prove == nullptr) {
+    if (shared_.options.judge_datagram == nullptr) {
         return reserve_session_place();
     }
     if (standing == ClientStanding::connless) {
@@ -258,8 +263,8 @@ bool SessionTable::reserve_session_place() {
 /// Returns whether the client's address has as many sessions as an address may have.
 bool SessionTable::is_address_at_limit(const base::Endpoint& client) const noexcept {
     const std::size_t most = shared_.pools.per_address;
-    return shared_.options.prove != nullptr && most != 0 && !base::is_loopback(client) &&
-           sessions_.count_of(base::narrowest_network(client)) >= most;
+    return shared_.options.judge_datagram != nullptr && most != 0 && !base::is_loopback(client) &&
+           sessions_.num_limited_sessions(base::narrowest_network(client)) >= most;
 }
 
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
@@ -285,7 +290,7 @@ bool SessionTable::make_room_in_pool(ClientStanding standing, std::size_t pool,
                                      const base::Endpoint& client) {
     for (const base::Network& network : base::Networks{client}) {
         if (base::is_loopback(client) ||
-            sessions_.count_of(network, standing) <
+            sessions_.num_sessions(network, standing) <
                 SessionPoolSizes::max_sessions_of_network(pool, network)) {
             continue;
         }
@@ -313,8 +318,9 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
             break;
         }
         const std::size_t count =
-            sessions_.count_of(base::narrowest_network(each.tap.client), each.standing);
-        if (found == nullptr || count > most || (count == most && each.repeats < found->repeats)) {
+            sessions_.num_sessions(base::narrowest_network(each.tap.client), each.standing);
+        if (found == nullptr || count > most ||
+            (count == most && each.num_repeats < found->num_repeats)) {
             found = &each;
             most = count;
         }
@@ -336,7 +342,7 @@ Session* SessionTable::find_evictable_session_of(const base::Network& network,
         if (++looked > kNetworkCandidates) {
             break;
         }
-        if ((found == nullptr || each.repeats < found->repeats) && is_in(each) &&
+        if ((found == nullptr || each.num_repeats < found->num_repeats) && is_in(each) &&
             (standing < ClientStanding::weak || has_left_server(each))) {
             found = &each;
         }
@@ -351,7 +357,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
             return leaving;
         }
     }
-    if (now_->ms - none_forgotten_ms_ >= kForgottenSearchMs) {
+    if (now_->ms - forgotten_search_ms_ >= kForgottenSearchMs) {
         Session* forgotten = nullptr;
         sessions_.for_each([&](Session& each) {
             if (is_forgotten_by_server(each) &&
@@ -363,24 +369,24 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
         if (forgotten != nullptr) {
             return forgotten;
         }
-        none_forgotten_ms_ = now_->ms;
+        forgotten_search_ms_ = now_->ms;
     }
     return find_silent_weak_session();
 }
 
 /// Returns whether the client had a slot, and the server now sends only to other clients.
 bool SessionTable::is_forgotten_by_server(const Session& session) const noexcept {
-    return shared_.options.prove != nullptr && session.standing >= ClientStanding::weak &&
+    return shared_.options.judge_datagram != nullptr && session.standing >= ClientStanding::weak &&
            answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
-               shared_.options.new_clients.forgotten_time.count();
+               shared_.options.new_client_limits.forgotten_time.count();
 }
 
 /// Returns whether the client and the server have stopped sending to each other. This is true after
 /// a player has left. Forged datagrams cannot make it true for a player in the game.
 bool SessionTable::has_left_server(const Session& session) const noexcept {
     const auto is_long_ago = [this](std::uint32_t ms) {
-        return now_->ms - ms >= shared_.options.new_clients.forgotten_time.count();
+        return now_->ms - ms >= shared_.options.new_client_limits.forgotten_time.count();
     };
     return is_long_ago(session.last_heard_ms) && is_long_ago(session.played_ms);
 }
@@ -395,14 +401,14 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
             made->listener = listener;
             made->standing = standing;
             made->counts_against_limit = standing != ClientStanding::connless;
-            made->number = next_number(shared_.numbers, made->counts_against_limit);
+            made->number = take_next_number(shared_.numbers, made->counts_against_limit);
             made->proof = proof;
             return insert_session(std::move(made));
         }
     } catch (const std::bad_alloc&) {
         shared_.numbers.session_error.store(ENOMEM, std::memory_order_relaxed);
         if (made != nullptr) {
-            shared_.upstreams.close(made->upstream);
+            shared_.upstreams.close_socket(made->upstream);
         }
     }
     shared_.sessions.fetch_sub(standing == ClientStanding::connless ? 0 : 1);
@@ -426,13 +432,13 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
         return &session;
     }
     auto& totals = counters_->new_clients;
-    (session.counts_against_limit ? totals.begun : totals.connless).add(1);
+    (session.counts_against_limit ? totals.begun_sessions : totals.connless_sessions).add(1);
     return &session;
 }
 
 void SessionTable::set_send_budget(Session& session) const noexcept {
-    const NewClientLimits& limits = shared_.options.new_clients;
-    const std::uint32_t rate = shared_.options.prove == nullptr           ? 0
+    const NewClientLimits& limits = shared_.options.new_client_limits;
+    const std::uint32_t rate = shared_.options.judge_datagram == nullptr  ? 0
                                : session.standing >= ClientStanding::weak ? limits.session_rate
                                                                           : limits.unverified_rate;
     session.budget = TokenBucket{rate, rate};
@@ -441,11 +447,12 @@ void SessionTable::set_send_budget(Session& session) const noexcept {
 
 void SessionTable::apply_verdict(Session& session, Direction direction,
                                  std::span<const std::byte> datagram) {
-    if (shared_.options.prove == nullptr) {
+    if (shared_.options.judge_datagram == nullptr) {
         session.played_ms = now_->ms;
         return;
     }
-    const DatagramVerdict verdict = shared_.options.prove(session.proof, direction, datagram);
+    const DatagramVerdict verdict =
+        shared_.options.judge_datagram(session.proof, direction, datagram);
     if (direction == Direction::c2s && !verdict.is_answered) {
         counters_->strays.add(1);
     }
@@ -455,10 +462,11 @@ void SessionTable::apply_verdict(Session& session, Direction direction,
     if (verdict.standing > session.standing) {
         raise_standing(session, verdict.standing);
     }
-    if (direction == Direction::s2c && session.asked.kind != 0) {
-        if (const auto part = shared_.options.repeating.read_answer(datagram, session.asked)) {
-            answers_->add_part(session.asked.kind, session.number, *part, datagram, now_->ms);
-        }
+    if (direction == Direction::s2c && session.question.kind != 0) {
+        answers_->add_part(
+            session.question.kind, session.number,
+            shared_.options.answer_functions.classify_answer(datagram, session.question), datagram,
+            now_->ms);
     }
 }
 
@@ -484,12 +492,12 @@ bool SessionTable::try_count_against_limit(Session& session, ClientStanding stan
         shared_.sessions.fetch_sub(1);
         throw;
     }
-    session.number = next_number(shared_.numbers, true);
+    session.number = take_next_number(shared_.numbers, true);
     session.begun = now_->steady;
     session.opened = now_->utc;
     session.held = std::move(held);
-    session.asked = {};
-    counters_->new_clients.begun.add(1);
+    session.question = {};
+    counters_->new_clients.begun_sessions.add(1);
     return true;
 }
 
@@ -517,14 +525,15 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         return;
     }
     count_raised_standing(before, standing);
-    if (standing >= ClientStanding::weak) { // clients without a slot stay limited by second_chance
+    if (standing >=
+        ClientStanding::weak) { // clients without a slot stay limited by readmission_pause
         new_client_filter_.remember_verified_client(session.tap.client);
     }
     set_send_budget(session);
-    // Clients without a slot on the server are announced at a limited rate (verified_rate).
-    verified_told_.refill(now_->ms);
+    // Clients without a slot on the server are announced at a limited rate (announcement_rate).
+    announcement_budget_.refill(now_->ms);
     if (!session.is_announced() &&
-        (standing >= ClientStanding::weak || verified_told_.try_take_token(now_->ms))) {
+        (standing >= ClientStanding::weak || announcement_budget_.try_take_token(now_->ms))) {
         announce_to_observer(session);
     }
 }
@@ -532,11 +541,11 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
 void SessionTable::count_raised_standing(ClientStanding before, ClientStanding standing) noexcept {
     auto& totals = counters_->new_clients;
     if (standing == ClientStanding::weak) {
-        totals.weak.add(1);
+        totals.weak_sessions.add(1);
         return;
     }
-    totals.verified.add(before == ClientStanding::verified ? 0 : 1);
-    totals.players.add(standing == ClientStanding::player ? 1 : 0);
+    totals.verified_sessions.add(before == ClientStanding::verified ? 0 : 1);
+    totals.player_sessions.add(standing == ClientStanding::player ? 1 : 0);
 }
 
 void SessionTable::announce_to_observer(Session& session) {
@@ -558,19 +567,19 @@ void SessionTable::announce_to_observer(Session& session) {
 }
 
 void SessionTable::evict_session(Session& session) {
-    counters_->new_clients.displaced.add(1);
+    counters_->new_clients.displaced_sessions.add(1);
     close_session(session, CloseReason::displaced);
 }
 
 void SessionTable::close_session(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
-        new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
+        read_new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_announced()) {
         tap_->close_session(session.tap, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
     shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
-    session.closed = true;
+    session.is_closed = true;
     timers_->free_after_sending(sessions_.remove(session));
 }
 
@@ -597,13 +606,13 @@ bool SessionTable::keep_if_server_is_silent(Session& session) {
 void SessionTable::check_timeout(Session& session, Time now) {
     if (session.active) {
         counters_->kernel_dropped.add(
-            new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
+            read_new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     }
     if (session.active || has_waiting_datagrams(session)) {
         session.active = false;
         session.last_active = now;
     }
-    const NewClientLimits& limits = shared_.options.new_clients;
+    const NewClientLimits& limits = shared_.options.new_client_limits;
     const auto idle = now - session.last_active;
     bool over = idle >= shared_.options.idle_timeout || is_at_former_address(session);
     if (session.standing == ClientStanding::connless) {
@@ -618,7 +627,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
     if (over) {
         const bool proved_nothing =
             session.counts_against_limit && session.standing < ClientStanding::verified;
-        counters_->new_clients.expired.add(proved_nothing ? 1 : 0);
+        counters_->new_clients.expired_sessions.add(proved_nothing ? 1 : 0);
         close_session(session, CloseReason::idle);
     }
 }
@@ -645,29 +654,19 @@ void SessionTable::take_over_session(const SessionState& state, base::UniqueFd s
     auto made = continue_session(shared_, ready_set_, state, std::move(socket),
                                  (*listeners_)[listener].v6, *now_);
     made->listener = listener;
-    shared_.sessions.fetch_add(state.counts_against_limit ? 1 : 0);
+    shared_.sessions.fetch_add(state.facts.counts_against_limit ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
     timers_->add(session);
 }
 
-void SessionTable::close_all_sessions(CloseReason reason) {
+bool SessionTable::close_sessions(CloseReason reason, std::size_t max) {
     timers_->begin_batch();
-    while (Session* const session = sessions_.any_session()) {
-        close_session(*session, reason);
-    }
-    timers_->end_batch();
-}
-
-bool SessionTable::close_some_sessions(CloseReason reason) {
-    timers_->begin_batch();
-    std::size_t closed = 0;
     Session* session = sessions_.any_session();
-    for (; session != nullptr && closed < SessionTimers::kChecksPerSweep;
-         session = sessions_.any_session()) {
+    for (std::size_t closed = 0; session != nullptr && closed < max; ++closed) {
         close_session(*session, reason);
-        ++closed;
+        session = sessions_.any_session();
     }
     timers_->end_batch();
     return session == nullptr;

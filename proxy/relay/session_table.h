@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/relay/handover.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/session.h"
@@ -8,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,7 +50,7 @@ class SessionTable {
         const bool is_player = session.standing == ClientStanding::player;
         const bool is_due =
             direction == Direction::s2c && now_->ms - session.played_ms >= kPlayCheckMs;
-        if ((!is_player || is_due) && !session.closed) {
+        if ((!is_player || is_due) && !session.is_closed) {
             apply_verdict(session, direction, datagram);
         }
     }
@@ -65,7 +65,7 @@ class SessionTable {
     /// Copies a datagram to the observer, or stores the copy until the observer knows the session.
     void copy_to_observer(Session& session, base::Timestamp time, Direction direction,
                           std::span<const std::byte> datagram) {
-        if (session.closed) {
+        if (session.is_closed) {
             return; // the observer was told that the session is closed
         }
         if (session.is_announced()) {
@@ -78,9 +78,9 @@ class SessionTable {
     /// Closes a session if it has timed out.
     void check_timeout(Session& session, Time now);
 
-    void close_all_sessions(CloseReason reason);
-    /// Closes a bounded number of sessions. Returns whether no session is left.
-    [[nodiscard]] bool close_some_sessions(CloseReason reason);
+    /// Closes at most `max` sessions. Returns whether no session is left.
+    bool close_sessions(CloseReason reason,
+                        std::size_t max = std::numeric_limits<std::size_t>::max());
 
     /// Calls `use` with the state and the upstream socket of each session, for a handover.
     /// SessionState::listener is then an index into the result of listeners_of() for this table.
@@ -91,7 +91,7 @@ class SessionTable {
     /// the socket is unsuitable.
     void take_over_session(const SessionState& state, base::UniqueFd socket);
 
-    [[nodiscard]] Sessions& sessions() noexcept { return sessions_; }
+    [[nodiscard]] SessionIndex& sessions() noexcept { return sessions_; }
 
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
@@ -166,9 +166,9 @@ class SessionTable {
     Tap* tap_;
     LiveCounters* counters_;
     NewClientFilter new_client_filter_;
-    Sessions sessions_;
+    SessionIndex sessions_;
     std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
-    TokenBucket verified_told_;
+    TokenBucket announcement_budget_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host's network interfaces
     base::Endpoint server_; ///< the server's address when server_generation_ was read
     std::uint32_t server_generation_;
@@ -178,7 +178,7 @@ class SessionTable {
     std::uint32_t last_answer_ms_ = 0;
     /// When the latest search for a forgotten session (see is_forgotten_by_server()) that found no
     /// session took place.
-    std::uint32_t none_forgotten_ms_ = 0;
+    std::uint32_t forgotten_search_ms_ = 0;
 };
 
 } // namespace tw::relay

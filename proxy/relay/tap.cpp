@@ -31,39 +31,39 @@ constexpr std::size_t kResumedPart = 16;
 } // namespace
 
 void LoadShedding::add(TapSession& session) noexcept {
-    session.listed = true;
-    session.is_aside = !aside_.empty();
-    session.aside_reported = false;
+    session.is_listed = true;
+    session.is_set_aside = !set_aside_.empty();
+    session.is_reported_aside = false;
     list_of(session).push_back(session);
 }
 
 void LoadShedding::remove(TapSession& session) noexcept {
-    if (std::exchange(session.listed, false)) {
+    if (std::exchange(session.is_listed, false)) {
         list_of(session).erase(SessionList::s_iterator_to(session));
     }
 }
 
 void LoadShedding::set_session_aside(TapSession& session) noexcept {
-    shown_.erase(SessionList::s_iterator_to(session));
-    session.is_aside = true;
-    session.aside_reported = false;
-    // All sessions in aside_ are newer than this one.
-    aside_.push_front(session);
+    copied_.erase(SessionList::s_iterator_to(session));
+    session.is_set_aside = true;
+    session.is_reported_aside = false;
+    // All sessions in set_aside_ are newer than this one.
+    set_aside_.push_front(session);
 }
 
 void LoadShedding::resume_oldest_sessions(std::size_t count) noexcept {
-    for (; count != 0 && !aside_.empty(); --count) {
-        TapSession& session = aside_.front();
-        aside_.pop_front();
-        session.is_aside = false;
-        shown_.push_back(session);
+    for (; count != 0 && !set_aside_.empty(); --count) {
+        TapSession& session = set_aside_.front();
+        set_aside_.pop_front();
+        session.is_set_aside = false;
+        copied_.push_back(session);
     }
 }
 
 std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
                                               std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
-    const std::size_t all = shown_.size() + aside_.size();
+    const std::size_t all = copied_.size() + set_aside_.size();
     if (backlog <= kCopyAll * part) {
         return all;
     }
@@ -74,16 +74,9 @@ std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
     return (all * (kCopyNone * part - backlog) + room - 1) / room;
 }
 
-Tap::Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer)
-    : ring_{ring}, observer_{&observer} {
-    if (ring_ != nullptr) {
-        pending_.reserve(max_sessions);
-    }
-}
-
 void Tap::reserve_events(std::size_t more_sessions) {
     if (ring_ != nullptr) {
-        pending_.reserve(pending_.capacity() + more_sessions);
+        pending_closes_.reserve(pending_closes_.capacity() + more_sessions);
     }
 }
 
@@ -98,14 +91,15 @@ bool Tap::has_observer() {
         return false;
     }
     const std::uint32_t observer = observer_->load(std::memory_order_relaxed);
-    return observer == seen_ ? seen_ != 0 : begin_events_of_observer(observer);
+    return observer == current_observer_ ? current_observer_ != 0
+                                         : begin_events_of_observer(observer);
 }
 
 bool Tap::begin_events_of_observer(std::uint32_t observer) {
     // Pending events are discarded: the new observer does not know their sessions.
-    seen_ = 0;
-    pending_.clear();
-    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || missed_;
+    current_observer_ = 0;
+    pending_closes_.clear();
+    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || kernel_losses_;
     // For the new observer, no session is set aside.
     shedding_.resume_oldest_sessions(shedding_.num_set_aside());
     if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
@@ -114,7 +108,7 @@ bool Tap::begin_events_of_observer(std::uint32_t observer) {
     if (!ring_->try_push(event_of(EventKind::observer, observer, 0))) {
         return false;
     }
-    seen_ = observer;
+    current_observer_ = observer;
     return true;
 }
 
@@ -146,16 +140,16 @@ bool Tap::push_close(PendingClose& pending) {
 }
 
 bool Tap::report_unknown_losses(base::Timestamp time) {
-    if (!missed_) {
+    if (!kernel_losses_) {
         return true;
     }
     Event gap = event_of(EventKind::gap, 0, time);
     gap.gap = GapReason::kernel_dropped;
-    gap.lost = *missed_;
+    gap.lost = *kernel_losses_;
     if (!ring_->try_push(gap)) {
         return false;
     }
-    missed_.reset();
+    kernel_losses_.reset();
     return true;
 }
 
@@ -164,11 +158,13 @@ bool Tap::report_pending_events(base::Timestamp time) {
         return true;
     }
     std::size_t reported = 0;
-    while (reported < pending_.size() && push_close(pending_[reported])) {
+    while (reported < pending_closes_.size() && push_close(pending_closes_[reported])) {
         ++reported;
     }
-    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(reported));
-    if (!pending_.empty() || !report_gaps(0, time, unknown_lost_) || !report_unknown_losses(time)) {
+    pending_closes_.erase(pending_closes_.begin(),
+                          pending_closes_.begin() + static_cast<std::ptrdiff_t>(reported));
+    if (!pending_closes_.empty() || !report_gaps(0, time, unknown_lost_) ||
+        !report_unknown_losses(time)) {
         return false;
     }
     has_pending_ = false;
@@ -177,7 +173,7 @@ bool Tap::report_pending_events(base::Timestamp time) {
 
 bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
     // An old session gets `open` and `gap` together: without the gap, the session would look new.
-    const bool began_before = session.opened_for != seen_;
+    const bool began_before = session.opened_for != current_observer_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
     }
@@ -186,7 +182,7 @@ bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
     if (!ring_->try_push(open)) {
         return false;
     }
-    session.announced_to = seen_;
+    session.announced_to = current_observer_;
     if (began_before) {
         Event gap = event_of(EventKind::gap, session.id, time);
         gap.gap = GapReason::new_observer;
@@ -206,7 +202,7 @@ bool Tap::announce_session(TapSession& session, base::Timestamp time) {
 void Tap::open_session(TapSession& session, base::Timestamp time) {
     session.opened = time;
     if (has_observer()) {
-        session.opened_for = seen_;
+        session.opened_for = current_observer_;
         static_cast<void>(
             announce_session(session, time)); // if `open` does not fit, copy_datagram() tries again
     }
@@ -238,8 +234,9 @@ void Tap::set_aside_newest_sessions() noexcept {
 
 /// Reports that a session is set aside, unless that was reported or the ring has no room.
 void Tap::report_session_set_aside(TapSession& session, base::Timestamp time) {
-    if (!session.aside_reported && is_announced(session) && ring_->has_room(kLeadingEventsBytes)) {
-        session.aside_reported = report_gaps(session.id, time, session.lost);
+    if (!session.is_reported_aside && is_announced(session) &&
+        ring_->has_room(kLeadingEventsBytes)) {
+        session.is_reported_aside = report_gaps(session.id, time, session.lost);
     }
 }
 
@@ -257,11 +254,11 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
     }
     const bool observed = has_observer();
     if (observed) {
-        if (!session.listed) {
+        if (!session.is_listed) {
             shedding_.add(session);
         }
         set_aside_newest_sessions();
-        if (!session.is_aside) {
+        if (!session.is_set_aside) {
             if (try_copy(session, time, direction, bytes)) {
                 return;
             }
@@ -289,13 +286,13 @@ void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason r
     }
     PendingClose pending{session.id, reason, time, session.lost};
     if (!report_pending_events(time) || !push_close(pending)) {
-        pending_.push_back(pending);
+        pending_closes_.push_back(pending);
         has_pending_ = true;
     }
 }
 
 void Tap::report_resync(const TapSession& session, base::Timestamp time) {
-    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_aside) {
+    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_set_aside) {
         return;
     }
     static_cast<void>(ring_->try_push(event_of(EventKind::resync, session.id, time)));
@@ -305,7 +302,7 @@ void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
     if (ring_ == nullptr) {
         return;
     }
-    missed_ = missed_.value_or(0) + count;
+    kernel_losses_ = kernel_losses_.value_or(0) + count;
     has_pending_ = true;
     if (has_observer()) {
         static_cast<void>(

@@ -28,10 +28,10 @@ struct TapSession : SessionAddresses {
     /// Links the session into one of the lists of LoadShedding.
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>
         place;
-    bool listed = false;
-    bool is_aside = false; ///< true if the session's datagrams are not copied now
+    bool is_listed = false;
+    bool is_set_aside = false; ///< true if the session's datagrams are not copied now
     /// True if the observer got a `gap` event since the session was set aside.
-    bool aside_reported = false;
+    bool is_reported_aside = false;
 };
 
 /// Chooses the sessions whose datagrams are copied to the observer. While the observer is too slow
@@ -55,12 +55,12 @@ class LoadShedding {
 
     /// Returns the newest session that is not set aside; null if all are set aside.
     [[nodiscard]] TapSession* newest_copied_session() noexcept {
-        return shown_.empty() ? nullptr : &shown_.back();
+        return copied_.empty() ? nullptr : &copied_.back();
     }
 
-    [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return shown_.size(); }
+    [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return copied_.size(); }
 
-    [[nodiscard]] std::size_t num_set_aside() const noexcept { return aside_.size(); }
+    [[nodiscard]] std::size_t num_set_aside() const noexcept { return set_aside_.size(); }
 
   private:
     /// Sessions, the oldest first.
@@ -69,11 +69,11 @@ class LoadShedding {
         boost::intrusive::member_hook<TapSession, decltype(TapSession::place), &TapSession::place>>;
 
     [[nodiscard]] SessionList& list_of(const TapSession& session) noexcept {
-        return session.is_aside ? aside_ : shown_;
+        return session.is_set_aside ? set_aside_ : copied_;
     }
 
-    SessionList shown_;
-    SessionList aside_;
+    SessionList copied_;
+    SessionList set_aside_;
 };
 
 /// Copies the datagrams of a relay thread into its ring, and counts those that do not fit.
@@ -99,7 +99,8 @@ class Tap {
   public:
     /// `ring`: null if there is never an observer; all functions then do nothing. `observer`: see
     /// ObserverSharedMemory; it may change at any time. Both must outlive the tap.
-    Tap(Ring* ring, std::size_t max_sessions, const std::atomic<std::uint32_t>& observer);
+    Tap(Ring* ring, const std::atomic<std::uint32_t>& observer)
+        : ring_{ring}, observer_{&observer} {}
 
     /// Reserves memory for the events of this many further sessions. Errors: std::bad_alloc.
     void reserve_events(std::size_t more_sessions);
@@ -123,7 +124,7 @@ class Tap {
     /// Returns true if the current observer has got all events.
     [[nodiscard]] bool has_no_pending_events() const noexcept {
         return ring_ == nullptr ||
-               (!has_pending_ && observer_->load(std::memory_order_relaxed) == seen_);
+               (!has_pending_ && observer_->load(std::memory_order_relaxed) == current_observer_);
     }
 
     /// Returns the number of datagrams that were not copied since the tap was constructed.
@@ -141,7 +142,7 @@ class Tap {
     [[nodiscard]] bool begin_events_of_observer(std::uint32_t observer);
 
     [[nodiscard]] bool is_announced(const TapSession& session) const noexcept {
-        return session.announced_to == seen_;
+        return session.announced_to == current_observer_;
     }
 
     void set_aside_newest_sessions() noexcept;
@@ -160,15 +161,15 @@ class Tap {
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
     /// The number of the latest observer that got its `observer` event; 0: no observer got it.
-    std::uint32_t seen_ = 0;
+    std::uint32_t current_observer_ = 0;
     LoadShedding shedding_;
-    std::vector<PendingClose> pending_;
+    std::vector<PendingClose> pending_closes_;
     /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
     /// by Direction.
     std::array<std::uint64_t, 2> unknown_lost_{};
     /// The number of datagrams passed to add_unknown_losses() and not reported yet; nullopt: no
     /// call is unreported.
-    std::optional<std::uint64_t> missed_;
+    std::optional<std::uint64_t> kernel_losses_;
     std::uint64_t lost_ = 0;
     bool has_pending_ = false; ///< true if any event did not fit and is not reported yet
 };

@@ -129,7 +129,7 @@ base::Endpoint UpstreamFactory::server() const {
     return base::endpoint_from(server_.data());
 }
 
-UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_code& error) {
+UpstreamSocket UpstreamFactory::open_socket(const base::Endpoint& client, std::error_code& error) {
     error.clear();
     UpstreamSocket upstream;
     boost::asio::ip::udp::endpoint server;
@@ -163,7 +163,7 @@ UpstreamSocket UpstreamFactory::open(const base::Endpoint& client, std::error_co
     const auto length = static_cast<socklen_t>(server.size());
     if (!bound || ::connect(socket, server.data(), length) != 0) {
         error = last_error();
-        close(upstream);
+        close_socket(upstream);
         return upstream;
     }
     base::SocketAddress local{};
@@ -204,7 +204,7 @@ UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
     return upstream;
 }
 
-void UpstreamFactory::close(UpstreamSocket& upstream) {
+void UpstreamFactory::close_socket(UpstreamSocket& upstream) {
     if (upstream.ready_set >= 0) {
         // Another relay that took over the session may have a duplicate of the descriptor. Closing
         // the descriptor here would then not remove the socket from the epoll instance.

@@ -48,6 +48,7 @@ class LoopbackAddresses {
     std::unordered_set<std::uint32_t> taken_;
 };
 
+/// The socket with which the relay sends a session's datagrams to the server.
 struct UpstreamSocket {
     base::UniqueFd socket;
     base::Endpoint local;  ///< the socket's local address, which the server sees as the sender
@@ -70,7 +71,7 @@ class UpstreamFactory {
 
     /// Opens the upstream socket for a new session of this client. `error`: the system's error;
     /// address_not_available if no loopback address is free.
-    [[nodiscard]] UpstreamSocket open(const base::Endpoint& client, std::error_code& error);
+    [[nodiscard]] UpstreamSocket open_socket(const base::Endpoint& client, std::error_code& error);
     /// Takes over an upstream socket that another relay opened for this client. `server`: the
     /// address that the socket is connected to; the server may have moved since. Errors:
     /// HandoverError for another socket, or if the mode is `loopback` and the socket's local
@@ -78,7 +79,7 @@ class UpstreamFactory {
     [[nodiscard]] UpstreamSocket take_over_socket(base::UniqueFd socket,
                                                   const base::Endpoint& client,
                                                   const base::Endpoint& server);
-    void close(UpstreamSocket& upstream);
+    void close_socket(UpstreamSocket& upstream);
 
     /// Sets the server's address for new sockets. Open sockets stay connected as they are.
     void set_server_address(const boost::asio::ip::udp::endpoint& server);

@@ -60,11 +60,10 @@ constexpr AnswerFunctions kRepeating{
             return ClientQuestion{.kind = static_cast<std::uint8_t>(
                                       !datagram.empty() && datagram[0] == std::byte{'i'} ? 1 : 0)};
         },
-    .read_answer =
+    .classify_answer =
         [](std::span<const std::byte> datagram, const ClientQuestion&) {
-            return datagram.empty() || datagram[0] != std::byte{'i'}
-                       ? std::nullopt
-                       : std::optional{AnswerPart{.is_first = true}};
+            return datagram.empty() || datagram[0] != std::byte{'i'} ? AnswerPart::none
+                                                                     : AnswerPart::first;
         },
     .write_answer =
         [](std::span<const std::byte> part, const ClientQuestion&, std::span<std::byte> out) {
@@ -76,7 +75,7 @@ NewClientLimits limits_of(std::uint8_t choice) {
     NewClientLimits limits;
     limits.unverified_time = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
     limits.connless_time = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
-    limits.least_time = milliseconds{(choice & 4U) != 0 ? 250 : 1};
+    limits.min_unverified_time = milliseconds{(choice & 4U) != 0 ? 250 : 1};
     limits.max_per_address = (choice & 8U) != 0 ? 2 : 0;
     limits.session_rate = (choice & 16U) != 0 ? 10'000 : 2;
     return limits;
@@ -151,7 +150,7 @@ class Scene {
     Scene(std::uint8_t choice, Ring& ring)
         : options_{options_of(choice)}, ring_{&ring}, shared_{options_, numbers_, 0, server(),
                                                               ClientAddressMode::loopback},
-          tap_{&ring, options_.max_sessions, observation_.observer},
+          tap_{&ring, observation_.observer},
           table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
 
     /// Sends a batch with this number of datagrams from clients.
@@ -199,7 +198,7 @@ class Scene {
 
     void end() {
         closing_ = true;
-        table_.close_all_sessions(CloseReason::shutdown);
+        table_.close_sessions(CloseReason::shutdown);
         settle();
         demand(heard_.all_over() && shared_.sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
@@ -213,9 +212,9 @@ class Scene {
         options.max_sessions = 4 + choice % 13U;
         options.socket_buffer_bytes = 0;
         options.idle_timeout = kIdle;
-        options.prove = prove;
-        options.repeating = kRepeating;
-        options.new_clients = limits_of(choice);
+        options.judge_datagram = prove;
+        options.answer_functions = kRepeating;
+        options.new_client_limits = limits_of(choice);
         return options;
     }
 
@@ -247,7 +246,7 @@ class Scene {
     void settle() {
         tap_.commit();
         heard_.take(*ring_);
-        Sessions& all = table_.sessions();
+        SessionIndex& all = table_.sessions();
         const SessionPoolSizes& pools = shared_.pools;
         demand(all.sessions_of_standing(ClientStanding::unverified).size() <= pools.unverified);
         demand(all.sessions_of_standing(ClientStanding::connless).size() <= pools.connless);
@@ -258,7 +257,7 @@ class Scene {
         table_.sessions().for_each([&](const Session& session) {
             places += session.counts_against_limit ? 1 : 0;
             here.insert(session.number);
-            demand(!session.closed);
+            demand(!session.is_closed);
             demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
                    !session.counts_against_limit || count_of(session) <= pools.per_address);
         });
@@ -266,7 +265,7 @@ class Scene {
         std::erase_if(players_, [&](const auto& each) {
             const bool gone = !here.contains(each.first);
             // The table checks this only every half a second, so a shorter time may have passed.
-            const auto forgotten = options_.new_clients.forgotten_time - kLooks;
+            const auto forgotten = options_.new_client_limits.forgotten_time - kLooks;
             demand(!gone || closing_ || now_ - each.second >= kIdle ||
                    answered_ - each.second >= forgotten);
             return gone;
@@ -293,9 +292,9 @@ class Scene {
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};
     Tap tap_;
-    SessionTimers rounds_{
-        std::min({kIdle, options_.new_clients.unverified_time, options_.new_clients.connless_time}),
-        now_};
+    SessionTimers rounds_{std::min({kIdle, options_.new_client_limits.unverified_time,
+                                    options_.new_client_limits.connless_time}),
+                          now_};
     SessionTable table_;
     Hearing heard_;
     std::map<std::uint32_t, Clock::time_point>

@@ -39,19 +39,16 @@ Running::Running(const std::vector<std::string>& names, const std::string& examp
     relay->start();
     auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    giver.emplace(HandoverGiver::Dependencies{.io = &io,
-                                              .relay = relay.get(),
-                                              .now =
-                                                  [this] {
-                                                      return HandoverGiver::RunState{
-                                                          .servers = served,
-                                                          .observer = 5,
-                                                          .observer_process = observer_process,
-                                                          .numbered_sessions = 9};
-                                                  },
-                                              .given = [this] { given = true; },
-                                              .example_client = example_client},
-                  std::move(*door));
+    HandoverGiver::Dependencies parts{.io = &io, .relay = relay.get()};
+    parts.example_client = example_client;
+    parts.on_handed_over = [this] { given = true; };
+    parts.run_state = [this]() -> HandoverGiver::RunState {
+        return {.servers = served,
+                .observer = 5,
+                .observer_process = observer_process,
+                .last_recorded_session = 9};
+    };
+    giver.emplace(std::move(parts), std::move(*door));
     giver->start();
     thread = std::thread{[this] { io.run(); }};
 }

@@ -1,3 +1,4 @@
+#include "proxy/base/archive.h"
 #include "tests/proxy/process/handover_peers.h"
 
 #include <array>
@@ -47,7 +48,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
     const TakeoverState state = taker.take_sessions(*next);
     CHECK(num_sessions(state) == 1);
-    CHECK(state.numbered_sessions == 9);
+    CHECK(state.last_recorded_session == 9);
     next->start();
     taker.confirm_forwarding();
     running.end();
@@ -57,7 +58,7 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     boost::asio::post(running.io, [&] { running.giver->report_end(11); });
     std::optional<HandoverTaker::EndReport> left;
     REQUIRE(eventually([&] { return (left = taker.receive_end_report()).has_value(); }));
-    CHECK(left->numbered_sessions == 11);
+    CHECK(left->last_recorded_session == 11);
     const auto door = taker.take_takeover_socket();
     const auto asking = TakeoverSocket::connect(running.file);
     CHECK(asking);
@@ -376,7 +377,7 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
         {"says that it forwards what it has not",
          [](TakeoverLink& link) {
              hear_offer(link);
-             say(link, TakeoverMessage::going);
+             say(link, TakeoverMessage::forwarding);
          }},
         {"says that it is ready, and not for what",
          [](TakeoverLink& link) {
@@ -404,7 +405,8 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
              std::ignore = hear_all(link);
              CHECK_FALSE(link.receive(soon()));
              CHECK(link.closed());
-             CHECK_FALSE(link.send(TakeoverMessage::going, soon())); // so that it does not forward
+             CHECK_FALSE(
+                 link.send(TakeoverMessage::forwarding, soon())); // so that it does not forward
          }},
     };
     Running running;

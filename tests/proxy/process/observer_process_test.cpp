@@ -109,11 +109,11 @@ TEST_CASE("an observer reads the whole start message, and later messages stay qu
         .log_level = "debug",
         .token = {.value = "correct-horse-battery", .file = "/a b/http.token"}};
     CHECK(send_startup(relay, said));
-    CHECK(relay.send(ControlMessage::report));
+    CHECK(relay.send(ControlMessage::write_summaries));
     CHECK(await_startup(observer) == said);
     const auto later = observer.receive();
     REQUIRE(later);
-    CHECK(later->kind == ControlMessage::report);
+    CHECK(later->kind == ControlMessage::write_summaries);
 }
 
 TEST_CASE("if the relay ends during the start message, there is no start message") {
@@ -131,7 +131,7 @@ TEST_CASE("a token is received as it was sent") {
         CHECK(send_token(relay, token));
         const auto heard = observer.receive();
         REQUIRE(heard);
-        CHECK(heard->kind == ControlMessage::token);
+        CHECK(heard->kind == ControlMessage::page_token);
         CHECK(token_from_message(heard->text) == token);
     }
     CHECK(token_from_message("no line's end") == PageToken{.value = "no line's end", .file = ""});

@@ -16,7 +16,7 @@ TEST_CASE("messages arrive whole and in order, in both directions") {
     auto [relay, observer] = ProcessLink::create_pair();
     CHECK_FALSE(relay.receive());
     CHECK(observer.send(ControlMessage::ready));
-    CHECK(observer.send(ControlMessage::impair, "loss=2%"));
+    CHECK(observer.send(ControlMessage::impairment, "loss=2%"));
     CHECK(relay.send(ControlMessage::finish));
     const auto first = relay.receive();
     REQUIRE(first);
@@ -24,7 +24,7 @@ TEST_CASE("messages arrive whole and in order, in both directions") {
     CHECK(first->text.empty());
     const auto second = relay.receive();
     REQUIRE(second);
-    CHECK(second->kind == ControlMessage::impair);
+    CHECK(second->kind == ControlMessage::impairment);
     CHECK(second->text == "loss=2%");
     CHECK_FALSE(relay.receive());
     CHECK_FALSE(relay.closed());
@@ -46,10 +46,11 @@ TEST_CASE("the end of the peer is noticed after its last message, and sending to
 
 TEST_CASE("sending does not wait for a peer that does not read, and never cuts a text") {
     auto [relay, observer] = ProcessLink::create_pair();
-    CHECK_FALSE(observer.send(ControlMessage::impair, std::string(ProcessLink::kMaxText + 1, 'x')));
+    CHECK_FALSE(
+        observer.send(ControlMessage::impairment, std::string(ProcessLink::kMaxText + 1, 'x')));
     const std::string longest(ProcessLink::kMaxText, 'y');
     std::size_t sent = 0;
-    while (observer.send(ControlMessage::impair, longest)) {
+    while (observer.send(ControlMessage::impairment, longest)) {
         ++sent;
         REQUIRE(sent < 100'000);
     }
@@ -80,7 +81,7 @@ TEST_CASE("a descriptor arrives with its message, and only with that one") {
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
     CHECK(relay.send(ControlMessage::checkpoint, "with it", pipe[1]));
-    CHECK(relay.send(ControlMessage::report));
+    CHECK(relay.send(ControlMessage::write_summaries));
     ::close(pipe[1]);
     {
         const auto with = observer.receive();

@@ -70,10 +70,8 @@ TEST_CASE("the relay repeats a server's answer to another client") {
     REQUIRE(asked.kind != 0);
     CHECK(asked.kind == other.kind);
     const auto answer = datagram("inf37\0name\0"sv);
-    const auto part = repeating.read_answer(answer, asked);
-    REQUIRE(part);
-    CHECK(part->is_first);
-    CHECK_FALSE(repeating.read_answer(answer, other));
+    CHECK(repeating.classify_answer(answer, asked) == relay::AnswerPart::first);
+    CHECK(repeating.classify_answer(answer, other) == relay::AnswerPart::none);
     std::array<std::byte, 100> out{};
     const std::size_t size = repeating.write_answer(answer, other, out);
     CHECK((std::vector(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)) ==
@@ -93,13 +91,13 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
         return report.next_log_line(now);
     };
     CHECK_FALSE(report.next_log_line(counters));
-    counters.new_clients.flood = 17;
-    counters.new_clients.verified = 3;
+    counters.new_clients.rejected_by_network_limit = 17;
+    counters.new_clients.verified_sessions = 3;
     CHECK(first_line(counters) == "datagrams rejected at the door: 17 (too many from one address)");
-    counters.new_clients.flood = 18;
-    counters.new_clients.crowd = 5;
+    counters.new_clients.rejected_by_network_limit = 18;
+    counters.new_clients.rejected_in_crowd = 5;
     counters.sessions_refused = 2;
-    counters.new_clients.address = 3;
+    counters.new_clients.rejected_by_address_limit = 3;
     CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "
           "clients at once), 3 (their address has all sessions that it may have: --limit), 2 "
@@ -107,7 +105,7 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     counters.repeated_answers = 7;
     CHECK(first_line(counters) == "requests answered with the server's last answer: 7");
     counters.repeated_answers = 8;
-    counters.new_clients.own = 1;
+    counters.new_clients.rejected_own_address = 1;
     CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (sent in the proxy's or the server's own name); "
           "requests answered with the server's last answer: 1");
@@ -119,7 +117,7 @@ TEST_CASE(
     tw::relay::Counters counters;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
-        counters.new_clients.flood += 2;
+        counters.new_clients.rejected_by_network_limit += 2;
         if (const auto line = report.next_log_line(counters)) {
             lines.push_back(*line);
         }

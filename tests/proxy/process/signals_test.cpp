@@ -109,12 +109,12 @@ TEST_CASE("a service manager gets the process id and that the service is ready")
     CHECK(std::string{heard.data(), static_cast<std::size_t>(length)} ==
           fmt::format("READY=1\nMAINPID={}", ::getpid()));
     ::close(manager);
-    CHECK_FALSE(send_service_state("READY=1")); // the service manager is gone
+    notify_service_ready(); // the service manager is gone
     const std::string longest(sizeof address.sun_path, 'x');
     ::setenv("NOTIFY_SOCKET", longest.c_str(), 1); // NOLINT(concurrency-mt-unsafe): one thread
-    CHECK_FALSE(send_service_state("READY=1"));
-    ::unsetenv("NOTIFY_SOCKET"); // NOLINT(concurrency-mt-unsafe): one thread
-    CHECK_FALSE(send_service_state("READY=1"));
+    notify_service_ready();                        // sanitizers detect writes outside the address
+    ::unsetenv("NOTIFY_SOCKET");                   // NOLINT(concurrency-mt-unsafe): one thread
+    notify_service_ready();
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-using tw::process::read_or_create_file;
 using tw::process::read_or_create_key;
 using tw::test::TemporaryFolder;
 
@@ -48,30 +47,6 @@ TEST_CASE("a key that cannot be stored is for this run only, with a warning") {
         CHECK(first.warning.find('\n') == std::string::npos);
         CHECK(read_or_create_key(state, "key").key != first.key);
     }
-}
-
-TEST_CASE("an existing file is not changed, whether its content is valid or not") {
-    const TemporaryFolder folder;
-    const auto is_ours = [](std::string_view content) { return content.starts_with("ours"); };
-    const auto first = read_or_create_file(folder.path(), "file", "ours, and new", is_ours);
-    CHECK(first.content == "ours, and new");
-    CHECK(first.problem.empty());
-    const auto again = read_or_create_file(folder.path(), "file", "ours, and newer", is_ours);
-    CHECK(again.content == first.content);
-    std::ofstream{folder.file("file")} << "another's";
-    const auto other = read_or_create_file(folder.path(), "file", "ours, and newest", is_ours);
-    CHECK(other.content == "ours, and newest");
-    CHECK(other.problem == folder.file("file") + ": its contents are invalid");
-    std::ifstream in{folder.file("file")};
-    std::string left;
-    std::getline(in, left);
-    CHECK(left == "another's");
-}
-
-TEST_CASE("random_bytes() returns the requested number of bytes, different each time") {
-    CHECK(tw::process::random_bytes(0).empty());
-    CHECK(tw::process::random_bytes(33).size() == 33);
-    CHECK(tw::process::random_bytes(16) != tw::process::random_bytes(16));
 }
 
 using namespace tw::process;
@@ -138,7 +113,7 @@ TEST_CASE("a token is created once, readable by its owner only, and reused by th
     CHECK((info.st_mode & 0777U) == 0600);
 }
 
-TEST_CASE("a token that cannot be stored is for this run only") {
+TEST_CASE("a token that cannot be stored is for this run only, and the file is not changed") {
     const TemporaryFolder folder;
     std::ofstream{folder.file("http.token")} << "short\n";
     for (const std::string& state : {folder.path(), folder.file("http.token/below")}) {
@@ -147,6 +122,7 @@ TEST_CASE("a token that cannot be stored is for this run only") {
         CHECK(token.file.empty());
         CHECK(read_or_create_token(state).value != token.value);
     }
+    CHECK(tw::test::read_text(folder.file("http.token")) == "short\n");
 }
 
 TEST_CASE("a log that programs read contains the token's file, not the token") {

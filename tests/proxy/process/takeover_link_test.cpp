@@ -78,7 +78,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
         }
     }
     REQUIRE(asking->send(TakeoverMessage::hello, std::span{body}.first(10), {}, deadline));
-    REQUIRE(asking->send(TakeoverMessage::going, deadline));
+    REQUIRE(asking->send(TakeoverMessage::forwarding, deadline));
     const auto first = answering->receive(deadline);
     REQUIRE(first);
     CHECK(first->body.size() == 10);

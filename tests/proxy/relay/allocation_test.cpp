@@ -27,15 +27,23 @@ bool round_trip(int client, int server, std::span<std::byte> buffer) {
            ::recv(client, buffer.data(), buffer.size(), 0) >= 0;
 }
 
-TEST_CASE("forwarding allocates nothing once a session is there") {
-    for (const bool busy_poll : {false, true}) {
-        CAPTURE(busy_poll);
+TEST_CASE("forwarding allocates nothing once a session is there, also when impaired") {
+    struct Row {
+        bool busy_poll;
+        std::string_view impairment;
+        int round_trips;
+    };
+
+    for (const Row& row : {Row{false, "none", 2000}, Row{true, "none", 2000},
+                           Row{false, "delay=1ms,jitter=1ms,rate=100mbit", 500}}) {
+        CAPTURE(row.busy_poll);
+        CAPTURE(row.impairment);
         Peer server;
         Options options = options_for(server.endpoint());
-        options.busy_poll = busy_poll;
-        Ring ring{
-            Ring::
-                kMinBytes}; // becomes full during the test: setting sessions aside must not allocate either
+        options.busy_poll = row.busy_poll;
+        options.impairment = parse_impairment(row.impairment).value();
+        // Becomes full during the test: setting sessions aside must not allocate either.
+        Ring ring{Ring::kMinBytes};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
         relay.start();
@@ -50,9 +58,9 @@ TEST_CASE("forwarding allocates nothing once a session is there") {
         const auto before = allocation_count();
         bool passed = true;
         std::uint64_t observed = 0;
-        for (int i = 0; i < 2000; ++i) {
+        for (int i = 1; i <= row.round_trips; ++i) {
             passed = passed && round_trip(c, s, buffer);
-            if (i % 500 == 499) {
+            if (i % 500 == 0) {
                 observed += ring.consume([](const Event&) {});
             }
         }
@@ -92,7 +100,7 @@ TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
         CAPTURE(row.name);
         Peer server;
         Options options = options_for(server.endpoint());
-        options.prove = row.prove;
+        options.judge_datagram = row.prove;
         options.client_address = row.mode;
         options.max_sessions = 600;
         options.impairment = *parse_impairment(row.impairment, 1);

@@ -1,6 +1,5 @@
 // Covers: proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
 #include "proxy/base/archive.h"
-#include "proxy/relay/handover.h"
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 
@@ -35,14 +34,14 @@ RelayState sample() {
     session.client.v6 = true;
     session.id = 7;
     session.server.port = 8303;
-    session.number = 9;
+    session.facts.number = 9;
     session.listener = 1;
-    session.control.fill(std::byte{5});
-    session.control_length = 32;
-    session.counts_against_limit = true;
-    session.proof.bytes[3] = std::byte{1};
-    session.opened = 1000;
-    session.played_ms = 11;
+    session.facts.control.fill(std::byte{5});
+    session.facts.control_length = 32;
+    session.facts.counts_against_limit = true;
+    session.facts.proof.bytes[3] = std::byte{1};
+    session.facts.opened = 1000;
+    session.facts.played_ms = 11;
     session.held = {{.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
     session.held_lost = {1, 2};
     ServerState server{.counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
@@ -329,8 +328,8 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
 TEST_CASE("what was said before a session was proven is handed over, too") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.prove = [](VerificationMemory& memory, Direction direction,
-                       std::span<const std::byte> bytes) {
+    options.judge_datagram = [](VerificationMemory& memory, Direction direction,
+                                std::span<const std::byte> bytes) {
         // The third datagram to the server proves the address. The first one is examined twice.
         if (direction == Direction::s2c) {
             return DatagramVerdict{};
@@ -374,52 +373,43 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
         std::optional<int> socket{};
     };
 
+    constexpr ClientStanding kUnknown{9};
+    constexpr auto kNew = ClientStanding::unverified;
+    static constexpr std::chrono::hours kHour{1};
+    constexpr std::size_t kTooLong = HeldDatagramCopies::kBytes + 1;
     const auto keep = [](auto&, auto&) {};
+    const auto add_copy = [](auto& all, auto& session, std::uint32_t id, std::uint16_t port) {
+        SessionState other = session;
+        other.id = all.last_session = id;
+        other.client.port = port;
+        all.servers[0].sessions.push_back(other);
+    };
     const Row rows[]{
         {"no socket at all", keep, 0},
         {"more sockets than sessions", keep, 2},
         {"a descriptor of something else", keep, 1, no_socket.get()},
         {"a socket that leads elsewhere", keep, 1, elsewhere.native_handle()},
         {"another server", [](auto&, auto& session) { ++session.server.port; }},
-        {"a listening socket that there is not",
-         [](auto&, auto& session) { session.listener = 1; }},
+        {"an unknown listening socket", [](auto&, auto& session) { session.listener = 1; }},
         {"more servers than were asked for", [](auto& all, auto&) { all.servers.emplace_back(); }},
-        {"a standing that there is not",
-         [](auto&, auto& session) { session.standing = ClientStanding{9}; }},
+        {"an unknown standing", [](auto&, auto& session) { session.facts.standing = kUnknown; }},
         {"known to the observer, without a number", [](auto&, auto& session) { session.id = 0; }},
-        {"unverified, and known to the observer",
-         [](auto&, auto& session) { session.standing = ClientStanding::unverified; }},
-        {"a player, without a place",
-         [](auto&, auto& session) { session.counts_against_limit = false; }},
-        {"no number", [](auto&, auto& session) { session.number = 0; }},
+        {"unverified, but known", [](auto&, auto& session) { session.facts.standing = kNew; }},
+        {"a player without a place",
+         [](auto&, auto& session) { session.facts.counts_against_limit = false; }},
+        {"no number", [](auto&, auto& session) { session.facts.number = 0; }},
         {"a client without a port", [](auto&, auto& session) { session.client.port = 0; }},
-        {"a session that is yet to begin",
-         [](auto&, auto& session) { session.begun += std::chrono::hours{1}; }},
-        {"a direction that there is not",
-         [](auto&, auto& session) {
-             session.held = {{.time = 1, .direction = Direction{2}, .bytes = {}}};
-         }},
-        {"a copy longer than all of them may be",
-         [](auto&, auto& session) {
-             session.held = {{.time = 1, .bytes = Bytes(HeldDatagramCopies::kBytes + 1)}};
-         }},
+        {"a session of the future", [](auto&, auto& session) { session.facts.begun += kHour; }},
+        {"an unknown direction",
+         [](auto&, auto& session) { session.held = {{.direction = Direction{2}, .bytes = {}}}; }},
+        {"a copy longer than all may be",
+         [](auto&, auto& session) { session.held = {{.bytes = Bytes(kTooLong)}}; }},
         {"a control message longer than its room",
-         [](auto&, auto& session) { session.control_length = 65; }},
+         [](auto&, auto& session) { session.facts.control_length = 65; }},
         {"a number that was never given", [](auto& all, auto&) { all.last_session = 0; }},
-        {"one number for two",
-         [](auto& all, auto& session) {
-             SessionState other = session;
-             ++other.client.port;
-             all.servers[0].sessions.push_back(other);
-         },
-         2},
+        {"one number for two", [&](auto& all, auto& session) { add_copy(all, session, 1, 9); }, 2},
         {"one client twice",
-         [](auto& all, auto& session) {
-             SessionState other = session;
-             other.id = all.last_session = 2;
-             all.servers[0].sessions.push_back(other);
-         },
-         2},
+         [&](auto& all, auto& session) { add_copy(all, session, 2, session.client.port); }, 2},
         {"totals of more listening sockets",
          [](auto& all, auto&) { all.servers[0].listener_drops.push_back(1); }},
         {"no impairment", [](auto& all, auto&) { all.impairment = "!"; }},

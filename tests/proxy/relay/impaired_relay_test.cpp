@@ -166,16 +166,4 @@ TEST_CASE("what waits when the relay is stopped is sent on, and a waiting sessio
     CHECK(events.size() == 12);
 }
 
-TEST_CASE("replies of an impaired relay on all addresses come from the one that was asked") {
-    EchoServer server;
-    Options options = impaired_options(server.endpoint(), "delay=1ms");
-    options.server.listen = {Udp::endpoint{boost::asio::ip::address_v4::any(), 0}};
-    TestRelay relay{options};
-    Peer client;
-    const Udp::endpoint asked{boost::asio::ip::make_address("127.0.0.77"), relay.address().port()};
-    client.send(payload(10, 1), asked);
-    CHECK(client.receive() == payload(10, 1));
-    CHECK(client.sender() == asked);
-}
-
 } // namespace

@@ -173,7 +173,7 @@ TEST_CASE("any impairment reads as it was written") {
     }
 }
 
-using Time = Impairer::Time;
+using Time = ImpairmentQueue::Time;
 using Fates = std::array<ImpairmentTotals<Counter>, 2>;
 
 constexpr std::uint32_t kDatagrams = 20'000;
@@ -192,13 +192,13 @@ struct Arrival {
     friend bool operator==(const Arrival&, const Arrival&) = default;
 };
 
-/// Sends numbered datagrams through an Impairer at given times, and records when they leave.
+/// Sends numbered datagrams through an ImpairmentQueue at given times, and records when they leave.
 class Script {
   public:
     explicit Script(const Impairment& impairment, std::uint32_t session = 1,
                     Direction direction = Direction::s2c)
-        : impairer_{impairment, fates_}, direction_{direction} {
-        lines_.restart(impairment, session);
+        : queue_{impairment, fates_}, direction_{direction} {
+        session_.restart(impairment, session);
     }
 
     void send(std::chrono::nanoseconds at, std::size_t size = sizeof(std::uint32_t)) {
@@ -206,14 +206,14 @@ class Script {
         std::vector<std::byte> bytes(std::max(size, sizeof number_));
         std::memcpy(bytes.data(), &number_, sizeof number_);
         ++number_;
-        impairer_.enqueue(this, lines_, direction_, bytes, start_ + at);
+        queue_.enqueue(this, session_, direction_, bytes, start_ + at);
     }
 
     /// Releases all datagrams that leave until `end`, each at exactly its due time.
     void run_until(std::chrono::nanoseconds end) {
-        for (auto next = impairer_.next_due_time(); next && *next <= start_ + end;
-             next = impairer_.next_due_time()) {
-            impairer_.release_due_datagrams(
+        for (auto next = queue_.next_due_time(); next && *next <= start_ + end;
+             next = queue_.next_due_time()) {
+            queue_.release_due_datagrams(
                 *next, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
                     CHECK(owner == this);
                     CHECK(direction == direction_);
@@ -226,8 +226,8 @@ class Script {
 
     const std::vector<Arrival>& finish() {
         run_until(24h);
-        CHECK(impairer_.num_waiting() == 0);
-        CHECK(lines_.waiting == 0);
+        CHECK(queue_.num_waiting() == 0);
+        CHECK(session_.num_waiting == 0);
         return arrivals_;
     }
 
@@ -235,12 +235,12 @@ class Script {
         return fates_[static_cast<std::size_t>(direction_)];
     }
 
-    [[nodiscard]] Impairer& impairer() { return impairer_; }
+    [[nodiscard]] ImpairmentQueue& queue() { return queue_; }
 
   private:
     Fates fates_{};
-    Impairer impairer_;
-    SessionImpairment lines_;
+    ImpairmentQueue queue_;
+    SessionImpairment session_;
     Direction direction_;
     Time start_{1h};
     std::uint32_t number_ = 0;
@@ -389,7 +389,7 @@ TEST_CASE("a reordered datagram comes right behind the next one, or late when no
     CHECK(swapped.fates().reordered.value() == 2);
 
     Script alone{impairment_of("delay=5ms,reorder=100%")};
-    const std::vector<Arrival> late{{0, 5ms + Impairer::kMaxHold}};
+    const std::vector<Arrival> late{{0, 5ms + ImpairmentQueue::kMaxHold}};
     CHECK((paced(alone, 1, 10ms) == late));
 
     Script slow{impairment_of("delay=5ms,reorder=100%")};
@@ -435,7 +435,8 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
         std::size_t fits;
     };
 
-    const Row rows[] = {{4, Impairer::kMaxDatagrams}, {65'507, Impairer::kMaxBytes / 65'507}};
+    const Row rows[] = {{4, ImpairmentQueue::kMaxDatagrams},
+                        {65'507, ImpairmentQueue::kMaxBytes / 65'507}};
     for (const Row& row : rows) {
         CAPTURE(row.size);
         Script script{impairment_of("delay=10s")};
@@ -443,7 +444,7 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
         for (std::size_t i = 0; i < row.fits + kMore; ++i) {
             script.send(0s, row.size);
         }
-        CHECK(script.impairer().num_waiting() == row.fits);
+        CHECK(script.queue().num_waiting() == row.fits);
         CHECK(script.fates().queue_full.value() == kMore);
         CHECK(script.finish().size() == row.fits);
     }
@@ -452,7 +453,7 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
 TEST_CASE("sessions share the queue but not their lines") {
     Fates fates{};
     const Impairment impairment = impairment_of("delay=10ms;s2c:reorder=100%");
-    Impairer impairer{impairment, fates};
+    ImpairmentQueue queue{impairment, fates};
     SessionImpairment first;
     SessionImpairment second;
     first.restart(impairment, 1);
@@ -460,21 +461,21 @@ TEST_CASE("sessions share the queue but not their lines") {
     const Time start{1h};
     const std::byte a[] = {std::byte{1}};
     const std::byte b[] = {std::byte{2}};
-    impairer.enqueue(&first, first, Direction::s2c, a, start);
-    impairer.enqueue(&second, second, Direction::c2s, b,
-                     start); // does not overtake the first session's datagrams
-    CHECK(first.waiting == 1);
-    CHECK(second.waiting == 1);
+    queue.enqueue(&first, first, Direction::s2c, a, start);
+    queue.enqueue(&second, second, Direction::c2s, b,
+                  start); // does not overtake the first session's datagrams
+    CHECK(first.num_waiting == 1);
+    CHECK(second.num_waiting == 1);
     std::vector<void*> owners;
     const auto note = [&](void* owner, Direction, std::span<const std::byte>) {
         owners.push_back(owner);
     };
-    impairer.release_due_datagrams(start + 10ms, note);
+    queue.release_due_datagrams(start + 10ms, note);
     CHECK((owners == std::vector<void*>{&second}));
-    CHECK(impairer.next_due_time() == start + 10ms + Impairer::kMaxHold);
-    impairer.release_due_datagrams(Time::max(), note);
+    CHECK(queue.next_due_time() == start + 10ms + ImpairmentQueue::kMaxHold);
+    queue.release_due_datagrams(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
-    CHECK_FALSE(impairer.next_due_time());
+    CHECK_FALSE(queue.next_due_time());
     CHECK(fates[kS2c].reordered.value() == 1);
 }
 

@@ -44,7 +44,7 @@ void fill(NewClientFilter& gate, std::uint32_t now) {
 }
 
 bool is_answered(RequestDecision passage) {
-    return passage == RequestDecision::server || passage == RequestDecision::repeat;
+    return passage == RequestDecision::forward || passage == RequestDecision::repeat_answer;
 }
 
 /// Returns one of 60,000 ports.
@@ -62,8 +62,8 @@ TEST_CASE("one address begins so many sessions a second, and takes nothing from 
                 ? 1U
                 : 0U;
     }
-    CHECK(passed <= 2 * limits.strangers_rate);
-    CHECK(passed > limits.strangers_rate);
+    CHECK(passed <= 2 * limits.new_client_rate);
+    CHECK(passed > limits.new_client_rate);
     CHECK(enters(gate, client(2), ClientStanding::unverified, 1, kStart + 1000));
     CHECK(enters(gate, client(1), ClientStanding::unverified, 1, kStart + 3000));
 }
@@ -90,8 +90,8 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
             passed +=
                 is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)) ? 1U : 0U;
         }
-        CHECK(passed <= row.times * limits.requests_burst);
-        CHECK(passed > row.times * limits.requests_burst / 4);
+        CHECK(passed <= row.times * limits.request_burst);
+        CHECK(passed > row.times * limits.request_burst / 4);
         v6.address[1] = std::byte{1};
         CHECK(is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)));
     }
@@ -140,7 +140,7 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
                                               false, now));
         if (i % 3000 == 0) {
             passed += gate.decide_request(client(2), RequestKind::reserved, false, now) ==
-                              RequestDecision::server
+                              RequestDecision::forward
                           ? 1U
                           : 0U;
         }
@@ -156,13 +156,13 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
         const auto passage =
             gate.decide_request(client(0x0a000000 + i), RequestKind::common, true, kStart + i);
-        passed_on += passage == RequestDecision::server ? 1U : 0U;
-        repeated += passage == RequestDecision::repeat ? 1U : 0U;
-        if (i < limits.asked_rate) {
-            CHECK(passage == RequestDecision::server);
+        passed_on += passage == RequestDecision::forward ? 1U : 0U;
+        repeated += passage == RequestDecision::repeat_answer ? 1U : 0U;
+        if (i < limits.forwarded_rate) {
+            CHECK(passage == RequestDecision::forward);
         }
     }
-    CHECK(passed_on <= 11 * limits.asked_rate);
+    CHECK(passed_on <= 11 * limits.forwarded_rate);
     CHECK(passed_on + repeated == 10'000);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("this host's own clients share no limit") {
     NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
         CHECK(gate.decide_request(client(0x7f000001), RequestKind::common, false, kStart) ==
-              RequestDecision::server);
+              RequestDecision::forward);
     }
 }
 
@@ -233,9 +233,9 @@ TEST_CASE("a repetition that is lost costs a waiting client one interval, no mor
         gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 1500);
     const NewClientDecision fifth =
         gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 2000);
-    CHECK(second.repeats == 1);
-    CHECK(fourth.repeats == 1);
-    CHECK(fifth.repeats == 2);
+    CHECK(second.num_repeats == 1);
+    CHECK(fourth.num_repeats == 1);
+    CHECK(fifth.num_repeats == 2);
 }
 
 TEST_CASE("many ports of few addresses keep no other address out, even in the same rhythm") {
@@ -282,14 +282,15 @@ TEST_CASE("strangers get in at a rate that leaves each the time of a round trip"
                                                                                                : 0U;
         }
     }
-    const std::size_t rounds = 10'000 / static_cast<std::size_t>(limits.least_time.count());
+    const std::size_t rounds =
+        10'000 / static_cast<std::size_t>(limits.min_unverified_time.count());
     CHECK(entered <= pools.unverified * (rounds + 1));
     CHECK(entered >= pools.unverified * (rounds - 1));
 }
 
 constexpr std::uint8_t kKind = 1;
-constexpr AnswerPart kFirst{.is_first = true};
-constexpr AnswerPart kMore{.is_first = false};
+constexpr auto kFirst = AnswerPart::first;
+constexpr auto kMore = AnswerPart::later;
 constexpr std::uint32_t kWhole = AnswerCache::kMaxPartsMs;
 
 std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {

@@ -22,9 +22,9 @@ TEST_CASE("the client knows nothing until the server says everything, and from t
     CHECK_FALSE(turn.next_acknowledgement(kStart));
     REQUIRE(turn.begin_resync(kStart, kStart - 10));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoAnswer);
     CHECK(turn.on_rewritten());
-    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNoAnswer);
     CHECK_FALSE(turn.on_rewritten());
     turn.on_answer(kStart + 40, 4711);
     turn.on_answer(kStart + 80, 4713); // a later full answer that was already in transit
@@ -45,7 +45,7 @@ TEST_CASE("who sends little is left alone") {
     // A pause during a request: no datagram is rewritten until the client sends regularly again.
     ResyncState opens_menu;
     REQUIRE(opens_menu.begin_resync(kStart, kStart));
-    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNothing);
+    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoAnswer);
     opens_menu.on_answer(kStart + 20, 4711);
     CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
 }
@@ -63,7 +63,7 @@ TEST_CASE(
     CHECK_FALSE(turn.is_in_progress());
     CHECK(turn.begin_resync(kStart + 5000, kStart + 4990));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNothing);
+    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNoAnswer);
     CHECK(turn.on_rewritten());
 }
 
@@ -72,26 +72,27 @@ constexpr std::byte kEverything{0xee};
 constexpr std::int32_t kNumber = 7;
 
 ResyncFunctions marked() {
-    return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
-                          std::span<std::byte> out) -> std::size_t {
-                if (datagram.size() < 10 || datagram[0] == kEverything) {
-                    return 0;
-                }
-                std::ranges::copy(datagram.subspan(2), out.begin());
-                out[0] = kEverything;
-                out[1] = static_cast<std::byte>(known);
-                return datagram.size() - 2;
-            },
-            .find_answer = [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
-                return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
-                                                                       : std::nullopt;
-            }};
+    return {
+        .rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
+                      std::span<std::byte> out) -> std::size_t {
+            if (datagram.size() < 10 || datagram[0] == kEverything) {
+                return 0;
+            }
+            std::ranges::copy(datagram.subspan(2), out.begin());
+            out[0] = kEverything;
+            out[1] = static_cast<std::byte>(known);
+            return datagram.size() - 2;
+        },
+        .find_full_answer = [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
+            return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
+                                                                   : std::nullopt;
+        }};
 }
 
 TEST_CASE("the session that is blind is asked for, and the observer sees what came") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.resync = marked();
+    options.resync_functions = marked();
     TestRelay relay{options, Ring::kMinBytes};
     Peer blind;
     Peer other;
@@ -115,7 +116,7 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
         told = plays(blind, payload(100, ++round));
         CHECK_FALSE(plays(other, payload(100, round)));
     }
-    CHECK(told == std::byte{0xff} /* kNothing */);
+    CHECK(told == std::byte{0xff} /* kNoAnswer */);
     CHECK(plays(blind, payload(100, ++round)) == std::byte{kNumber});
     Bytes knows = payload(100, ++round);
     knows[0] = kEverything;

@@ -66,7 +66,7 @@ struct Setup {
         const std::function<void(Options&)>& change = [](Options&) {}) {
         Options options = options_for(server.endpoint());
         options.max_sessions = max_sessions;
-        options.prove = prove;
+        options.judge_datagram = prove;
         change(options);
         relay.emplace(options);
     }
@@ -97,10 +97,10 @@ TEST_CASE("the observer hears of a session when it is verified, from its first d
     CHECK(setup.answered(asker, kAsk));
     CHECK(setup.prove_itself(player));
     CHECK(setup.answered(player, 'x'));
-    CHECK(setup.totals().begun == 2);
-    CHECK(setup.totals().connless == 1);
-    CHECK(setup.totals().verified == 1);
-    CHECK(setup.totals().players == 1);
+    CHECK(setup.totals().begun_sessions == 2);
+    CHECK(setup.totals().connless_sessions == 1);
+    CHECK(setup.totals().verified_sessions == 1);
+    CHECK(setup.totals().player_sessions == 1);
     CHECK(setup.relay->counters().sessions_opened == 1);
     const auto events = setup.relay->finish();
     REQUIRE(events.size() == 8);
@@ -138,18 +138,19 @@ TEST_CASE("what was said before and did not fit is reported as a gap") {
 }
 
 TEST_CASE("a weak session leaves only when it is silent and its place is wanted") {
-    Setup setup{
-        2, [](Options& options) { options.new_clients.least_time = std::chrono::milliseconds{1}; }};
+    Setup setup{2, [](Options& options) {
+                    options.new_client_limits.min_unverified_time = std::chrono::milliseconds{1};
+                }};
     Peer proven;
     Peer weak;
     Peer late;
     REQUIRE(setup.prove_itself(proven));
     REQUIRE(setup.answered(weak, kWeak));
     CHECK_FALSE(setup.answered(late, kBegin, kNoPatience)); // and the earlier datagrams are counted
-    CHECK(setup.totals().weak == 1);
+    CHECK(setup.totals().weak_sessions == 1);
     std::this_thread::sleep_for(std::chrono::milliseconds{2100});
     CHECK(setup.answered(late, kBegin));
-    CHECK(setup.totals().displaced == 1);
+    CHECK(setup.totals().displaced_sessions == 1);
     CHECK(setup.answered(proven, 'x'));
     const auto events = setup.relay->finish();
     CHECK(count_of(events, EventKind::open) == 2);
@@ -188,7 +189,7 @@ TEST_CASE("who only asks changes nothing about the fate of others' datagrams") {
 
 TEST_CASE("a stranger whom the server does not answer is shown only where it answers nobody") {
     Setup setup{16, [](Options& options) {
-                    options.new_clients.unverified_time = std::chrono::milliseconds{200};
+                    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
                 }};
     setup.server.ignore(std::byte{kBegin});
     Peer player;
@@ -197,7 +198,7 @@ TEST_CASE("a stranger whom the server does not answer is shown only where it ans
     CHECK(eventually([&] {
         static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
         CHECK(setup.answered(player, 'x'));
-        return setup.totals().expired >= 1;
+        return setup.totals().expired_sessions >= 1;
     }));
     CHECK(setup.relay->counters().sessions_opened == 1);
 }
@@ -214,15 +215,15 @@ TEST_CASE("what begins nothing is counted: no server answers it") {
 
 TEST_CASE("who proves nothing leaves in time, however much it sends") {
     Setup setup{16, [](Options& options) {
-                    options.new_clients.unverified_time = std::chrono::milliseconds{200};
-                    options.new_clients.connless_time = std::chrono::milliseconds{100};
+                    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
+                    options.new_client_limits.connless_time = std::chrono::milliseconds{100};
                 }};
     Peer stranger;
     Peer asker;
     CHECK(setup.answered(asker, kAsk));
     CHECK(eventually([&] {
         static_cast<void>(setup.answered(stranger, kBegin, kNoPatience));
-        return setup.totals().expired >= 1;
+        return setup.totals().expired_sessions >= 1;
     }));
     CHECK(eventually([&] { return setup.relay->num_sessions() == 0; }));
     CHECK(setup.answered(asker, kAsk));
@@ -231,15 +232,15 @@ TEST_CASE("who proves nothing leaves in time, however much it sends") {
 TEST_CASE("the observer hears of who waits for a server that says nothing") {
     Peer silent;
     Options options = options_for(silent.endpoint());
-    options.prove = prove;
-    options.new_clients.unverified_time = std::chrono::milliseconds{200};
+    options.judge_datagram = prove;
+    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
     TestRelay relay{options, Ring::kMinBytes};
     Peer waiting;
     Peer stray;
     CHECK(eventually([&] {
         waiting.send(say(kBegin), relay.address());
         stray.send(say('x'), relay.address());
-        return relay.counters().new_clients.weak >= 1;
+        return relay.counters().new_clients.weak_sessions >= 1;
     }));
     for (const KeptEvent& kept : relay.finish()) {
         CHECK((kept.event.kind != EventKind::open ||
@@ -248,13 +249,13 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
 }
 
 TEST_CASE("a session has so many datagrams a second") {
-    Setup setup{16, [](Options& options) { options.new_clients.session_rate = 100; }};
+    Setup setup{16, [](Options& options) { options.new_client_limits.session_rate = 100; }};
     Peer player;
     REQUIRE(setup.prove_itself(player));
     for (int i = 0; i < 1000; ++i) {
         player.send(say('x'), setup.relay->address());
     }
-    CHECK(eventually([&] { return setup.totals().rate >= 700; }));
+    CHECK(eventually([&] { return setup.totals().rejected_by_session_rate >= 700; }));
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
     Peer other;
     CHECK(setup.prove_itself(other));
@@ -269,7 +270,7 @@ TEST_CASE("idle sessions that leave at once hold nobody up") {
     constexpr std::size_t kListeners = 4;
     const std::chrono::milliseconds timeout{1000 + num_idle};
     Setup setup{2 * num_idle, [&](Options& options) {
-                    options.prove = nullptr;
+                    options.judge_datagram = nullptr;
                     options.idle_timeout = timeout;
                     options.server.listen.resize(kListeners, options.server.listen.front());
                 }};

@@ -26,29 +26,29 @@ std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing)
 }
 
 TEST_CASE("who only asks takes no place from the players of its address") {
-    Sessions sessions{8};
+    SessionIndex sessions{8};
     Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
     Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
     const Network source = *Networks{asking.tap.client}.begin();
-    CHECK(sessions.count_of(source) == 0);
+    CHECK(sessions.num_limited_sessions(source) == 0);
     Session& player = sessions.insert(session_at(3, ClientStanding::unverified));
-    CHECK(sessions.count_of(source) == 1);
+    CHECK(sessions.num_limited_sessions(source) == 1);
     std::ignore = sessions.remove(leaving);
-    CHECK(sessions.count_of(source) == 1);
+    CHECK(sessions.num_limited_sessions(source) == 1);
     sessions.count_against_limit(asking); // the client has begun a connection
     sessions.set_standing(asking, ClientStanding::unverified);
     CHECK(asking.counts_against_limit);
-    CHECK(sessions.count_of(source) == 2);
+    CHECK(sessions.num_limited_sessions(source) == 2);
     const auto left = sessions.remove(asking);
     CHECK_FALSE(left->counts_against_limit);
-    CHECK(sessions.count_of(source) == 1);
+    CHECK(sessions.num_limited_sessions(source) == 1);
     std::ignore = sessions.remove(player);
-    CHECK(sessions.count_of(source) == 0);
+    CHECK(sessions.num_limited_sessions(source) == 0);
     CHECK(sessions.find(left->tap.client, kListener) == nullptr);
 }
 
 TEST_CASE("a session counts for each network that it is in, under its standing") {
-    Sessions sessions{8};
+    SessionIndex sessions{8};
     const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
         auto session = session_at(port, ClientStanding::unverified);
         session->tap.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
@@ -67,15 +67,15 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
     const std::size_t verified[]{0, 1, 1};
     for (std::size_t i = 0; i < of_first.size(); ++i) {
         CAPTURE(i);
-        CHECK(sessions.count_of(of_first[i]) == places[i]);
-        CHECK(sessions.count_of(of_first[i], ClientStanding::unverified) == 1);
-        CHECK(sessions.count_of(of_first[i], ClientStanding::verified) == verified[i]);
+        CHECK(sessions.num_limited_sessions(of_first[i]) == places[i]);
+        CHECK(sessions.num_sessions(of_first[i], ClientStanding::unverified) == 1);
+        CHECK(sessions.num_sessions(of_first[i], ClientStanding::verified) == verified[i]);
     }
     std::ignore = sessions.remove(second);
     sessions.set_standing(first, ClientStanding::player);
     for (const Network& network : of_first) {
-        CHECK(sessions.count_of(network) == 1);
-        CHECK(sessions.count_of(network, ClientStanding::unverified) == 0);
+        CHECK(sessions.num_limited_sessions(network) == 1);
+        CHECK(sessions.num_sessions(network, ClientStanding::unverified) == 0);
     }
 }
 

@@ -74,7 +74,7 @@ Texts take_texts(Ring& ring) {
 TEST_CASE(
     "an open that did not fit is reported with the first datagram that does, the gap behind it") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4, kObserver};
+    Tap tap{&ring, kObserver};
     greet(tap);
     fill(ring);
     TapSession one = session(1);
@@ -95,7 +95,7 @@ TEST_CASE(
 
 TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4, kObserver};
+    Tap tap{&ring, kObserver};
     TapSession one = session(1);
     tap.open_session(one, 1);
     fill(ring);
@@ -112,7 +112,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
     Ring ring{Ring::kMinBytes};
-    Tap tap{&ring, 4, kObserver};
+    Tap tap{&ring, kObserver};
     greet(tap);
     fill(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
@@ -127,7 +127,7 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
 }
 
 TEST_CASE("without a ring nothing happens") {
-    Tap tap{nullptr, 4, kObserver};
+    Tap tap{nullptr, kObserver};
     TapSession one = session(1);
     tap.open_session(one, 1);
     tap.copy_datagram(one, 2, Direction::c2s, {});
@@ -139,7 +139,7 @@ TEST_CASE("without a ring nothing happens") {
 TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
     Ring ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, 4, observer};
+    Tap tap{&ring, observer};
     const Bytes bytes = payload(50, 1);
     TapSession one = session(1);
     TapSession two = session(2);
@@ -172,7 +172,7 @@ TEST_CASE(
     "an observer that finds the ring full of another's events is greeted when there is room") {
     Ring ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, 4, observer};
+    Tap tap{&ring, observer};
     TapSession one = session(1);
     tap.open_session(one, 1);
     fill(ring);
@@ -219,7 +219,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         CAPTURE(seed);
         std::minstd_rand random{seed};
         Ring ring{Ring::kMinBytes};
-        Tap tap{&ring, kSessions, kObserver};
+        Tap tap{&ring, kObserver};
         std::list<TapSession> live; // a list, because a session must not be moved
         Account account;
         const Bytes bytes = payload(2000, seed);
@@ -275,7 +275,7 @@ struct Seen {
 /// round.
 class Overload {
   public:
-    explicit Overload(std::uint32_t sessions) : tap_{&ring_, sessions, kObserver} {
+    explicit Overload(std::uint32_t sessions) : tap_{&ring_, kObserver} {
         for (std::uint32_t id = 1; id <= sessions; ++id) {
             tap_.open_session(sessions_.emplace_back(session(id)), 0);
         }
@@ -318,8 +318,8 @@ class Overload {
     }
 
     [[nodiscard]] std::size_t aside() const {
-        return static_cast<std::size_t>(
-            std::ranges::count_if(sessions_, [](const TapSession& each) { return each.is_aside; }));
+        return static_cast<std::size_t>(std::ranges::count_if(
+            sessions_, [](const TapSession& each) { return each.is_set_aside; }));
     }
 
     [[nodiscard]] const Seen& seen(std::uint32_t id) { return seen_[id]; }
@@ -358,9 +358,8 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
             CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(overload.rounds()));
             CHECK((seen.lost == 0) == (seen.gaps == 0));
             lost += seen.lost;
-            whole += seen.lost == 0 && whole + 1 == id
-                         ? 1
-                         : 0; // only if all older sessions are complete, too
+            const bool is_whole = seen.lost == 0 && whole + 1 == id; // as all older sessions
+            whole += is_whole ? 1 : 0;
         }
         CHECK(lost == overload.tap().num_lost());
         // Events about the other sessions take a part of what the observer reads.
@@ -371,8 +370,8 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
 TEST_CASE("nothing is missing of a session while it is shown") {
     Overload overload{40};
     for (int i = 0; i < 1000; ++i) {
-        overload.round(i % 100 < 50 ? 5
-                                    : 60); // the observer falls behind and catches up repeatedly
+        // The observer falls behind and catches up repeatedly.
+        overload.round(i % 100 < 50 ? 5 : 60);
     }
     overload.close_all();
     for (std::uint32_t id = 1; id <= 40; ++id) {
@@ -400,9 +399,8 @@ TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
         overload.round(1000);
         bool before = false;
         for (const TapSession& each : overload.sessions()) {
-            CHECK(before <=
-                  each.is_aside); // no session is copied that is newer than one that is set aside
-            before = each.is_aside;
+            CHECK(before <= each.is_set_aside); // newer sessions are set aside, too
+            before = each.is_set_aside;
         }
     }
     CHECK(overload.aside() == 0);
@@ -426,7 +424,7 @@ TEST_CASE(
 TEST_CASE("the next observer is shown all that the last one was too slow for") {
     Ring ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, 4, observer};
+    Tap tap{&ring, observer};
     std::list<TapSession> sessions;
     const Bytes bytes = payload(1000, 1);
     for (std::uint32_t id = 1; id <= 4; ++id) {
@@ -436,15 +434,15 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
         tap.copy_datagram(sessions.front(), 2, Direction::s2c, bytes);
         tap.copy_datagram(sessions.back(), 2, Direction::s2c, bytes);
     }
-    REQUIRE(sessions.back().is_aside);
+    REQUIRE(sessions.back().is_set_aside);
     observer = 2;
-    tap.copy_datagram(sessions.back(), 3, Direction::s2c,
-                      bytes); // the ring is full of events for an earlier observer
+    // The ring is full of events for an earlier observer.
+    tap.copy_datagram(sessions.back(), 3, Direction::s2c, bytes);
     tap.commit();
     take_all(ring);
     for (TapSession& each : sessions) {
         tap.copy_datagram(each, 4, Direction::s2c, bytes);
-        CHECK_FALSE(each.is_aside);
+        CHECK_FALSE(each.is_set_aside);
     }
     tap.commit();
     std::vector<EventKind> kinds;
@@ -494,7 +492,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     TapSession late;
     late.id = 6;
     watch.add(late);
-    CHECK(late.is_aside);
+    CHECK(late.is_set_aside);
     CHECK(watch.num_copied_sessions() == 2);
     CHECK(watch.num_set_aside() == 4);
     // Removing a session does not change the others.
@@ -510,7 +508,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     CHECK(watch.num_set_aside() == 0);
     TapSession after;
     watch.add(after);
-    CHECK_FALSE(after.is_aside);
+    CHECK_FALSE(after.is_set_aside);
 }
 
 } // namespace

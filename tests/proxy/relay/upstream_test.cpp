@@ -70,7 +70,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
     for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         UpstreamFactory factory{server.endpoint(), mode, 65'536, SipKey{}};
         std::error_code error;
-        UpstreamSocket upstream = factory.open(client_at(1), error);
+        UpstreamSocket upstream = factory.open_socket(client_at(1), error);
         REQUIRE_FALSE(error);
         CHECK(upstream.loopback_of.has_value() == (mode == ClientAddressMode::loopback));
         CHECK(::send(upstream.socket.get(), "x", 1, 0) == 1);
@@ -78,7 +78,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
         CHECK(endpoint_from(server.sender().data()) == upstream.local);
         CHECK((to_string(upstream.local).substr(0, 10) == "127.0.0.1:") ==
               (mode == ClientAddressMode::shared));
-        factory.close(upstream);
+        factory.close_socket(upstream);
         CHECK_FALSE(upstream.socket.valid());
         CHECK_FALSE(upstream.loopback_of);
     }
