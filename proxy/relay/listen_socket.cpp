@@ -219,6 +219,26 @@ bool is_local_address(const Udp::endpoint& endpoint) {
     return ::bind(probe.get(), any_port.data(), static_cast<socklen_t>(any_port.size())) == 0;
 }
 
+void check_no_forwarding_loop(const Udp::endpoint& server,
+                              const std::vector<Udp::endpoint>& listen) {
+    for (const auto& own : listen) {
+        if (own.port() != server.port()) {
+            continue;
+        }
+        const bool leads_to_loopback = server.address().is_unspecified();
+        if (own.address() == server.address() ||
+            (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
+            (own.address().is_loopback() && leads_to_loopback)) {
+            throw StartError{
+                base::to_string(own) +
+                (own == server ? " is the server's own address"
+                               : " includes " + base::to_string(server) + ", where the server is") +
+                "; listen on this machine's public address, or give the server "
+                "another port"};
+        }
+    }
+}
+
 void check_listen_addresses(const std::vector<Udp::endpoint>& listen) {
     if (listen.empty() || listen.size() > kMaxListeners) {
         throw StartError{"the number of listening addresses must be from 1 to " +

@@ -133,6 +133,11 @@ class HandoverError : public std::runtime_error {
 /// Returns whether the address belongs to this host.
 [[nodiscard]] bool is_local_address(const boost::asio::ip::udp::endpoint& endpoint);
 
+/// Throws StartError if the relay itself listens on the server's address, because the relay would
+/// then send datagrams to itself forever.
+void check_no_forwarding_loop(const boost::asio::ip::udp::endpoint& server,
+                              const std::vector<boost::asio::ip::udp::endpoint>& listen);
+
 /// Throws StartError if there are no listening addresses, or more than kMaxListeners.
 void check_listen_addresses(const std::vector<boost::asio::ip::udp::endpoint>& listen);
 

@@ -76,27 +76,6 @@ void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::
     }
 }
 
-/// Throws StartError if the relay itself listens on the server's address, because the relay would
-/// then send datagrams to itself forever.
-void check_no_loop(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
-    for (const auto& own : listen) {
-        if (own.port() != server.port()) {
-            continue;
-        }
-        const bool leads_to_loopback = server.address().is_unspecified();
-        if (own.address() == server.address() ||
-            (own.address().is_unspecified() && (leads_to_loopback || is_local_address(server))) ||
-            (own.address().is_loopback() && leads_to_loopback)) {
-            throw StartError{
-                base::to_string(own) +
-                (own == server ? " is the server's own address"
-                               : " includes " + base::to_string(server) + ", where the server is") +
-                "; listen on this machine's public address, or give the server "
-                "another port"};
-        }
-    }
-}
-
 } // namespace
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings,
@@ -137,11 +116,11 @@ Listener& Relay::listener(const SharedServer& server, std::size_t socket) const 
 
 void Relay::check_no_forwarding_loop(const SharedServer& added) const {
     const Udp::endpoint server = base::to_asio(added.upstreams.server());
-    check_no_loop(server, added.listen);
+    relay::check_no_forwarding_loop(server, added.listen);
     for (const auto& other : servers_) {
         if (!other->removed) {
-            check_no_loop(server, other->listen);
-            check_no_loop(base::to_asio(other->upstreams.server()), added.listen);
+            relay::check_no_forwarding_loop(server, other->listen);
+            relay::check_no_forwarding_loop(base::to_asio(other->upstreams.server()), added.listen);
         }
     }
 }
@@ -366,7 +345,7 @@ void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
     }
     for (const auto& each : servers_) {
         if (!each->removed) {
-            check_no_loop(server, each->listen);
+            relay::check_no_forwarding_loop(server, each->listen);
         }
     }
     servers_[index]->upstreams.set_server_address(server);
