@@ -27,13 +27,13 @@ record::FindingRecord make_finding(const Difference& difference, record::Finding
 } // namespace
 
 bool DifferenceLog::views_agreed_on(std::uint32_t key, Tick tick) const {
-    const auto known = steady_.find(key);
-    return known != steady_.end() && WideInt{tick} - known->second.first >= kSteady &&
-           WideInt{tick} - known->second.last <= kOver;
+    const auto known = agreed_items_.find(key);
+    return known != agreed_items_.end() && WideInt{tick} - known->second.first >= kAgreementTicks &&
+           WideInt{tick} - known->second.last <= kForgetTicks;
 }
 
 bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
-    return field.lasting || (field.differed >= kOftenShort && field.agreed == 0);
+    return field.is_lasting || (field.differed >= kPerViewerTicks && field.agreed == 0);
 }
 
 DifferenceLog::FieldHistory& DifferenceLog::history_of_field(const OpenDifference& open) {
@@ -51,22 +51,22 @@ void DifferenceLog::report_difference(OpenDifference& open) {
 bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
     return open.state == State::reported
-               ? silence > kOver
-               : open.state == State::per_viewer && silence > 2 * WideInt{kOver};
+               ? silence > kForgetTicks
+               : open.state == State::per_viewer && silence > 2 * WideInt{kForgetTicks};
 }
 
 void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
-    const auto known = open_.find(key);
-    if (known == open_.end()) {
-        if (open_.size() < kMaxOpen) {
-            OpenDifference& open = open_.emplace(key, fresh).first->second;
+    const auto known = differences_.find(key);
+    if (known == differences_.end()) {
+        if (differences_.size() < kMaxOpen) {
+            OpenDifference& open = differences_.emplace(key, fresh).first->second;
             if (views_agreed_on(key.first, tick)) {
                 report_difference(open);
             }
-        } else if (untracked_.size() < kMaxSteady) {
-            untracked_.insert(key.first);
+        } else if (untracked_keys_.size() < kMaxAgreed) {
+            untracked_keys_.insert(key.first);
         }
         return;
     }
@@ -74,9 +74,10 @@ void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     if (open.last == tick) {
         return;
     }
-    if (open.state != State::reported && open.agreed >= kSteady) {
+    if (open.state != State::reported && open.agreed >= kAgreementTicks) {
         open = fresh;
-        report_difference(open); // a fault, because the views agreed for kSteady ticks before
+        report_difference(
+            open); // a fault, because the views agreed for kAgreementTicks ticks before
         return;
     }
     open.last = tick;
@@ -85,8 +86,8 @@ void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
 }
 
 void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
-                                    const IsCommon& is_common) {
-    for (auto& [key, open] : open_) {
+                                    const IsSharedItem& is_shared) {
+    for (auto& [key, open] : differences_) {
         if (open.last == shown.tick) {
             if (FieldHistory& field = history_of_field(open);
                 open.state != State::reported &&
@@ -97,16 +98,16 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
             }
         } else if (open.state != State::reported) {
             const auto at = shown.items.find(ItemKey::from_packed(key.first));
-            open.agreed += at && is_common(*at) ? 1U : 0U;
+            open.agreed += at && is_shared(*at) ? 1U : 0U;
         }
     }
     const auto keys = shown.items.keys();
     for (auto& [place, field] : fields_) {
-        std::size_t at = field.lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
+        std::size_t at = field.is_lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
         for (; at < keys.size() && ItemKey::from_packed(keys[at]).type == field.type; ++at) {
-            const auto open = open_.find({keys[at], place.second});
-            const bool differs = open != open_.end() && open->second.last == shown.tick;
-            if (!differs && is_common(at)) {
+            const auto open = differences_.find({keys[at], place.second});
+            const bool differs = open != differences_.end() && open->second.last == shown.tick;
+            if (!differs && is_shared(at)) {
                 ++field.agreed;
                 break;
             }
@@ -115,43 +116,45 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
 }
 
 void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
-                                        const IsCommon& is_common) {
-    noted_ = shown.tick;
-    if (untracked_.size() == kMaxSteady) {
-        return; // items with differences may be missing in untracked_, and must not count as agreed
+                                        const IsSharedItem& is_shared) {
+    last_recorded_ = shown.tick;
+    if (untracked_keys_.size() == kMaxAgreed) {
+        return; // untracked_keys_ is incomplete, so an item with a difference could count as agreed
     }
-    std::erase_if(steady_,
-                  [&](const auto& each) { return WideInt{shown.tick} - each.second.last > kOver; });
+    std::erase_if(agreed_items_, [&](const auto& each) {
+        return WideInt{shown.tick} - each.second.last > kForgetTicks;
+    });
     const auto keys = shown.items.keys();
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (!is_common(i) || untracked_.contains(keys[i])) {
+        if (!is_shared(i) || untracked_keys_.contains(keys[i])) {
             continue;
         }
-        if (const auto known = steady_.find(keys[i]); known != steady_.end()) {
+        if (const auto known = agreed_items_.find(keys[i]); known != agreed_items_.end()) {
             known->second.last = shown.tick;
-        } else if (steady_.size() < kMaxSteady) {
-            steady_.emplace(keys[i], AgreedItem{.first = shown.tick, .last = shown.tick});
+        } else if (agreed_items_.size() < kMaxAgreed) {
+            agreed_items_.emplace(keys[i], AgreedItem{.first = shown.tick, .last = shown.tick});
         }
     }
 }
 
 void DifferenceLog::classify_pending(Tick tick, bool is_last) {
-    for (auto& [key, open] : open_) {
+    for (auto& [key, open] : differences_) {
         if (open.state != State::pending) {
             continue;
         }
         FieldHistory& field = history_of_field(open);
-        field.lasting = field.lasting || (open.times >= kOften && open.agreed < kSteady &&
-                                          WideInt{open.last} - open.since >= kOftenTicks);
+        field.is_lasting =
+            field.is_lasting || (open.times >= kLastingTicks && open.agreed < kAgreementTicks &&
+                                 WideInt{open.last} - open.since >= kLastingSpan);
         if (is_per_viewer_field(field)) {
             open.state = State::per_viewer;
-            if (!std::exchange(field.told, true)) {
+            if (!std::exchange(field.is_reported, true)) {
                 auto& finding = findings_.emplace_back(
                     make_finding(open.first, record::FindingId::world_per_viewer, tick));
                 finding.since_tick = open.since;
                 finding.confirmed = open.times;
             }
-        } else if (is_last || WideInt{tick} - open.since >= kJudge) {
+        } else if (is_last || WideInt{tick} - open.since >= kMaxPendingTicks) {
             report_difference(open);
         }
     }
@@ -160,21 +163,22 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
 std::vector<record::FindingRecord>
 DifferenceLog::track_differences(const record::WorldRecord& world, std::span<const View> views,
                                  std::span<const Difference> differences) {
-    std::erase_if(open_, [&](const auto& each) { return has_ended(each.second, world.tick); });
-    const bool is_view_due = !noted_ || WideInt{world.tick} - *noted_ >= kNote;
-    if (views.size() > 1 && (is_view_due || !open_.empty() || !differences.empty())) {
-        untracked_.clear();
+    std::erase_if(differences_,
+                  [&](const auto& each) { return has_ended(each.second, world.tick); });
+    const bool is_recording_due =
+        !last_recorded_ || WideInt{world.tick} - *last_recorded_ >= kAgreementInterval;
+    if (views.size() > 1 && (is_recording_due || !differences_.empty() || !differences.empty())) {
+        untracked_keys_.clear();
         for (const Difference& difference : differences) {
             track_difference(difference, world.tick);
         }
-        std::map<std::uint32_t, unsigned>
-            classes; // for each session, the class of its client's version
+        std::map<std::uint32_t, unsigned> classes; // version class of each session's client
         for (const View& view : views) {
             if (!view.translated) {
                 classes.emplace(view.session, version_class(view.version));
             }
         }
-        const IsCommon is_common = [&](std::size_t item) {
+        const IsSharedItem is_shared = [&](std::size_t item) {
             std::uint32_t seen = 0; // a bit for each class of which a session received the item
             bool is_second = false;
             world.shown.sightings->for_each_session(item, [&](std::uint32_t session) {
@@ -186,9 +190,9 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
             });
             return is_second;
         };
-        count_agreement(world.shown, is_common);
-        if (is_view_due) {
-            record_agreed_items(world.shown, is_common);
+        count_agreement(world.shown, is_shared);
+        if (is_recording_due) {
+            record_agreed_items(world.shown, is_shared);
         }
     }
     classify_pending(world.tick, false);
@@ -197,9 +201,9 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
 
 std::vector<record::FindingRecord> DifferenceLog::finish() {
     classify_pending(0, true);
-    open_.clear();
-    steady_.clear();
-    noted_.reset();
+    differences_.clear();
+    agreed_items_.clear();
+    last_recorded_.reset();
     return std::exchange(findings_, {});
 }
 

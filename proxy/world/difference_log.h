@@ -36,11 +36,11 @@ struct Difference {
 ///   server sends each viewer its own value (mods draw random dots, or a timer for each player).
 ///   This is reported once per field.
 /// - If views never agreed on the field, but it differed in too few ticks to tell, the difference
-///   is reported as a fault after kJudge ticks or at the end.
+///   is reported as a fault after kMaxPendingTicks ticks or at the end.
 ///
 /// Once a field was found to be per viewer, its differences in new items are not reported.
-/// Differences in items that views agreed on for kSteady ticks are reported nevertheless, so that
-/// a server cannot hide later faults by sending each viewer its own value for a while.
+/// Differences in items that views agreed on for kAgreementTicks ticks are reported nevertheless,
+/// so that a server cannot hide later faults by sending each viewer its own value for a while.
 class DifferenceLog {
   public:
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
@@ -52,38 +52,38 @@ class DifferenceLog {
     /// remaining differences, like track_differences().
     [[nodiscard]] std::vector<record::FindingRecord> finish();
 
-    /// Returns the memory use in bytes, which kMaxOpen and kMaxSteady limit.
+    /// Returns the memory use in bytes, which kMaxOpen and kMaxAgreed limit.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return open_.size() * kOpenBytes + steady_.size() * kSteadyBytes;
+        return differences_.size() * kOpenBytes + agreed_items_.size() * kAgreedBytes;
     }
 
   private:
     /// A difference ends if the views do not differ for this many ticks. An item on which views
     /// agreed is forgotten if fewer than two views contain it for this many ticks, because the
     /// server may reuse its id for another item.
-    static constexpr snapshot::Tick kOver = 250;
+    static constexpr snapshot::Tick kForgetTicks = 250;
     /// The limit of differences tracked at the same time. Further differences are not reported,
     /// because they probably have the same cause.
     static constexpr std::size_t kMaxOpen = 1024;
-    static constexpr std::size_t kMaxSteady = 4096;
+    static constexpr std::size_t kMaxAgreed = 4096;
     /// Views that agree on an item for this many ticks do not agree by coincidence.
-    static constexpr snapshot::Tick kSteady = 10;
-    /// The items on which views agree are recorded (in steady_) once in this many ticks.
-    static constexpr snapshot::Tick kNote = 10;
+    static constexpr snapshot::Tick kAgreementTicks = 10;
+    /// The items on which views agree are recorded (in agreed_items_) once in this many ticks.
+    static constexpr snapshot::Tick kAgreementInterval = 10;
     /// A difference in a field is lasting, and the field is per viewer, if views differed on one
-    /// item in at least kOften ticks, spread over at least kOftenTicks.
-    static constexpr std::uint32_t kOften = 10;
-    static constexpr snapshot::Tick kOftenTicks = 25;
+    /// item in at least kLastingTicks ticks, spread over at least kLastingSpan.
+    static constexpr std::uint32_t kLastingTicks = 10;
+    static constexpr snapshot::Tick kLastingSpan = 25;
     /// A difference is reported as a fault this many ticks after its first tick, unless its field
     /// is per viewer.
-    static constexpr snapshot::Tick kJudge = 100;
-    /// Items may exist for less than kOften ticks. If views never agree on a field of any item, the
-    /// field is per viewer after this many ticks with a difference.
-    static constexpr std::uint32_t kOftenShort = 25;
+    static constexpr snapshot::Tick kMaxPendingTicks = 100;
+    /// Items may exist for less than kLastingTicks ticks. If views never agree on a field of any
+    /// item, the field is per viewer after this many ticks with a difference.
+    static constexpr std::uint32_t kPerViewerTicks = 25;
 
-    /// The estimated memory, in bytes, of an entry of open_ and of steady_.
+    /// The estimated memory, in bytes, of an entry of differences_ and of agreed_items_.
     static constexpr std::size_t kOpenBytes = 160;
-    static constexpr std::size_t kSteadyBytes = 48;
+    static constexpr std::size_t kAgreedBytes = 48;
 
     /// The item's key and the field's offset in the item.
     using Key = std::pair<std::uint32_t, std::uint8_t>;
@@ -106,6 +106,7 @@ class DifferenceLog {
         State state = State::pending;
     };
 
+    /// The differences in one field of all items.
     struct FieldHistory {
         std::uint16_t type = 0;  ///< type id of the last item on which views differed
         snapshot::Tick last = 0; ///< tick of the last difference
@@ -113,8 +114,8 @@ class DifferenceLog {
         std::uint32_t differed = 0;
         /// Since the first difference: number of ticks in which views agreed on such an item.
         std::uint32_t agreed = 0;
-        bool lasting = false; ///< views differed on one item in kOften ticks or more
-        bool told = false;
+        bool is_lasting = false; ///< views differed on one item in kLastingTicks ticks or more
+        bool is_reported = false;
     };
 
     using FieldHistories =
@@ -127,7 +128,7 @@ class DifferenceLog {
 
     /// Returns whether at least two views that must agree contain an item. The argument is the
     /// item's index in the merged snapshot.
-    using IsCommon = std::function<bool(std::size_t item)>;
+    using IsSharedItem = std::function<bool(std::size_t item)>;
 
     [[nodiscard]] static bool has_ended(const OpenDifference& open, snapshot::Tick tick);
     /// Tracks a difference. If several pairs of sessions differ on one field of an item in a tick,
@@ -135,22 +136,22 @@ class DifferenceLog {
     void track_difference(const Difference& difference, snapshot::Tick tick);
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
     /// Counts, for each tracked difference, the ticks in which the views agree again.
-    void count_agreement(const record::SnapshotRecord& shown, const IsCommon& is_common);
-    void record_agreed_items(const record::SnapshotRecord& shown, const IsCommon& is_common);
+    void count_agreement(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
+    void record_agreed_items(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     /// Decides whether pending differences are per viewer or faults. A fault is reported after
-    /// kJudge ticks, or at once if `is_last`.
+    /// kMaxPendingTicks ticks, or at once if `is_last`.
     void classify_pending(snapshot::Tick tick, bool is_last);
     [[nodiscard]] bool views_agreed_on(std::uint32_t key, snapshot::Tick tick) const;
     [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);
     void report_difference(OpenDifference& open);
 
-    std::map<Key, OpenDifference> open_;
+    std::map<Key, OpenDifference> differences_;
     /// Survives finish(), because a new map does not change which fields are per viewer.
     FieldHistories fields_;
-    std::map<std::uint32_t, AgreedItem> steady_; ///< by key
-    std::optional<snapshot::Tick> noted_{};      ///< tick of the last update of steady_
-    /// Keys of the tick's items with a difference that did not fit in open_.
-    std::set<std::uint32_t> untracked_;
+    std::map<std::uint32_t, AgreedItem> agreed_items_; ///< by key
+    std::optional<snapshot::Tick> last_recorded_{};    ///< tick of the last update of agreed_items_
+    /// Keys of the tick's items with a difference that did not fit in differences_.
+    std::set<std::uint32_t> untracked_keys_;
     std::vector<record::FindingRecord> findings_; ///< to report now
 };
 

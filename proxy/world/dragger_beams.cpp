@@ -38,7 +38,7 @@ bool is_dragger(const ObjectSpec& object, std::span<const std::int32_t> data) {
 
 void DraggerBeams::add_beam(const MergedItem& item, SessionMasks& seen) {
     if (!is_beam(*item.object, item.data)) {
-        const auto [at, added] = resting_.emplace(item.id(), item);
+        const auto [at, added] = beamless_.emplace(item.id(), item);
         if (!added) {
             seen.add_sessions_of(at->second.seen, item.seen);
         }
@@ -65,17 +65,17 @@ std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
     }
     // Ids are never checked twice; otherwise many beams would take quadratic time.
     while (next_private_id_ > 0 &&
-           (taken.contains(next_private_id_) || private_taken_.contains(next_private_id_))) {
+           (taken.contains(next_private_id_) || taken_private_ids_.contains(next_private_id_))) {
         --next_private_id_;
     }
     private_ids_[beam] = next_private_id_;
-    private_taken_.insert(next_private_id_);
+    taken_private_ids_.insert(next_private_id_);
     return next_private_id_;
 }
 
 void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
                              const std::vector<MergedItem>& differing, SessionMasks& seen) {
-    const auto is_one = [](const MergedItem& item) {
+    const auto is_any_dragger = [](const MergedItem& item) {
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };
     const auto has_beam = [](const MergedItem& item) {
@@ -87,19 +87,19 @@ void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
     }
     std::set<std::uint16_t> taken;
     for (const MergedItem& item : items) {
-        if (is_one(item)) {
+        if (is_any_dragger(item)) {
             add_beam(item, seen);
         } else if (item.object != nullptr && item.object->merge.family == ObjectFamily::laser) {
             taken.insert(item.id());
         }
     }
     for (const MergedItem& item : differing) {
-        if (is_one(item)) {
+        if (is_any_dragger(item)) {
             add_beam(item, seen);
         }
     }
-    std::erase_if(items, is_one);
-    for (const auto& [id, item] : resting_) {
+    std::erase_if(items, is_any_dragger);
+    for (const auto& [id, item] : beamless_) {
         // If another item of the merged snapshot has this id, the views contradict each other, and
         // the dragger is ignored.
         if (taken.insert(id).second) {
@@ -108,9 +108,9 @@ void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
     }
     std::erase_if(private_ids_, [&](const auto& each) { return !beams_.contains(each.first); });
     next_private_id_ = kFirstPrivateId;
-    private_taken_.clear();
+    taken_private_ids_.clear();
     for (const auto& [beam, id] : private_ids_) {
-        private_taken_.insert(id);
+        taken_private_ids_.insert(id);
     }
     for (const auto& [beam, found] : beams_) {
         const std::uint16_t id = choose_id(beam, found, taken);
@@ -121,7 +121,7 @@ void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
     }
     std::ranges::sort(items, {}, &MergedItem::key);
     beams_.clear();
-    resting_.clear();
+    beamless_.clear();
 }
 
 } // namespace tw::world

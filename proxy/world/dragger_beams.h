@@ -106,12 +106,12 @@ class DraggerBeams {
     [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
                                           const std::set<std::uint16_t>& taken);
 
-    std::map<Beam, BeamItem> beams_;              ///< the beams of the current tick
-    std::map<std::uint16_t, MergedItem> resting_; ///< draggers without a beam, by id
+    std::map<Beam, BeamItem> beams_;               ///< the beams of the current tick
+    std::map<std::uint16_t, MergedItem> beamless_; ///< draggers without a beam, by id
     /// Made-up ids of beams whose own id belongs to another item.
     std::map<Beam, std::uint16_t> private_ids_;
-    std::set<std::uint16_t> private_taken_; ///< the ids in private_ids_
-    std::uint16_t next_private_id_ = 0;     ///< the next private id to try; private ids count down
+    std::set<std::uint16_t> taken_private_ids_; ///< the ids in private_ids_
+    std::uint16_t next_private_id_ = 0; ///< the next private id to try; private ids count down
 };
 
 } // namespace tw::world

@@ -22,7 +22,7 @@ void NameIds::reset() {
     names_.clear();
 }
 
-void NameIds::forget_name(Entry known) {
+void NameIds::forget_name(NameIterator known) {
     by_id_.erase(known->second.id);
     names_.erase(known);
 }
@@ -40,7 +40,7 @@ bool NameIds::make_room_for_name() {
     return true;
 }
 
-NameIds::Entry NameIds::add_name(const std::string& name, std::uint16_t id, IdKind kind) {
+NameIds::NameIterator NameIds::add_name(const std::string& name, std::uint16_t id, IdKind kind) {
     const auto added = names_.emplace(name, NameEntry{.id = id, .kind = kind, .seen = tick_}).first;
     by_id_.emplace(id, added);
     return added;
@@ -80,7 +80,7 @@ std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) c
                : std::nullopt;
 }
 
-void NameIds::freeze_learned_id(const std::string& name) {
+void NameIds::keep_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
         names_.find(name)->second.seen = tick_;
     }
@@ -109,11 +109,11 @@ std::uint16_t NameIds::generate_id() {
     for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
         ++id;
     }
-    if (id < kFewMadeUp) {
+    if (id < kMadeUpLimit) {
         return id;
     }
-    // All ids below kFewMadeUp are taken. Reuses the id of the name that was unseen for longest.
-    const auto end = by_id_.lower_bound(kFewMadeUp);
+    // All ids below kMadeUpLimit are taken. Reuses the id of the name that was unseen for longest.
+    const auto end = by_id_.lower_bound(kMadeUpLimit);
     const auto stale = std::min_element(
         by_id_.lower_bound(kFirstMadeUp), end, [](const auto& left, const auto& right) {
             return left.second->second.seen < right.second->second.seen;
@@ -154,8 +154,6 @@ bool may_be_stand_in(const ObjectSpec& object) {
 std::size_t tee_position_offset(const ObjectSpec& object) {
     return object.merge.family == ObjectFamily::laser ? kLaserFrom : 0;
 }
-
-} // namespace
 
 /// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
 /// if the client has no free client id for the player. Stand-ins have separate item ids.
@@ -202,12 +200,10 @@ class StandInFinder {
     std::vector<Entity> known_;  ///< the items of untranslated views, sorted
 };
 
-namespace {
-
 /// The start of a name such as "⋅ 12 others". If a client supports fewer players than the server
 /// has, DDNet 20.0 and later give such a name to the client's second to last id. On other servers,
 /// it may be a player's name.
-constexpr std::string_view kOthers = "\u22c5 ";
+constexpr std::string_view kPlaceholderName = "\u22c5 ";
 /// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
 constexpr std::size_t kPickupFlags = 5;
@@ -231,7 +227,8 @@ void for_each_name(const View& view, const Use& use) {
 struct NonPlayers {
     /// In ascending order. The last id is used for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
-    bool others = false; ///< the second to last of `ids` stands for all players without an id
+    /// The second to last of `ids` stands for all players without an id.
+    bool has_placeholder = false;
 
     [[nodiscard]] bool contains(std::uint16_t client) const {
         return std::ranges::find(ids, client) != ids.end();
@@ -241,20 +238,20 @@ struct NonPlayers {
 NonPlayers find_non_players(const View& view) {
     NonPlayers found;
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
-    std::vector<std::uint16_t> named_so;
+    std::vector<std::uint16_t> placeholders;
     for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
         const std::string name = unpack_text(packed);
         if (name == nameless) { // 0.7 strips leading blanks
             found.ids.push_back(client);
-        } else if (name.starts_with(kOthers) && client != view.own) {
-            named_so.push_back(client);
+        } else if (name.starts_with(kPlaceholderName) && client != view.own) {
+            placeholders.push_back(client);
         }
     });
     std::ranges::sort(found.ids);
-    for (const std::uint16_t client : named_so) {
+    for (const std::uint16_t client : placeholders) {
         if (!found.ids.empty() && found.ids.back() == client + 1) {
             found.ids.insert(std::prev(found.ids.end()), client);
-            found.others = true;
+            found.has_placeholder = true;
         }
     }
     return found;
@@ -299,21 +296,57 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& i
         return false;
     }
     return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
-                                    [&](std::int32_t id) { return find_client(ids, id); });
+                                    [&](std::int32_t id) { return find_client_id(ids, id); });
+}
+
+/// Replaces the client ids in a view. `stand_ins`: null if the view has no stand-ins. `out`:
+/// receives the changed items, to which the view then refers.
+void rewrite_view(View& view, const ClientIds& ids, const record::TypeNames& types,
+                  const StandInFinder* stand_ins, ViewCopy& out) {
+    std::vector<ItemRewrite> items;
+    for (std::size_t i = 0; i < view.items.size(); ++i) {
+        const ItemView item = view.items[i];
+        ItemRewrite rewritten{.key = item.key,
+                              .data = {item.data.begin(), item.data.end()},
+                              .missing_ints = view.missing_ints.empty() ? 0 : view.missing_ints[i]};
+        const ObjectSpec* const object = types.object(item.key.type);
+        const bool is_left_out =
+            object != nullptr && ((stand_ins != nullptr && stand_ins->is_stand_in(*object, item)) ||
+                                  !rewrite_item(*object, ids, rewritten));
+        if (!is_left_out) {
+            items.push_back(std::move(rewritten));
+        }
+    }
+    std::ranges::stable_sort(items, {}, &ItemRewrite::key);
+    out.clear();
+    for (const ItemRewrite& item : items) {
+        out.append(item.key, item.data, item.missing_ints);
+    }
+    if (view.roster != nullptr) {
+        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
+            if (const auto id = find_client_id(ids, client)) {
+                out.roster.set_player(*id, entry);
+            }
+        });
+        view.roster = &out.roster;
+    }
+    out.replace_items_of(view);
+    view.own = view.own ? find_client_id(ids, *view.own) : std::nullopt;
+    view.spectated = view.spectated ? find_client_id(ids, *view.spectated) : std::nullopt;
 }
 
 } // namespace
 
-std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number) {
+std::optional<std::uint16_t> find_client_id(const ClientIds& ids, std::int32_t number) {
     const bool is_id = number >= 0 && number <= snapshot::kMaxItemId;
     const auto at = is_id ? ids.find(static_cast<std::uint16_t>(number)) : ids.end();
     return at == ids.end() ? std::nullopt : at->second;
 }
 
 void IdRestorer::reset() {
-    ids_.reset();
+    name_ids_.reset();
     forget_numberings();
-    told_is_number_ = false;
+    server_id_is_number_ = false;
     id_kinds_.clear();
     renumbered_.clear();
 }
@@ -321,12 +354,12 @@ void IdRestorer::reset() {
 void IdRestorer::forget_numberings() {
     numberings_.clear();
     current_.clear();
-    present_.clear();
+    sessions_present_.clear();
     bytes_ = 0;
 }
 
 std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
-    return kNumberingBytes + numbering.read.size() * sizeof(std::int32_t) +
+    return kNumberingBytes + numbering.source.size() * sizeof(std::int32_t) +
            numbering.players.size() * kPlayerBytes;
 }
 
@@ -334,34 +367,35 @@ std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
 /// tick.
 bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types,
                                 ClientNumbering& into) {
-    const auto told =
+    const auto server_id =
         view.translated && view.own ? find_server_id_of_viewer(view.items, types) : std::nullopt;
     constexpr std::int32_t kNone = -1;
-    reading_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone, told ? *told : kNone};
+    source_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone,
+               server_id ? *server_id : kNone};
     for_each_name(view, [this](std::uint16_t client, record::PackedText name) {
         if (client < record::Roster::kMaxPlayers) { // no server has more players
-            reading_.push_back(client);
-            reading_.push_back(static_cast<std::int32_t>(name.ints.size()));
-            reading_.insert(reading_.end(), name.ints.begin(), name.ints.end());
+            source_.push_back(client);
+            source_.push_back(static_cast<std::int32_t>(name.ints.size()));
+            source_.insert(source_.end(), name.ints.begin(), name.ints.end());
         }
     });
-    if (reading_ == into.read) {
+    if (source_ == into.source) {
         return false;
     }
     bytes_ -= memory_bytes_of(into);
-    const NonPlayers nobodies = view.translated ? find_non_players(view) : NonPlayers{};
-    into = {.read = reading_,
+    const NonPlayers non_players = view.translated ? find_non_players(view) : NonPlayers{};
+    into = {.source = source_,
             .translated = view.translated,
             .own = view.own,
-            .told = told,
-            .others = nobodies.others};
+            .server_id = server_id,
+            .has_placeholder = non_players.has_placeholder};
     std::map<std::string, int> times; // mods allow equal names, which are made distinct here
     for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
         std::string name = unpack_text(packed);
         if (const int nth = ++times[name]; nth > 1) {
             name += '\0' + std::to_string(nth);
         }
-        if (nobodies.contains(client) || client >= record::Roster::kMaxPlayers) {
+        if (non_players.contains(client) || client >= record::Roster::kMaxPlayers) {
             into.ids[client] = std::nullopt;
             return;
         }
@@ -397,20 +431,20 @@ void IdRestorer::learn_ids() {
     for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
             if (!numbering.translated) {
-                ids_.learn_id(player.name, player.number);
+                name_ids_.learn_id(player.name, player.number);
             }
         }
     });
     for_each_present_session([this](const ClientNumbering& numbering) {
-        const bool is_told = numbering.told && numbering.told != numbering.own;
-        if (is_told && !numbering.own_name.empty() && !ids_.has_learned_id(numbering.own_name) &&
-            !ids_.is_learned_id(*numbering.told)) {
-            ids_.learn_id(numbering.own_name, *numbering.told);
+        if (numbering.server_id && numbering.server_id != numbering.own &&
+            !numbering.own_name.empty() && !name_ids_.has_learned_id(numbering.own_name) &&
+            !name_ids_.is_learned_id(*numbering.server_id)) {
+            name_ids_.learn_id(numbering.own_name, *numbering.server_id);
         }
     });
     for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
-            ids_.freeze_learned_id(player.name);
+            name_ids_.keep_learned_id(player.name);
         }
     });
 }
@@ -418,7 +452,7 @@ void IdRestorer::learn_ids() {
 /// Returns whether the view's numbers may be the server's ids: none differs from a learned id.
 bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
-        const auto id = ids_.last_learned_id(player.name);
+        const auto id = name_ids_.last_learned_id(player.name);
         return !id || *id == player.number;
     });
 }
@@ -441,7 +475,7 @@ void IdRestorer::offer_agreed_ids() {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
                 names[*agreed->second.begin()].size() == 1) {
-                ids_.offer_id(player.name, *agreed->second.begin());
+                name_ids_.offer_id(player.name, *agreed->second.begin());
             }
         }
     });
@@ -452,15 +486,17 @@ void IdRestorer::offer_agreed_ids() {
 void IdRestorer::offer_own_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
-        if (numbering.told && numbering.told == numbering.own && !numbering.own_name.empty()) {
+        if (numbering.server_id && numbering.server_id == numbering.own &&
+            !numbering.own_name.empty()) {
             const auto [owner, is_new] = owners.try_emplace(*numbering.own, numbering.own_name);
-            told_is_number_ = told_is_number_ || (!is_new && owner->second != numbering.own_name);
+            server_id_is_number_ =
+                server_id_is_number_ || (!is_new && owner->second != numbering.own_name);
         }
     }
     for_each_present_session([this](const ClientNumbering& numbering) {
-        if (!told_is_number_ && numbering.told && numbering.told == numbering.own &&
+        if (!server_id_is_number_ && numbering.server_id && numbering.server_id == numbering.own &&
             !numbering.own_name.empty()) {
-            ids_.offer_id(numbering.own_name, *numbering.own);
+            name_ids_.offer_id(numbering.own_name, *numbering.own);
         }
     });
 }
@@ -479,7 +515,7 @@ void IdRestorer::collect_renumbered_clients() {
 }
 
 void IdRestorer::assign_ids() {
-    ids_.begin_tick();
+    name_ids_.begin_tick();
     learn_ids();
     offer_agreed_ids();
     offer_own_ids();
@@ -489,7 +525,7 @@ void IdRestorer::assign_ids() {
             return;
         }
         for (const Player& player : numbering.players) {
-            const auto id = ids_.assign_id(player.name);
+            const auto id = name_ids_.assign_id(player.name);
             numbering.ids[player.number] = id ? std::optional{id->id} : std::nullopt;
             if (id && id->kind != record::IdKind::server) {
                 id_kinds_.resize(std::max<std::size_t>(id_kinds_.size(), id->id + 1U));
@@ -498,43 +534,6 @@ void IdRestorer::assign_ids() {
         }
     });
     collect_renumbered_clients();
-}
-
-void IdRestorer::rewrite_view(View& view, const ClientNumbering& numbering,
-                              const record::TypeNames& types, const StandInFinder& stand_ins,
-                              RewrittenView& out) {
-    const ClientIds& ids = numbering.ids;
-    std::vector<ItemRewrite> items;
-    for (std::size_t i = 0; i < view.items.size(); ++i) {
-        const ItemView item = view.items[i];
-        ItemRewrite rewriting{.key = item.key,
-                              .data = {item.data.begin(), item.data.end()},
-                              .missing_ints = view.missing_ints.empty() ? 0 : view.missing_ints[i]};
-        const ObjectSpec* const object = types.object(item.key.type);
-        const bool drawn =
-            object != nullptr && numbering.others && stand_ins.is_stand_in(*object, item);
-        if (object == nullptr || (!drawn && rewrite_item(*object, ids, rewriting))) {
-            items.push_back(std::move(rewriting));
-        }
-    }
-    std::ranges::stable_sort(items, {}, &ItemRewrite::key);
-    out = {};
-    for (const ItemRewrite& item : items) {
-        out.items.append(item.key, item.data);
-        out.missing_ints.push_back(item.missing_ints);
-    }
-    if (view.roster != nullptr) {
-        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (const auto id = find_client(ids, client)) {
-                out.roster.set_player(*id, entry);
-            }
-        });
-        view.roster = &out.roster;
-    }
-    view.missing_ints = out.missing_ints;
-    view.own = view.own ? find_client(ids, *view.own) : std::nullopt;
-    view.watched = view.watched ? find_client(ids, *view.watched) : std::nullopt;
-    view.items = out.items.view();
 }
 
 void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
@@ -546,7 +545,7 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
             collect_renumbered_clients();
         }
         id_kinds_.clear();
-        present_.clear();
+        sessions_present_.clear();
         return;
     }
     for (const View& view : views) {
@@ -557,19 +556,21 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& 
         numbering.seen = ticks_;
         current_.push_back(&numbering);
     }
-    if (changed || !std::ranges::equal(views, present_, {}, &View::session)) {
-        present_.clear();
-        std::ranges::transform(views, std::back_inserter(present_), &View::session);
+    if (changed || !std::ranges::equal(views, sessions_present_, {}, &View::session)) {
+        sessions_present_.clear();
+        std::ranges::transform(views, std::back_inserter(sessions_present_), &View::session);
         assign_ids();
     }
     const bool may_have_stand_ins =
-        std::ranges::any_of(current_, [](const auto* each) { return each->others; });
+        std::ranges::any_of(current_, &ClientNumbering::has_placeholder);
     const StandInFinder stand_ins{
         may_have_stand_ins ? std::span<const View>{views} : std::span<const View>{}, types};
     rewritten_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].translated) {
-            rewrite_view(views[i], *current_[i], types, stand_ins, rewritten_[i]);
+            const ClientNumbering& numbering = *current_[i];
+            rewrite_view(views[i], numbering.ids, types,
+                         numbering.has_placeholder ? &stand_ins : nullptr, rewritten_[i]);
         }
     }
 }

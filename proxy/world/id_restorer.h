@@ -49,7 +49,7 @@ class NameIds {
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
     /// Makes the name keep its most recently learned id in this tick. A later offer_id() for the
     /// name has no effect in this tick.
-    void freeze_learned_id(const std::string& name);
+    void keep_learned_id(const std::string& name);
 
     /// Gives an id from a view to a name whose server id is unknown. Has no effect if the name or
     /// the id is already assigned in this tick.
@@ -73,20 +73,20 @@ class NameIds {
     };
 
     using Names = std::map<std::string, NameEntry>;
-    using Entry = Names::iterator;
+    using NameIterator = Names::iterator;
 
     /// Made-up ids stay below this limit if possible, because a roster has only this many entries.
-    static constexpr std::size_t kFewMadeUp = record::Roster::kMaxPlayers;
+    static constexpr std::size_t kMadeUpLimit = record::Roster::kMaxPlayers;
 
-    void forget_name(Entry known);
+    void forget_name(NameIterator known);
     /// If there are kMaxNames names, forgets the one that was not seen for the longest time.
     /// Returns false if all names were seen in this tick.
     [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t generate_id();
-    Entry add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
+    NameIterator add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     Names names_;
-    std::map<std::uint16_t, Entry> by_id_;
+    std::map<std::uint16_t, NameIterator> by_id_;
     std::uint64_t tick_ = 0;
 };
 
@@ -95,9 +95,8 @@ class NameIds {
 using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 
 /// Returns the client id for a number of a translated view; nullopt if no player has the number.
-[[nodiscard]] std::optional<std::uint16_t> find_client(const ClientIds& ids, std::int32_t number);
-
-class StandInFinder;
+[[nodiscard]] std::optional<std::uint16_t> find_client_id(const ClientIds& ids,
+                                                          std::int32_t number);
 
 /// Gives each player the same id in all translated views (sessions' snapshots with changed client
 /// ids). If a server has more players than a client supports, it sends the client only some
@@ -151,13 +150,6 @@ class IdRestorer {
     /// for more than this many ticks.
     static constexpr std::uint64_t kRemembered = 50;
 
-    /// A copy of a translated view with restored client ids.
-    struct RewrittenView {
-        snapshot::Snapshot items;
-        std::vector<std::uint32_t> missing_ints;
-        record::Roster roster;
-    };
-
     struct Player {
         std::uint16_t number = 0;
         std::string name;
@@ -165,16 +157,17 @@ class IdRestorer {
 
     /// The client numbers that a session's view uses, and their players.
     struct ClientNumbering {
-        std::vector<std::int32_t> read{};
+        /// The ints from which this was read. While they are the same, nothing is read again.
+        std::vector<std::int32_t> source{};
         bool translated = false;
         std::optional<std::uint16_t> own{}; ///< number of the viewer's player
         /// The server's id of the viewer's player, from items about the viewer.
-        std::optional<std::uint16_t> told{};
+        std::optional<std::uint16_t> server_id{};
         std::vector<Player> players{}; ///< sorted by number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
-        bool others = false;           ///< one number stands for all players without a number
-        std::uint64_t seen = 0;
-        ClientIds ids{}; ///< client id of each number; empty for an untranslated view
+        bool has_placeholder = false;  ///< one number stands for all players without a number
+        std::uint64_t seen = 0;        ///< value of ticks_ at the session's last view
+        ClientIds ids{};               ///< client id of each number; empty for an untranslated view
     };
 
     [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
@@ -187,27 +180,23 @@ class IdRestorer {
     void offer_own_ids();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void collect_renumbered_clients();
-    static void rewrite_view(View& view, const ClientNumbering& numbering,
-                             const record::TypeNames& types, const StandInFinder& stand_ins,
-                             RewrittenView& out);
-
     /// Calls `use(numbering)` for each session with a view in this tick.
     template <typename Use>
     void for_each_present_session(const Use& use);
 
-    NameIds ids_;
+    NameIds name_ids_;
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
     std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
-    std::vector<std::uint32_t> present_; ///< sessions with a view in the previous tick
-    std::size_t bytes_ = 0;              ///< memory use of numberings_
+    std::vector<std::uint32_t> sessions_present_; ///< sessions with a view in the previous tick
+    std::size_t bytes_ = 0;                       ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
     /// True if the server puts the client's own number, not the server's id, into the items about
     /// the viewer. Detected when the clients of two players received the same value.
-    bool told_is_number_ = false;
-    std::vector<std::int32_t> reading_; ///< a member only to reuse its memory
+    bool server_id_is_number_ = false;
+    std::vector<std::int32_t> source_; ///< a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
     std::vector<record::RenumberedClient> renumbered_;
-    std::vector<RewrittenView> rewritten_;
+    std::vector<ViewCopy> rewritten_;
 };
 
 } // namespace tw::world

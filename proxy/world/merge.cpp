@@ -40,7 +40,7 @@ constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
 
-/// The number of ints that the mask MergeRules::compared has bits for.
+/// The number of ints that the mask MergeRules::compared_ints has bits for.
 constexpr std::size_t kMaskedInts = 32;
 
 /// Clients from this version on receive switch states. To older clients, the server sends doors and
@@ -78,19 +78,19 @@ bool has_race_bit(std::int32_t flags) {
 }
 
 /// Returns whether views may have different values of the field without a report.
-bool may_differ(FieldMerge merge) {
+bool may_differ_between_views(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
            merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
            merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
 }
 
 /// Returns whether the server sends the field to some viewers only.
-bool is_private(FieldMerge merge) {
+bool is_sent_to_owner_only(FieldMerge merge) {
     return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
 }
 
 /// Returns whether the view of the item's player has a better value of the field than other views.
-bool is_told_by_owner(const ObjectSpec& object, FieldMerge merge) {
+bool has_best_value_in_owners_view(const ObjectSpec& object, FieldMerge merge) {
     const bool id_is_client = object.client && !object.client->field;
     return merge == FieldMerge::own || merge == FieldMerge::own_first ||
            (merge == FieldMerge::per_viewer && id_is_client);
@@ -132,9 +132,10 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
 bool is_same_item(const MergedItem& first, Ints other) {
     const MergeRules& how = *first.rules;
     bool is_same =
-        how.by_fields && first.data.size() == other.size() && other.size() <= kMaskedInts;
+        how.merges_by_field && first.data.size() == other.size() && other.size() <= kMaskedInts;
     for (std::size_t i = 0; i < other.size() && is_same; ++i) {
-        is_same = first.data[i] == other[i] || (how.compared & record::Sightings::int_bit(i)) == 0;
+        is_same =
+            first.data[i] == other[i] || (how.compared_ints & record::Sightings::int_bit(i)) == 0;
     }
     return is_same;
 }
@@ -142,16 +143,17 @@ bool is_same_item(const MergedItem& first, Ints other) {
 } // namespace
 
 MergeRules::MergeRules(const ObjectSpec& object)
-    : by_fields{object.merge.family == ObjectFamily::none && !object.merge.whole} {
+    : merges_by_field{object.merge.family == ObjectFamily::none && !object.merge.whole} {
     for (const FieldSpec& field : object.fields) {
-        own |= is_private(field.merge) ? record::Sightings::int_bit(field.offset) : 0;
-        for (std::size_t i = 0; i < field.count && !may_differ(field.merge); ++i) {
-            compared |= record::Sightings::int_bit(field.offset + i);
+        own_ints |=
+            is_sent_to_owner_only(field.merge) ? record::Sightings::int_bit(field.offset) : 0;
+        for (std::size_t i = 0; i < field.count && !may_differ_between_views(field.merge); ++i) {
+            compared_ints |= record::Sightings::int_bit(field.offset + i);
         }
-        of_viewer = of_viewer || field.merge == FieldMerge::viewer ||
-                    field.merge == FieldMerge::watched_flag ||
-                    field.merge == FieldMerge::race_flags;
-        if (is_told_by_owner(object, field.merge)) {
+        has_viewer_ints = has_viewer_ints || field.merge == FieldMerge::viewer ||
+                          field.merge == FieldMerge::watched_flag ||
+                          field.merge == FieldMerge::race_flags;
+        if (has_best_value_in_owners_view(object, field.merge)) {
             own_fields.push_back(&field);
         }
     }
@@ -167,16 +169,16 @@ void ViewMerger::begin_merge(std::span<const View> views, const record::TypeName
         sessions_.push_back(view.session);
     }
     std::ranges::sort(sessions_);
-    slots_.clear();
+    session_indices_.clear();
     for (const View& view : views) {
-        slots_.push_back(static_cast<std::size_t>(
+        session_indices_.push_back(static_cast<std::size_t>(
             std::ranges::lower_bound(sessions_, view.session) - sessions_.begin()));
     }
-    seen_.begin_tick(views.size());
+    masks_.begin_tick(views.size());
     merged_.clear();
     replacements_.clear();
     patches_.clear();
-    differing_.clear();
+    dragger_conflicts_.clear();
 }
 
 void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
@@ -186,7 +188,7 @@ void ViewMerger::merge_views(std::span<const View> views, const record::TypeName
         add_view(view);
     }
     drop_redundant_forms();
-    beams.unify_ids(merged_, differing_, seen_);
+    beams.unify_ids(merged_, dragger_conflicts_, masks_);
     copy_own_fields();
     write_items();
 }
@@ -198,8 +200,8 @@ const MergeRules& ViewMerger::rules_of(const ObjectSpec* object) {
 
 MergedItem ViewMerger::make_item(ItemRef ref, const ObjectSpec* object) {
     const ItemView it = item(ref);
-    const std::uint32_t seen = seen_.add_mask();
-    seen_.mark_seen(seen, slots_[ref.view]);
+    const std::uint32_t seen = masks_.add_mask();
+    masks_.mark_seen(seen, session_indices_[ref.view]);
     return {.key = it.key.packed(),
             .ref = ref,
             .seen = seen,
@@ -210,7 +212,7 @@ MergedItem ViewMerger::make_item(ItemRef ref, const ObjectSpec* object) {
 
 void ViewMerger::add_view(std::uint32_t view) {
     const snapshot::SnapshotView items = views_[view].items; // a local is faster
-    const std::size_t slot = slots_[view];
+    const std::size_t slot = session_indices_[view];
     added_.clear();
     const MergedItem* at = merged_.data();
     const MergedItem* const end = at + merged_.size();
@@ -228,7 +230,7 @@ void ViewMerger::add_view(std::uint32_t view) {
                 added_.push_back(make_item({view, i}, object));
             }
         } else if (snapshot::same_ints(at->data, data) || merge_item(*at, {view, i})) {
-            seen_.mark_seen(at->seen, slot);
+            masks_.mark_seen(at->seen, slot);
         }
     }
     const auto middle = static_cast<std::ptrdiff_t>(merged_.size());
@@ -299,7 +301,7 @@ bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
         return true;
     }
     if (is_dragger(*first.object, left) || is_dragger(*first.object, right)) {
-        differing_.push_back(make_item(other, first.object));
+        dragger_conflicts_.push_back(make_item(other, first.object));
         return false;
     }
     if (!merge_as_whole(first, other)) {
@@ -330,21 +332,21 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
         (missing_int_mask(other) & record::Sightings::int_bit(field.offset)) != 0) {
         return;
     }
-    const MergeDecision meaning = decide_merge(field.merge, first, other, *at, *other_at);
-    if (meaning.others) {
+    const MergeDecision decision = decide_merge(field.merge, first, other, *at, *other_at);
+    if (decision.takes_other) {
         patches_.push_back({first.key, field.offset, kKnown, *other_at});
     }
-    if (meaning.greater && *other_at > *at) {
+    if (decision.takes_greater && *other_at > *at) {
         patches_.push_back({first.key, field.offset, kGreatest, *other_at});
     }
-    if (meaning.differs) {
+    if (decision.differs) {
         report_difference(field, first, other, offset);
     }
 }
 
 ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const MergedItem& first,
                                                    ItemRef other, std::int32_t value,
-                                                   std::int32_t others) const {
+                                                   std::int32_t other_value) const {
     const View& view = views_[first.ref.view];
     const View& other_view = views_[other.view];
     switch (merge) {
@@ -352,26 +354,27 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
         return {.differs = true};
     case FieldMerge::client: {
         const bool nobody_is_unknown = view.knows_all_players() && other_view.knows_all_players();
-        return {.others = value < 0, .differs = nobody_is_unknown || (value >= 0 && others >= 0)};
+        return {.takes_other = value < 0,
+                .differs = nobody_is_unknown || (value >= 0 && other_value >= 0)};
     }
     case FieldMerge::greatest:
-        return {.greater = !other_view.translated};
+        return {.takes_greater = !other_view.translated};
     case FieldMerge::scoreboard:
-        return {.others = other_view.scoreboard && !view.scoreboard,
-                .greater = !other_view.scoreboard && !view.scoreboard};
+        return {.takes_other = other_view.shows_scoreboard && !view.shows_scoreboard,
+                .takes_greater = !other_view.shows_scoreboard && !view.shows_scoreboard};
     case FieldMerge::race_flags:
-        return {.others = has_race_bit(value) && !has_race_bit(others),
-                .differs = clear_bit(kRaceBit, value) != clear_bit(kRaceBit, others)};
+        return {.takes_other = has_race_bit(value) && !has_race_bit(other_value),
+                .differs = clear_bit(kRaceBit, value) != clear_bit(kRaceBit, other_value)};
     case FieldMerge::race_timer: {
         const auto is_racing = [&](Ints data) {
             return has_race_bit(value_with_rule(*first.object, FieldMerge::race_flags, data));
         };
         const bool racing = is_racing(first.data);
         const bool other_racing = is_racing(item(other).data);
-        return {.others = racing && !other_racing, .differs = !racing && !other_racing};
+        return {.takes_other = racing && !other_racing, .differs = !racing && !other_racing};
     }
     case FieldMerge::untranslated:
-        return {.others = view.translated && !other_view.translated};
+        return {.takes_other = view.translated && !other_view.translated};
     case FieldMerge::varies:
     case FieldMerge::own:
     case FieldMerge::own_first:
@@ -449,7 +452,7 @@ void ViewMerger::drop_redundant_forms() {
             return false;
         }
         const MergedItem& kept = best.at(key_of(item));
-        seen_.add_sessions_of(kept.seen, item.seen);
+        masks_.add_sessions_of(kept.seen, item.seen);
         return kept.object != item.object;
     });
 }
@@ -485,7 +488,7 @@ void ViewMerger::copy_own_fields() {
             if (const auto client = views_[view].own) {
                 copy_own_fields(view, {type, *client}, *merged.rules, true);
             }
-            if (const auto client = views_[view].watched) {
+            if (const auto client = views_[view].spectated) {
                 copy_own_fields(view, {type, *client}, *merged.rules, false);
             }
         }
@@ -500,7 +503,7 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
     const ItemRef ref = by == replacements_.end() ? merged.ref : by->second;
     const std::span<std::int32_t> ints =
         result_.append(ItemKey::from_packed(merged.key), item(ref).data);
-    std::uint32_t missing_ints = missing_int_mask(ref) | merged.rules->own;
+    std::uint32_t missing_ints = missing_int_mask(ref) | merged.rules->own_ints;
     std::optional<std::uint8_t> last;
     for (auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
          at != patches_.end() && at->key == key; ++at) {
@@ -509,7 +512,7 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
             missing_ints &= ~record::Sightings::int_bit(at->offset);
         }
     }
-    if (merged.rules->of_viewer) {
+    if (merged.rules->has_viewer_ints) {
         clear_viewers_fields(*merged.object, ints);
     }
     return missing_ints;
@@ -526,17 +529,17 @@ void ViewMerger::write_items() {
         return order(left) < order(right);
     });
     result_.clear();
-    untold_.clear();
-    bits_.clear();
+    missing_ints_.clear();
+    mask_words_.clear();
     for (const MergedItem& item : merged_) {
-        untold_.push_back(write_item(item));
-        const auto mask = seen_.mask(item.seen);
-        bits_.insert(bits_.end(), mask.begin(), mask.end());
+        missing_ints_.push_back(write_item(item));
+        const auto mask = masks_.mask(item.seen);
+        mask_words_.insert(mask_words_.end(), mask.begin(), mask.end());
     }
-    seen_by_ = {.sessions = sessions_,
-                .bits = bits_,
-                .words = seen_.words_per_mask(),
-                .missing_ints = untold_};
+    sightings_ = {.sessions = sessions_,
+                  .bits = mask_words_,
+                  .words = masks_.words_per_mask(),
+                  .missing_ints = missing_ints_};
 }
 
 } // namespace tw::world

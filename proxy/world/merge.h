@@ -23,12 +23,14 @@ namespace tw::world {
 struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 
-    std::uint32_t own = 0; ///< ints that the server sends only to the client of the item's player
+    std::uint32_t own_ints =
+        0; ///< ints that the server sends only to the client of the item's player
     /// Ints that must be equal in all views: differences are reported.
-    std::uint32_t compared = 0;
-    bool of_viewer = false; ///< some ints depend on the viewer; the merged item contains 0 for them
+    std::uint32_t compared_ints = 0;
+    bool has_viewer_ints =
+        false; ///< some ints depend on the viewer; the merged item contains 0 for them
     /// Each field is merged separately; if false, one view's item is used unchanged.
-    bool by_fields = false;
+    bool merges_by_field = false;
     /// Fields whose value comes from the view of the player to whom the item belongs.
     std::vector<const snapshot::FieldSpec*> own_fields{};
 };
@@ -48,7 +50,7 @@ class ViewMerger {
     /// Swaps the merged snapshot with `other`. The next merge_views() reuses the memory of `other`.
     void swap_items(snapshot::Snapshot& other) { std::swap(result_, other); }
 
-    [[nodiscard]] const record::Sightings& sightings() const { return seen_by_; }
+    [[nodiscard]] const record::Sightings& sightings() const { return sightings_; }
 
   private:
     /// The value that an int of the merged item gets instead of the first view's value.
@@ -61,9 +63,9 @@ class ViewMerger {
 
     /// The decision about two different values of a field.
     struct MergeDecision {
-        bool others = false;  ///< the value in the second item is used
-        bool greater = false; ///< of two views' values, the greater is used
-        bool differs = false; ///< the values should be equal, so a difference is reported
+        bool takes_other = false;   ///< the value in the second item is used
+        bool takes_greater = false; ///< of two views' values, the greater is used
+        bool differs = false;       ///< the values should be equal, so a difference is reported
     };
 
     void begin_merge(std::span<const View> views, const record::TypeNames& types,
@@ -94,7 +96,7 @@ class ViewMerger {
     void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);
     [[nodiscard]] MergeDecision decide_merge(snapshot::FieldMerge merge, const MergedItem& first,
                                              ItemRef other, std::int32_t value,
-                                             std::int32_t others) const;
+                                             std::int32_t other_value) const;
     void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
                            std::size_t offset);
     void replace_item(const MergedItem& first, ItemRef by);
@@ -118,19 +120,20 @@ class ViewMerger {
     std::vector<Difference>* differences_ = nullptr;
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
-    std::vector<std::size_t> slots_;      ///< for each view, the index of its session in sessions_
-    SessionMasks seen_;
+    std::vector<std::size_t>
+        session_indices_; ///< for each view, the index of its session in sessions_
+    SessionMasks masks_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
     /// For the packed key of an item: the item that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;
     std::vector<ValuePatch> patches_;
     /// Draggers and beams with an id that an earlier view uses for another object.
-    std::vector<MergedItem> differing_;
+    std::vector<MergedItem> dragger_conflicts_;
     snapshot::Snapshot result_;
     /// For each merged item, the mask of the sessions that saw the item.
-    std::vector<std::uint64_t> bits_;
-    std::vector<std::uint32_t> untold_;
-    record::Sightings seen_by_;
+    std::vector<std::uint64_t> mask_words_;
+    std::vector<std::uint32_t> missing_ints_;
+    record::Sightings sightings_;
     std::vector<MergedItem> added_; ///< items that only the current view has
 };
 

@@ -25,9 +25,9 @@ constexpr std::uint32_t kDeadBit = 0x10;
 /// How far a tee may move in a few ticks, in world units. Subtracted from the distances at which
 /// vanilla servers send tees.
 constexpr std::int64_t kMargin = 400;
-constexpr std::int64_t kWide = 1000 - kMargin;
-constexpr std::int64_t kHigh = 800 - kMargin;
-constexpr std::int64_t kFar = 1100 - kMargin;
+constexpr std::int64_t kMaxDistanceX = 1000 - kMargin;
+constexpr std::int64_t kMaxDistanceY = 800 - kMargin;
+constexpr std::int64_t kMaxDistance = 1100 - kMargin;
 
 struct Point {
     std::int64_t x = 0;
@@ -43,7 +43,7 @@ std::optional<Point> find_position(const View& view, ItemKey key, std::size_t x)
 /// Returns whether the position is so near the viewer's tee that the server certainly sends the
 /// client the tees at the position.
 bool is_well_inside(const View& view, std::uint16_t character, Point place) {
-    const auto eye = view.own && !view.watches
+    const auto eye = view.own && !view.is_spectating
                          ? find_position(view, {character, *view.own}, kCharacterX)
                          : std::nullopt;
     if (!eye) {
@@ -51,8 +51,8 @@ bool is_well_inside(const View& view, std::uint16_t character, Point place) {
     }
     const std::int64_t dx = place.x - eye->x;
     const std::int64_t dy = place.y - eye->y;
-    return dx >= -kWide && dx <= kWide && dy >= -kHigh && dy <= kHigh &&
-           dx * dx + dy * dy <= kFar * kFar;
+    return dx >= -kMaxDistanceX && dx <= kMaxDistanceX && dy >= -kMaxDistanceY &&
+           dy <= kMaxDistanceY && dx * dx + dy * dy <= kMaxDistance * kMaxDistance;
 }
 
 /// Returns whether a player in the player list must have a tee. In 0.7, players who are out of the
@@ -129,10 +129,10 @@ void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<con
         player.last = world.tick;
         player.x = tee.data[kCharacterX];
         player.y = tee.data[kCharacterY];
-        player.told = false;
+        player.is_reported = false;
         player.witnesses.clear();
         for (const View& view : vanilla ? views : std::span<const View>{}) {
-            const bool own = view.own == tee.key.id && !view.watches;
+            const bool own = view.own == tee.key.id && !view.is_spectating;
             if (player.witnesses.size() < kMaxWitnesses && !view.translated &&
                 view.items.find(tee.key) &&
                 (own || is_well_inside(view, character, {player.x, player.y}))) {
@@ -141,8 +141,9 @@ void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<con
         }
     });
     for (const View& view : vanilla ? std::span<const View>{} : views) {
-        const auto player = view.own && !view.watches && !view.translated ? players_.find(*view.own)
-                                                                          : players_.end();
+        const auto player = view.own && !view.is_spectating && !view.translated
+                                ? players_.find(*view.own)
+                                : players_.end();
         if (player != players_.end() && player->second.last == world.tick &&
             player->second.witnesses.size() < kMaxWitnesses &&
             view.items.find({character, *view.own})) {
@@ -152,22 +153,33 @@ void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<con
 }
 
 std::vector<record::FindingRecord>
-MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<const View> views) {
+MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
+                                       std::span<const View> views, bool is_complete) {
     const SnapshotView& items = world.shown.items;
     const snapshot::Tick tick = world.tick;
     const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
-    if (last_examined_ && std::int64_t{tick} - *last_examined_ > kStep) {
+    const PlayerLists lists = read_players(world.shown);
+    if (!is_complete) {
+        std::erase_if(players_, [&](const auto& each) {
+            return std::ranges::binary_search(lists.excused, each.first);
+        });
+        for (auto& [client, player] : players_) {
+            std::erase_if(player.witnesses, [&](std::uint32_t witness) {
+                return std::ranges::find(views, witness, &View::session) == views.end();
+            });
+        }
+        return {};
+    }
+    if (last_examined_ && std::int64_t{tick} - *last_examined_ > kMaxTickStep) {
         players_.clear();
     }
     last_examined_ = tick;
-    const PlayerLists lists = read_players(world.shown);
     std::erase_if(players_, [&](const auto& each) {
         return !std::ranges::binary_search(lists.expected, each.first) ||
                std::ranges::binary_search(lists.excused, each.first);
     });
-    const bool vanilla =
-        // a DDNet snapshot contains type descriptors
-        items.empty() || items[0].key.type != snapshot::kDescriptorType;
+    // A DDNet snapshot contains type descriptors.
+    const bool vanilla = items.empty() || items[0].key.type != snapshot::kDescriptorType;
     std::vector<record::FindingRecord> found;
     for (auto& [client, player] : players_) {
         if (items.find({character, client})) {
@@ -176,16 +188,16 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
         std::erase_if(player.witnesses,
                       [&, client = client, &player = player](std::uint32_t witness) {
                           const auto view = std::ranges::find(views, witness, &View::session);
-                          const bool looks = view != views.end() && !view->watches;
+                          const bool looks = view != views.end() && !view->is_spectating;
                           const bool own = looks && view->own == client;
                           return !own && !(looks && vanilla &&
                                            is_well_inside(*view, character, {player.x, player.y}));
                       });
-        if (!player.told && !player.witnesses.empty() &&
-            std::int64_t{tick} - player.last >= kLong) {
-            player.told = true;
+        if (!player.is_reported && !player.witnesses.empty() &&
+            std::int64_t{tick} - player.last >= kMissingTicks) {
+            player.is_reported = true;
             record::FindingRecord& finding = found.emplace_back(record::FindingRecord{
-                .head = {.time = world.head.time, .session = player.witnesses.front()},
+                .head = {.session = player.witnesses.front()},
                 .id = record::FindingId::world_vanished,
                 .tick = tick,
                 .item =
@@ -199,29 +211,6 @@ MissingTeeCheck::find_missing_tees(const record::WorldRecord& world, std::span<c
     }
     store_tees(world, views, vanilla);
     return found;
-}
-
-void MissingTeeCheck::skip_incomplete_world(const record::WorldRecord& world,
-                                            std::span<const View> views) {
-    const PlayerLists lists = read_players(world.shown);
-    std::erase_if(players_, [&](const auto& each) {
-        return std::ranges::binary_search(lists.excused, each.first);
-    });
-    for (auto& [client, player] : players_) {
-        std::erase_if(player.witnesses, [&](std::uint32_t witness) {
-            return std::ranges::find(views, witness, &View::session) == views.end();
-        });
-    }
-}
-
-std::vector<record::FindingRecord>
-MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
-                                       std::span<const View> views, bool is_complete) {
-    if (is_complete) {
-        return find_missing_tees(world, views);
-    }
-    skip_incomplete_world(world, views);
-    return {};
 }
 
 } // namespace tw::world

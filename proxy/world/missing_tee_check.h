@@ -31,10 +31,10 @@ class MissingTeeCheck {
 
   private:
     /// A tee has disappeared if it is missing for this many ticks and its player did not die.
-    static constexpr snapshot::Tick kLong = 50;
+    static constexpr snapshot::Tick kMissingTicks = 50;
     /// If more ticks than this lie between two examined snapshots, a tee missing in the second
     /// snapshot does not count as disappeared.
-    static constexpr snapshot::Tick kStep = 4;
+    static constexpr snapshot::Tick kMaxTickStep = 4;
     static constexpr std::size_t kMaxPlayers = 1024;
     static constexpr std::size_t kMaxWitnesses = 128; ///< limit of PlayerHistory::witnesses
 
@@ -44,12 +44,9 @@ class MissingTeeCheck {
         std::int32_t y = 0;
         /// Sessions whose view must contain the tee as long as it is at (x, y).
         std::vector<std::uint32_t> witnesses{};
-        bool told = false;
+        bool is_reported = false;
     };
 
-    [[nodiscard]] std::vector<record::FindingRecord>
-    find_missing_tees(const record::WorldRecord& world, std::span<const View> views);
-    void skip_incomplete_world(const record::WorldRecord& world, std::span<const View> views);
     void store_tees(const record::WorldRecord& world, std::span<const View> views, bool vanilla);
 
     std::map<std::uint16_t, PlayerHistory> players_;

@@ -10,9 +10,9 @@ namespace tw::world {
 namespace {
 
 /// Late views, and stray views (of another run of the server), are reported if they are more than 1
-/// of kShare views. Fewer are normal: single views are late, and a lost map change makes a few
-/// views stray.
-constexpr std::uint64_t kShare = 100;
+/// of kReportedShare views. Fewer are normal: single views are late, and a lost map change makes a
+/// few views stray.
+constexpr std::uint64_t kReportedShare = 100;
 /// Fewer stray views than this are never reported, not even in a short recording.
 constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
 
@@ -31,11 +31,10 @@ void WorldTotals::add_findings_to(record::SessionStats& stats) const {
     }
 }
 
-ServerWorlds::ServerWorlds(ServerId server, SharedMergeState& tools, record::RecordSink& sink,
+ServerWorlds::ServerWorlds(ServerId server, SharedMergeState& shared, record::RecordSink& sink,
                            std::uint32_t run)
-    : server_{std::move(server)}, tools_{&tools}, sink_{&sink}, types_{*tools.objects},
-      collector_{[this](ClosedTick closed) { write_world(std::move(closed)); }, run,
-                 tools.patience},
+    : server_{std::move(server)}, shared_{&shared}, sink_{&sink}, types_{*shared.objects},
+      collector_{[this](ClosedTick closed) { write_world(std::move(closed)); }, run, shared.delay},
       run_{run} {}
 
 std::size_t ServerWorlds::memory_bytes() const {
@@ -50,7 +49,7 @@ void ServerWorlds::free_memory() {
         previous_ = {};
         ordinal_ = 0;
         messages_.clear();
-        report_differences(log_.finish(), time_);
+        report_findings(log_.finish(), time_);
         id_restorer_.forget_numberings();
     }
 }
@@ -70,11 +69,11 @@ void ServerWorlds::set_tile_map(const WorldInput& input) {
     if (!place) {
         place = std::make_shared<SessionMap>();
     }
-    if (place->seen != input.tile_map) {
+    if (place->source != input.tile_map) {
         // Makes a copy, because written world records refer to the previous map.
         place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
-        place->seen = input.tile_map;
+        place->source = input.tile_map;
         place->tile_map = input.tile_map == nullptr ? std::nullopt : std::optional{*input.tile_map};
     }
 }
@@ -82,7 +81,7 @@ void ServerWorlds::set_tile_map(const WorldInput& input) {
 void ServerWorlds::on_input(const WorldInput& input) {
     time_ = std::max(time_, input.time);
     if (input.kind != WorldInput::Kind::time_passed && input.kind != WorldInput::Kind::message) {
-        heard_ = input.time;
+        last_event_ = input.time;
     }
     switch (input.kind) {
     case WorldInput::Kind::open:
@@ -127,36 +126,36 @@ void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     renumbered_.clear();
     types_.start_connection(dialect);
     beams_.reset();
-    report_differences(log_.finish(), time_);
+    report_findings(log_.finish(), time_);
     missing_tees_.reset();
     messages_.begin_run();
     run_map_.reset();
 }
 
 void ServerWorlds::read_views(std::vector<View> views) {
-    tools_->views = std::move(views);
+    shared_->views = std::move(views);
     const bool six = std::ranges::any_of(
-        tools_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
+        shared_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
     if (six && types_.dialect() == snapshot::Dialect::seven) {
         set_dialect(snapshot::Dialect::six);
     }
     snapshot::SnapshotView learned;
-    for (const View& view : tools_->views) {
+    for (const View& view : shared_->views) {
         types_.learn_types(view.items, learned);
         learned = view.items;
     }
     if (types_.dialect() == snapshot::Dialect::six &&
-        tools_->views.back().dialect != types_.dialect()) {
+        shared_->views.back().dialect != types_.dialect()) {
         types_.allow_both_dialects();
-        tools_->seven_as_six.translate_views(tools_->views);
+        shared_->seven_as_six.translate_views(shared_->views);
     }
-    id_restorer_.restore_ids(tools_->views, types_);
+    id_restorer_.restore_ids(shared_->views, types_);
     gather_roster();
 }
 
 void ServerWorlds::gather_roster() {
     roster_.clear();
-    for (const View& view : tools_->views) {
+    for (const View& view : shared_->views) {
         if (view.roster != nullptr) {
             view.roster->for_each_player(
                 [&](std::uint16_t client, const record::Roster::Entry& entry) {
@@ -181,7 +180,7 @@ void ServerWorlds::choose_map() {
                !collector_.has_other_map({place.name, place.map.crc}, dialect);
     };
     std::shared_ptr<const SessionMap> best;
-    for (const View& view : tools_->views) {
+    for (const View& view : shared_->views) {
         const auto found = session_maps_.find(view.session);
         if (found != session_maps_.end() && is_of_run(*found->second, view.dialect) &&
             rank(found->second) > rank(best)) {
@@ -195,33 +194,29 @@ void ServerWorlds::choose_map() {
     }
 }
 
-void ServerWorlds::report_finding(record::FindingRecord finding) {
-    finding.head.server_name = server_.name;
-    ++totals_.findings[static_cast<std::size_t>(finding.id)];
-    sink_->on_record(&finding);
-}
-
-void ServerWorlds::report_differences(std::vector<record::FindingRecord> findings,
-                                      record::Timestamp time) {
+void ServerWorlds::report_findings(std::vector<record::FindingRecord> findings,
+                                   record::Timestamp time) {
     for (record::FindingRecord& finding : findings) {
         finding.head.time = time;
-        report_finding(finding);
+        finding.head.server_name = server_.name;
+        ++totals_.findings[static_cast<std::size_t>(finding.id)];
+        sink_->on_record(&finding);
     }
 }
 
 void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
-    if (tools_->messages == nullptr) {
+    if (shared_->messages == nullptr) {
         return;
     }
-    for (std::size_t view = 0; view < tools_->views.size(); ++view) {
-        messages_.add_viewing_session(tools_->views[view].session,
+    for (std::size_t view = 0; view < shared_->views.size(); ++view) {
+        messages_.add_viewing_session(shared_->views[view].session,
                                       id_restorer_.client_ids_of_view(view));
     }
     messages_.pass_on_messages({.server = server_.address,
                                 .run = world.run,
                                 .tick = world.tick,
                                 .dialect = types_.dialect()},
-                               *tools_->messages);
+                               *shared_->messages);
 }
 
 void ServerWorlds::write_world(ClosedTick closed) {
@@ -230,24 +225,24 @@ void ServerWorlds::write_world(ClosedTick closed) {
     }
     read_views(std::move(closed.views));
     choose_map();
-    tools_->differences.clear();
+    shared_->differences.clear();
     const snapshot::Tick tick = closed.tick;
     record::WorldRecord world{.head = {.time = closed.time, .server_name = server_.name},
                               .tick = tick,
                               .server = server_.address,
                               .run = closed.run,
-                              .views = static_cast<std::uint32_t>(tools_->views.size()),
+                              .views = static_cast<std::uint32_t>(shared_->views.size()),
                               .complete = closed.complete,
                               .map = run_map_ == nullptr ? nullptr : &run_map_->map};
-    tools_->merge.merge_views(tools_->views, types_, beams_, &tools_->differences);
-    record::Sightings sightings = tools_->merge.sightings();
+    shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
+    record::Sightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
     world.shown = {.head = world.head,
                    .tick = tick,
                    .rebuilt = true,
-                   .items = tools_->merge.items(),
+                   .items = shared_->merge.items(),
                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
                    .ordinal = ordinal_,
                    .types = &types_,
@@ -255,13 +250,11 @@ void ServerWorlds::write_world(ClosedTick closed) {
                        run_map_ != nullptr && run_map_->tile_map ? &*run_map_->tile_map : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
-    report_differences(log_.track_differences(world, tools_->views, tools_->differences),
-                       world.head.time);
+    report_findings(log_.track_differences(world, shared_->views, shared_->differences),
+                    world.head.time);
     const bool is_proof = closed.complete && world.views > 1;
-    for (record::FindingRecord& finding :
-         missing_tees_.find_disappeared_tees(world, tools_->views, is_proof)) {
-        report_finding(finding);
-    }
+    report_findings(missing_tees_.find_disappeared_tees(world, shared_->views, is_proof),
+                    world.head.time);
     ++ordinal_;
     ++totals_.worlds.total;
     totals_.worlds.complete += closed.complete ? 1 : 0;
@@ -271,25 +264,23 @@ void ServerWorlds::write_world(ClosedTick closed) {
     if (sightings.renumbered_anew) {
         renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
-    tools_->merge.swap_items(previous_);
+    shared_->merge.swap_items(previous_);
 }
 
 void ServerWorlds::finish() {
     collector_.finish();
-    report_differences(log_.finish(), time_);
+    report_findings(log_.finish(), time_);
     const record::WorldStats& view_counts = collector_.view_counts();
     record::merge_cells(totals_.worlds, view_counts);
-    const auto tell_many = [&](record::FindingId id, std::uint64_t count) {
-        if (count * kShare > view_counts.views) {
-            report_finding({.head = {.time = time_},
-                            .id = id,
-                            .lost = count,
-                            .value = static_cast<std::int64_t>(view_counts.views)});
+    const auto report_if_many = [&](record::FindingId id, std::uint64_t count) {
+        if (count * kReportedShare > view_counts.views) {
+            const auto views = static_cast<std::int64_t>(view_counts.views);
+            report_findings({{.id = id, .lost = count, .value = views}}, time_);
         }
     };
-    tell_many(record::FindingId::world_late, view_counts.late);
+    report_if_many(record::FindingId::world_late, view_counts.late);
     if (view_counts.stray > kFewStrays) {
-        tell_many(record::FindingId::world_stray, view_counts.stray);
+        report_if_many(record::FindingId::world_stray, view_counts.stray);
     }
 }
 
@@ -302,8 +293,8 @@ void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
 void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
     // The clock was set back if `now` is this much before advanced_: workers' clocks differ less.
-    constexpr record::Timestamp kSteppedBack = 10 * kStep;
-    if (now - advanced_ >= kStep || advanced_ - now >= kSteppedBack) {
+    constexpr record::Timestamp kClockSetBack = 10 * kStep;
+    if (now - advanced_ >= kStep || advanced_ - now >= kClockSetBack) {
         advanced_ = now;
         for (const auto& [name, server] : servers_) {
             pass_input(*server, {.kind = WorldInput::Kind::time_passed, .time = now});
@@ -350,7 +341,7 @@ ServerWorlds* WorldMerger::find_or_add_server(const ServerId& server, record::Ti
     if (servers_.size() >= kMaxServers && !remove_idle_server(now)) {
         return nullptr;
     }
-    auto worlds = std::make_unique<ServerWorlds>(server, tools_, *sink_, run_);
+    auto worlds = std::make_unique<ServerWorlds>(server, shared_, *sink_, run_);
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
@@ -427,7 +418,7 @@ WorldInput make_input(WorldInput::Kind kind, const record::RecordHeader& head) {
 
 bool may_be_broadcast(const record::MessageRecord& message) {
     return message.head.direction == wire::Direction::s2c && !message.system && message.vital &&
-           message.layer == record::MessageLayer::chunk && find_audience(message.name) != nullptr;
+           message.layer == record::MessageLayer::chunk && find_recipients(message.name) != nullptr;
 }
 
 } // namespace

@@ -39,10 +39,10 @@ struct WorldTotals {
 /// Objects and buffers that all ServerWorlds share, to save memory.
 struct SharedMergeState {
     SharedMergeState(const snapshot::ObjectSet& known, MergeDelay ticks)
-        : objects{&known}, patience{ticks}, seven_as_six{known} {}
+        : objects{&known}, delay{ticks}, seven_as_six{known} {}
 
     const snapshot::ObjectSet* objects;
-    MergeDelay patience;
+    MergeDelay delay;
     SevenToSixTranslator seven_as_six;
     ViewMerger merge{};
     std::vector<View> views{}; ///< views of the tick that is being merged
@@ -64,9 +64,9 @@ struct ServerId {
 /// least one session received.
 class ServerWorlds {
   public:
-    /// `tools` and `sink` must outlive this object. The server's first run (the time to its next
+    /// `shared` and `sink` must outlive this object. The server's first run (the time to its next
     /// restart or map change) has the number `run` + 1.
-    ServerWorlds(ServerId server, SharedMergeState& tools, record::RecordSink& sink,
+    ServerWorlds(ServerId server, SharedMergeState& shared, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
     void on_input(const WorldInput& input);
@@ -77,7 +77,7 @@ class ServerWorlds {
     [[nodiscard]] std::size_t session_count() const { return collector_.session_count(); }
 
     /// Returns the time of the server's most recent event.
-    [[nodiscard]] record::Timestamp last_event_time() const { return heard_; }
+    [[nodiscard]] record::Timestamp last_event_time() const { return last_event_; }
 
     [[nodiscard]] std::uint32_t run_number() const { return run_; }
 
@@ -98,8 +98,7 @@ class ServerWorlds {
     struct SessionMap {
         std::string name{};
         record::MapRecord map{};
-        const record::TileMap* seen =
-            nullptr; ///< the session's object from which `tile_map` was copied
+        const record::TileMap* source = nullptr; ///< the object from which `tile_map` was copied
         std::optional<record::TileMap> tile_map{};
     };
 
@@ -114,12 +113,11 @@ class ServerWorlds {
     void read_views(std::vector<View> views);
     void gather_roster();
     void choose_map();
-    void report_finding(record::FindingRecord finding);
     void pass_on_messages(const record::WorldRecord& world);
-    void report_differences(std::vector<record::FindingRecord> findings, record::Timestamp time);
+    void report_findings(std::vector<record::FindingRecord> findings, record::Timestamp time);
 
     ServerId server_;
-    SharedMergeState* tools_;
+    SharedMergeState* shared_;
     record::RecordSink* sink_;
     record::TypeNames types_;
     ViewCollector collector_;
@@ -135,7 +133,7 @@ class ServerWorlds {
     MissingTeeCheck missing_tees_;
     record::Timestamp time_ = 0; ///< the latest time of all events so far
     /// Time of the most recent event; earlier than time_ if the clock was set back.
-    record::Timestamp heard_ = 0;
+    record::Timestamp last_event_ = 0;
     std::uint32_t run_;
     std::uint64_t ordinal_ = 0;
     snapshot::Snapshot previous_; ///< the previous merged snapshot
@@ -164,13 +162,13 @@ class WorldMerger final : public WorldInputSink {
 
     /// `objects`: the known item types. `sink`: receives world records and findings. `max_bytes`:
     /// the memory limit for all servers together.
-    WorldMerger(const snapshot::ObjectSet& objects, record::RecordSink& sink,
-                MergeDelay patience = {}, std::size_t max_bytes = kMaxBytes)
-        : tools_{objects, patience}, sink_{&sink}, max_bytes_{max_bytes} {}
+    WorldMerger(const snapshot::ObjectSet& objects, record::RecordSink& sink, MergeDelay delay = {},
+                std::size_t max_bytes = kMaxBytes)
+        : shared_{objects, delay}, sink_{&sink}, max_bytes_{max_bytes} {}
 
     /// Makes `sink` receive the messages to all players, each after the world record of its tick.
     /// Call this function before the first input.
-    void send_messages_to(record::WorldMessageSink& sink) { tools_.messages = &sink; }
+    void send_messages_to(record::WorldMessageSink& sink) { shared_.messages = &sink; }
 
     void on_input(const WorldInput& input) override;
     /// Merges all ticks that still wait for views. Call this function after the last input.
@@ -207,7 +205,7 @@ class WorldMerger final : public WorldInputSink {
     void enforce_memory_limit();
     void remove_server(Servers::iterator server);
 
-    SharedMergeState tools_;
+    SharedMergeState shared_;
     record::RecordSink* sink_;
     std::size_t max_bytes_;
     Servers servers_;

@@ -29,7 +29,7 @@ constexpr std::array kPickupKinds{PickupKind{0, 0}, PickupKind{1, 0}, PickupKind
                                   PickupKind{2, 1}, PickupKind{2, 0}};
 
 constexpr std::uint16_t kPickupType = 4;
-constexpr std::size_t kPickupKind = 2;
+constexpr std::size_t kPickupKindIndex = 2;
 constexpr std::size_t kPickupSubtype = 3;
 
 constexpr std::size_t kClientId = 1; ///< index of the client id in a player_info
@@ -44,10 +44,10 @@ constexpr std::int32_t kNinja = 5;
 constexpr std::int32_t kMostAmmo = 10;
 
 /// Keys of the items that describe the game in 0.7 and in 0.6.
-constexpr ItemKey kSevenGameData{.type = 6, .id = 0};
-constexpr ItemKey kSevenTeamScores{.type = 7, .id = 0};
-constexpr ItemKey kSevenFlags{.type = 8, .id = 0};
-constexpr ItemKey kGameInfo{.type = 6, .id = 0};
+constexpr ItemKey kSevenGameDataKey{.type = 6, .id = 0};
+constexpr ItemKey kSevenTeamScoresKey{.type = 7, .id = 0};
+constexpr ItemKey kSevenFlagsKey{.type = 8, .id = 0};
+constexpr ItemKey kGameInfoKey{.type = 6, .id = 0};
 constexpr std::size_t kSevenStartTick = 0;
 constexpr std::size_t kGameFlags = 0;
 constexpr std::size_t kStateFlags = 1; ///< index of the state flags, in 0.6 and in 0.7
@@ -102,26 +102,26 @@ SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
     : objects_{&objects} {
     for (std::uint16_t type = 1; type < kTypes; ++type) {
         if (const ObjectSpec* const seven = snapshot::find_object(type, Dialect::seven)) {
-            ways_[type] = make_type_translation(*seven);
+            translations_[type] = make_type_translation(*seven);
         }
     }
 }
 
 SevenToSixTranslator::TypeTranslation
 SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
-    TypeTranslation way{.six = seven.merge.six.empty() ? nullptr : find_six_object(seven.merge.six),
-                        .left_out = seven.merge.six_tells};
-    if (way.six == nullptr) {
-        return way;
+    TypeTranslation translation{.six = seven.merge.six.empty() ? nullptr
+                                                               : find_six_object(seven.merge.six),
+                                .is_dropped = seven.merge.six_tells};
+    if (translation.six == nullptr) {
+        return translation;
     }
-    for_each_shared_field(seven, *way.six, [&](const FieldSpec& from, const FieldSpec& to) {
+    for_each_shared_field(seven, *translation.six, [&](const FieldSpec& from, const FieldSpec& to) {
         for (std::uint8_t i = 0; i < from.count; ++i) {
-            way.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
-                                .to = static_cast<std::uint8_t>(to.offset + i)});
-            way.told |= Sightings::int_bit(to.offset + std::size_t{i});
+            translation.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
+                                        .to = static_cast<std::uint8_t>(to.offset + i)});
         }
     });
-    return way;
+    return translation;
 }
 
 std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
@@ -164,11 +164,12 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
 
 void SevenToSixTranslator::translate_item(const ItemView& item) {
     const ItemKey key = item.key;
-    const TypeTranslation* const way = key.type < kTypes ? &ways_[key.type] : nullptr;
-    if (way != nullptr && way->left_out) {
+    const TypeTranslation* const translation =
+        key.type < kTypes ? &translations_[key.type] : nullptr;
+    if (translation != nullptr && translation->is_dropped) {
         return;
     }
-    if (way == nullptr || way->six == nullptr) {
+    if (translation == nullptr || translation->six == nullptr) {
         // Items whose key has another meaning in 0.6 are dropped.
         if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
             objects_->find(key.type, Dialect::six) == nullptr) {
@@ -176,22 +177,23 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
         }
         return;
     }
-    TranslatedItem& six = find_or_add_item({.type = way->six->type, .id = key.id}, *way->six);
-    for (const IntMapping& told : way->ints) {
+    TranslatedItem& six =
+        find_or_add_item({.type = translation->six->type, .id = key.id}, *translation->six);
+    for (const IntMapping& told : translation->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
             six.missing_ints &= ~Sightings::int_bit(told.to);
         }
     }
-    switch (way->six->type) {
+    switch (translation->six->type) {
     case kPickupType: {
-        const auto kind = static_cast<std::size_t>(six.ints[kPickupKind]);
+        const auto kind = static_cast<std::size_t>(six.ints[kPickupKindIndex]);
         if (kind < kPickupKinds.size()) {
-            six.ints[kPickupKind] = kPickupKinds[kind].type;
+            six.ints[kPickupKindIndex] = kPickupKinds[kind].type;
             six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
             six.missing_ints &= ~Sightings::int_bit(kPickupSubtype);
         } else {
-            six.missing_ints |= Sightings::int_bit(kPickupKind);
+            six.missing_ints |= Sightings::int_bit(kPickupKindIndex);
         }
         break;
     }
@@ -229,35 +231,35 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
 }
 
 void SevenToSixTranslator::add_game_info(const View& view) {
-    static const ObjectSpec* const info = snapshot::find_object(kGameInfo.type, Dialect::six);
-    const auto at = view.items.find(kSevenGameData);
+    static const ObjectSpec* const info = snapshot::find_object(kGameInfoKey.type, Dialect::six);
+    const auto at = view.items.find(kSevenGameDataKey);
     if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlags) {
         return;
     }
     const auto data = view.items[*at].data;
-    TranslatedItem& six = find_or_add_item(kGameInfo, *info);
-    const auto say = [&six](std::size_t place, std::int32_t value) {
+    TranslatedItem& six = find_or_add_item(kGameInfoKey, *info);
+    const auto set_int = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
         six.missing_ints &= ~Sightings::int_bit(place);
     };
     // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
     // the flags, too.
-    say(kGameFlags, (view.items.find(kSevenTeamScores) ? kTeamsBit : 0) |
-                        (view.items.find(kSevenFlags) ? kFlagsBit : 0));
+    set_int(kGameFlags, (view.items.find(kSevenTeamScoresKey) ? kTeamsBit : 0) |
+                            (view.items.find(kSevenFlagsKey) ? kFlagsBit : 0));
     std::uint32_t state = 0;
     for (const StateFlag& flag : kStateBits) {
         state |= (static_cast<std::uint32_t>(data[kStateFlags]) & flag.seven) != 0 ? flag.six : 0;
     }
-    say(kStateFlags, static_cast<std::int32_t>(state));
-    say(kStartTick, data[kSevenStartTick]);
+    set_int(kStateFlags, static_cast<std::int32_t>(state));
+    set_int(kStartTick, data[kSevenStartTick]);
 }
 
-void SevenToSixTranslator::translate_view(View& view, bool alone, TranslatedView& out) {
+void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCopy& out) {
     items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         translate_item(view.items[i]);
     }
-    if (alone) {
+    if (is_only_seven) {
         add_game_info(view);
     }
     if (view.roster != nullptr) {
@@ -265,24 +267,21 @@ void SevenToSixTranslator::translate_view(View& view, bool alone, TranslatedView
             add_player_name(client, *view.roster);
         }
     }
-    out.items.clear();
-    out.missing_ints.clear();
+    out.clear();
     for (const auto& [key, item] : items_) {
-        out.items.append(key, item.ints);
-        out.missing_ints.push_back(item.missing_ints);
+        out.append(key, item.ints, item.missing_ints);
     }
-    view.items = out.items.view();
-    view.missing_ints = out.missing_ints;
+    out.replace_items_of(view);
     view.roster = nullptr; // the items contain the players now
 }
 
 void SevenToSixTranslator::translate_views(std::vector<View>& views) {
     translated_.resize(std::max(translated_.size(), views.size()));
-    const bool alone =
+    const bool is_only_seven =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].dialect == Dialect::seven) {
-            translate_view(views[i], alone, translated_[i]);
+            translate_view(views[i], is_only_seven, translated_[i]);
         }
     }
 }

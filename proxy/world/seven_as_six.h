@@ -38,19 +38,13 @@ class SevenToSixTranslator {
     struct TypeTranslation {
         const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
         /// The item is dropped, because another 0.6 item contains the values.
-        bool left_out = false;
+        bool is_dropped = false;
         std::vector<IntMapping> ints{};
-        std::uint32_t told = 0; ///< bit mask of the 0.6 ints whose value the 0.7 item contains
     };
 
     struct TranslatedItem {
         std::vector<std::int32_t> ints;
         std::uint32_t missing_ints = 0;
-    };
-
-    struct TranslatedView {
-        snapshot::Snapshot items;
-        std::vector<std::uint32_t> missing_ints;
     };
 
     [[nodiscard]] static TypeTranslation make_type_translation(const snapshot::ObjectSpec& seven);
@@ -61,15 +55,15 @@ class SevenToSixTranslator {
     void add_game_info(const View& view);
     [[nodiscard]] TranslatedItem& find_or_add_item(snapshot::ItemKey key,
                                                    const snapshot::ObjectSpec& six);
-    /// Translates one view. `alone`: true if the tick has no 0.6 view.
-    void translate_view(View& view, bool alone, TranslatedView& out);
+    /// Translates one view. `is_only_seven`: true if the tick has no 0.6 view.
+    void translate_view(View& view, bool is_only_seven, ViewCopy& out);
 
     static constexpr std::size_t kTypes = 25; ///< number of 0.7 types
 
     const snapshot::ObjectSet* objects_;
-    std::array<TypeTranslation, kTypes> ways_;
+    std::array<TypeTranslation, kTypes> translations_;
     std::map<snapshot::ItemKey, TranslatedItem> items_; ///< translated items of the current view
-    std::vector<TranslatedView> translated_;
+    std::vector<ViewCopy> translated_;
 };
 
 } // namespace tw::world

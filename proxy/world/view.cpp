@@ -42,10 +42,10 @@ void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
         return;
     }
-    view.watches = true;
+    view.is_spectating = true;
     const auto data = items[at].data;
     if (data.size() > id && data[id] >= 0 && data[id] <= snapshot::kMaxItemId) {
-        view.watched = static_cast<std::uint16_t>(data[id]);
+        view.spectated = static_cast<std::uint16_t>(data[id]);
     }
 }
 
@@ -75,8 +75,8 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
                           is_nameless(record::player_name(items, kLastOf64), dialect);
         view.own = find_own_client(items);
         read_watching(items, 0, view);
-        view.scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
-                                              kPlayerFlags, kScoreboardBit);
+        view.shows_scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
+                                                    kPlayerFlags, kScoreboardBit);
         return view;
     }
     if (roster != nullptr) {
@@ -84,8 +84,8 @@ View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
         view.own = roster->own_id();
     }
     read_watching(items, 1, view);
-    view.scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own}, 0,
-                                          kSevenScoreboardBit);
+    view.shows_scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own},
+                                                0, kSevenScoreboardBit);
     return view;
 }
 

@@ -22,10 +22,10 @@ struct View {
     snapshot::SnapshotView items{};
     /// The server replaced its client ids by numbers valid only for this client.
     bool translated = false;
-    std::optional<std::uint16_t> own{};     ///< client id of the viewer
-    std::optional<std::uint16_t> watched{}; ///< client id that the viewer spectates
-    bool watches = false;                   ///< the viewer's camera is not at its own tee
-    bool scoreboard = false;                ///< the client shows the scoreboard
+    std::optional<std::uint16_t> own{};       ///< client id of the viewer
+    std::optional<std::uint16_t> spectated{}; ///< client id that the viewer spectates
+    bool is_spectating = false;               ///< the viewer's camera is not at its own tee
+    bool shows_scoreboard = false;            ///< the client shows the scoreboard
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< protocol version of the client
     /// The players; null if the items contain them, as in 0.6 and after the translation of a 0.7
     /// view by SevenToSixTranslator.
@@ -38,6 +38,29 @@ struct View {
     /// Returns false for 0.7, where this is not certain.
     [[nodiscard]] bool knows_all_players() const {
         return !translated && dialect == snapshot::Dialect::six;
+    }
+};
+
+/// A copy of a view with changed items, which View refers to.
+struct ViewCopy {
+    snapshot::Snapshot items;
+    std::vector<std::uint32_t> missing_ints;
+    record::Roster roster;
+
+    void clear() {
+        items.clear();
+        missing_ints.clear();
+        roster.clear();
+    }
+
+    void append(snapshot::ItemKey key, std::span<const std::int32_t> ints, std::uint32_t missing) {
+        items.append(key, ints);
+        missing_ints.push_back(missing);
+    }
+
+    void replace_items_of(View& view) const {
+        view.items = items.view();
+        view.missing_ints = missing_ints;
     }
 };
 

@@ -69,20 +69,20 @@ void ViewCollector::resume_session(std::uint32_t session) {
 void ViewCollector::remove_session(std::uint32_t session) {
     if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
         for (auto& [tick, open] : open_) {
-            open.lacks =
-                open.lacks || (needs_view_of(gone->second, tick) && !open.has_view_of(session));
+            open.lacks_view = open.lacks_view ||
+                              (needs_view_of(gone->second, tick) && !open.has_view_of(session));
         }
         sessions_.erase(gone);
     }
     close_ready_ticks();
 }
 
-bool ViewCollector::is_of_previous_run(Timestamp offset) const {
-    return former_offset_ && is_near(offset, *former_offset_, kJitter);
+bool ViewCollector::is_of_previous_run(Timestamp tick_zero) const {
+    return previous_tick_zero_ && is_near(tick_zero, *previous_tick_zero_, kJitter);
 }
 
 bool ViewCollector::had_recent_view(const Session& session, Timestamp now) const {
-    const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kLongest);
+    const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kMaxLag);
     return session.run == run_ && !session.entering &&
            is_near(now, session.seen.time, step * kTickTime + kJitter);
 }
@@ -94,53 +94,53 @@ bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input
     int balance = session.run == run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
         if (number != input.session && had_recent_view(other, input.time)) {
-            balance += other.seen.offset - tick_zero_time(input) > kFarAhead ? 1 : -1;
+            balance += other.seen.tick_zero - tick_zero_time(input) > kFarAhead ? 1 : -1;
         }
     }
     return balance > 0;
 }
 
-ViewCollector::RunOfView ViewCollector::assign_run(const Session& session,
-                                                   const WorldInput& input) const {
+ViewCollector::ViewRun ViewCollector::assign_run(const Session& session,
+                                                 const WorldInput& input) const {
     if (!newest_) {
-        return RunOfView::other;
+        return ViewRun::other;
     }
     const bool may_enter = session.entering || session.strays >= kMaxStrays;
-    const auto other = may_enter ? RunOfView::other : RunOfView::none;
-    const Timestamp offset = tick_zero_time(input);
-    const bool on_time = is_near(offset, offset_, kJitter);
-    const bool lingers = session.run != run_ && !on_time && is_of_previous_run(offset);
-    const bool fits = is_near(offset, offset_) && input.tick > Wide{*newest_} - kFarBehind;
+    const auto other = may_enter ? ViewRun::other : ViewRun::none;
+    const Timestamp tick_zero = tick_zero_time(input);
+    const bool on_time = is_near(tick_zero, tick_zero_, kJitter);
+    const bool lingers = session.run != run_ && !on_time && is_of_previous_run(tick_zero);
+    const bool fits = is_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_} - kFarBehind;
     if (lingers || (fits && is_far_ahead(session, input))) {
         // This is a late view of the previous run, or its tick fits the current run only by chance.
         return other;
     }
     if (!may_enter) {
-        return fits ? RunOfView::current : RunOfView::none;
+        return fits ? ViewRun::current : ViewRun::none;
     }
     if (session.entering && is_of_another_run(session, input)) {
         if (!on_time) {
-            return RunOfView::other;
+            return ViewRun::other;
         }
         // The current run goes on. Either the server sent this view before it announced the map, or
         // the server has several maps at the same time.
         if (session.strays < kMaxStrays) {
-            return session.run == run_ ? RunOfView::none : RunOfView::current;
+            return session.run == run_ ? ViewRun::none : ViewRun::current;
         }
     }
     // A session that enters a run receives the newest ticks.
-    return fits && input.tick > Wide{*newest_} - kLongest ? RunOfView::current : RunOfView::other;
+    return fits && input.tick > Wide{*newest_} - kMaxLag ? ViewRun::current : ViewRun::other;
 }
 
 bool ViewCollector::ends_run(const Session& session, const WorldInput& input) const {
     if (!newest_) {
         return true;
     }
-    const Timestamp offset = tick_zero_time(input);
+    const Timestamp tick_zero = tick_zero_time(input);
     // The sessions in both runs are counted below when a session enters a run, perhaps as the first
     // one, and after every kMaxStrays stray views of a session, which may belong to an unannounced
     // run.
-    const bool enters = session.entering && !is_of_previous_run(offset);
+    const bool enters = session.entering && !is_of_previous_run(tick_zero);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
     }
@@ -150,7 +150,7 @@ bool ViewCollector::ends_run(const Session& session, const WorldInput& input) co
             continue;
         }
         if (other.other) {
-            const bool agrees = is_near(other.other->offset, offset) &&
+            const bool agrees = is_near(other.other->tick_zero, tick_zero) &&
                                 is_near(other.other->time, input.time, kSilence);
             balance += agrees ? 1 : 0;
         } else if (had_recent_view(other, input.time) ||
@@ -177,7 +177,7 @@ void ViewCollector::record_tick_step(Session& session, Tick tick) {
     }
     session.step = Wide{tick} - before;
     auto& full_rate = session.full_rate;
-    if (full_rate && before > Wide{full_rate->last} + kLongest) {
+    if (full_rate && before > Wide{full_rate->last} + kMaxLag) {
         full_rate.reset(); // outdated
     }
     if (session.step <= kFullStep && !full_rate) {
@@ -189,16 +189,16 @@ void ViewCollector::record_tick_step(Session& session, Tick tick) {
 
 void ViewCollector::begin_run(Timestamp now) {
     finish();
-    heard_ = now; // may be earlier than the previous value of heard_
+    last_event_ = now; // may be earlier than the previous value of last_event_
     if (newest_) {
         for (auto& [number, session] : sessions_) {
             session.resumed = false;
         }
     }
-    former_offset_ = newest_ ? std::optional{offset_} : std::nullopt;
+    previous_tick_zero_ = newest_ ? std::optional{tick_zero_} : std::nullopt;
     first_.reset();
     newest_.reset();
-    emitted_.reset();
+    newest_closed_.reset();
     maps_ = {};
     ++run_;
 }
@@ -225,17 +225,17 @@ bool ViewCollector::OpenTick::has_view_of(std::uint32_t session) const {
 }
 
 void ViewCollector::add_view(const WorldInput& input) {
-    heard_ = std::max(heard_, input.time);
+    last_event_ = std::max(last_event_, input.time);
     Session& session = sessions_[input.session];
-    if (!session.begun && input.items.empty()) {
+    if (!session.has_begun && input.items.empty()) {
         return; // the empty snapshot of the handshake
     }
-    session.begun = true;
+    session.has_begun = true;
     ++view_counts_.views;
-    const ViewTime sighting{.time = input.time, .offset = tick_zero_time(input)};
-    if (const RunOfView belongs = assign_run(session, input); belongs != RunOfView::current) {
-        session.other = belongs == RunOfView::other ? std::optional{sighting} : std::nullopt;
-        if (belongs == RunOfView::none || !ends_run(session, input)) {
+    const ViewTime sighting{.time = input.time, .tick_zero = tick_zero_time(input)};
+    if (const ViewRun belongs = assign_run(session, input); belongs != ViewRun::current) {
+        session.other = belongs == ViewRun::other ? std::optional{sighting} : std::nullopt;
+        if (belongs == ViewRun::none || !ends_run(session, input)) {
             count_stray_view(session);
             return;
         }
@@ -243,7 +243,7 @@ void ViewCollector::add_view(const WorldInput& input) {
     }
     if (session.run != run_) {
         session = {.entering = false,
-                   .begun = true,
+                   .has_begun = true,
                    .resumed = session.resumed,
                    .run = run_,
                    .map = session.map};
@@ -264,9 +264,9 @@ void ViewCollector::add_view(const WorldInput& input) {
     first_ = first_.value_or(input.tick);
     if (!newest_ || input.tick > *newest_) {
         newest_ = input.tick;
-        offset_ = sighting.offset;
+        tick_zero_ = sighting.tick_zero;
     }
-    if (emitted_ && input.tick <= *emitted_) {
+    if (newest_closed_ && input.tick <= *newest_closed_) {
         ++view_counts_.late;
         return;
     }
@@ -294,11 +294,11 @@ std::optional<RunTick> ViewCollector::run_tick_of(std::uint32_t session) const {
 
 bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
     return session.run == run_ && !session.entering && session.step <= kFullStep &&
-           session.latest >= Wide{*newest_} - kLongest && session.latest < tick;
+           session.latest >= Wide{*newest_} - kMaxLag && session.latest < tick;
 }
 
 bool ViewCollector::may_have_been_written(const Session& session, Tick tick) const {
-    if (!session.resumed || !first_ || tick >= Wide{*first_} + kLongest) {
+    if (!session.resumed || !first_ || tick >= Wide{*first_} + kMaxLag) {
         return false;
     }
     return session.full_rate ? tick < session.full_rate->first
@@ -307,7 +307,7 @@ bool ViewCollector::may_have_been_written(const Session& session, Tick tick) con
 
 bool ViewCollector::was_written_by_previous_process(Tick tick) const {
     // Only the first ticks after a takeover can have reached both processes.
-    return tick < Wide{*first_} + patience_.least &&
+    return tick < Wide{*first_} + delay_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
                return each.second.full_rate && may_have_been_written(each.second, tick);
            });
@@ -319,32 +319,32 @@ bool ViewCollector::needs_view_of(const Session& session, Tick tick) const {
     }
     const auto& full_rate = session.full_rate;
     return session.run == run_ && full_rate && full_rate->first <= tick &&
-           tick <= Wide{full_rate->last} + kLongest && session.latest >= Wide{tick} - kFullStep;
+           tick <= Wide{full_rate->last} + kMaxLag && session.latest >= Wide{tick} - kFullStep;
 }
 
 bool ViewCollector::may_close_tick(Tick tick) {
-    if (*newest_ >= Wide{tick} + patience_.most) {
+    if (*newest_ >= Wide{tick} + delay_.most) {
         return true;
     }
-    if (*newest_ < Wide{tick} + patience_.least) {
+    if (*newest_ < Wide{tick} + delay_.least) {
         return false;
     }
     // The first ticks wait until the sessions' rates are known, which tell whether the previous
     // process wrote these ticks.
-    const bool first = tick < Wide{*first_} + patience_.least;
+    const bool first = tick < Wide{*first_} + delay_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
         return is_view_due(session, tick) ||
                (first && session.resumed && session.run == run_ && session.step == 0);
     };
     // This function is called for every view; usually the tick still waits for the same session.
-    const auto last = sessions_.find(awaited_);
+    const auto last = sessions_.find(awaited_session_);
     if (last != sessions_.end() && holds_up(*last)) {
         return false;
     }
     const auto found = std::ranges::find_if(sessions_, holds_up);
     if (found != sessions_.end()) {
-        awaited_ = found->first;
+        awaited_session_ = found->first;
     }
     return found == sessions_.end();
 }
@@ -353,8 +353,8 @@ void ViewCollector::close_oldest_tick() {
     const auto node = open_.extract(open_.begin());
     const Tick tick = node.key();
     const OpenTick& open = node.mapped();
-    emitted_ = tick;
-    ClosedTick world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks};
+    newest_closed_ = tick;
+    ClosedTick world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks_view};
     for (const StoredView& each : open.views) {
         bytes_ -= each.memory_bytes();
         world.views.push_back(each.view);
@@ -386,7 +386,7 @@ void ViewCollector::close_ready_ticks() {
 }
 
 void ViewCollector::advance_time(Timestamp now) {
-    if (now - heard_ >= kSilence) {
+    if (now - last_event_ >= kSilence) {
         finish();
     }
 }

@@ -79,15 +79,17 @@ class ViewCollector {
     /// Receives a closed tick. The views' items are valid only during the call.
     using CloseHandler = std::function<void(ClosedTick world)>;
 
-    static constexpr snapshot::Tick kLongest = 50;
+    /// No tick waits for a session whose newest view is older than this (ticks).
+    static constexpr snapshot::Tick kMaxLag = 50;
+    /// If no view arrives for this time (ns), all ticks are closed.
     static constexpr record::Timestamp kSilence = 1'000'000'000;
     /// After this many consecutive views that do not fit the current run, a session is treated as
     /// entering another run.
     static constexpr int kMaxStrays = 25;
 
-    /// The server's first run has the number `run` + 1. `patience`: how long ticks wait for views.
-    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, MergeDelay patience = {})
-        : close_{std::move(close)}, run_{run}, patience_{patience} {}
+    /// The server's first run has the number `run` + 1. `delay`: how long ticks wait for views.
+    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, MergeDelay delay = {})
+        : close_{std::move(close)}, run_{run}, delay_{delay} {}
 
     void add_session(std::uint32_t session);
     /// Sets the map that the server announced to the session. Adds the session if it is new.
@@ -130,12 +132,12 @@ class ViewCollector {
     /// The arrival time of a view, and the time of tick 0 computed from it.
     struct ViewTime {
         record::Timestamp time = 0;
-        record::Timestamp offset = 0;
+        record::Timestamp tick_zero = 0;
     };
 
     struct Session {
-        bool entering = true;  ///< the session's next snapshot may belong to another run
-        bool begun = false;    ///< the session received a non-empty snapshot
+        bool entering = true;   ///< the session's next snapshot may belong to another run
+        bool has_begun = false; ///< the session received a non-empty snapshot
         bool resumed = false;  ///< another process inspected the session before, in the current run
         std::uint32_t run = 0; ///< run of the session's last snapshot
         int strays = 0;        ///< number of consecutive views that do not fit the current run
@@ -152,14 +154,15 @@ class ViewCollector {
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
-    enum class RunOfView : std::uint8_t { current, none, other };
+    enum class ViewRun : std::uint8_t { current, none, other };
 
-    [[nodiscard]] RunOfView assign_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] ViewRun assign_run(const Session& session, const WorldInput& input) const;
     /// Returns whether the view belongs to another run even if its tick fits. Precondition: the
     /// session is about to enter a run.
     [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
-    /// Returns whether `offset`, a time of tick 0, is near the time of tick 0 in the previous run.
-    [[nodiscard]] bool is_of_previous_run(record::Timestamp offset) const;
+    /// Returns whether `tick_zero`, a time of tick 0, is near the time of tick 0 in the previous
+    /// run.
+    [[nodiscard]] bool is_of_previous_run(record::Timestamp tick_zero) const;
     /// Returns whether the session's ticks are far ahead of the ticks of most other sessions.
     [[nodiscard]] bool is_far_ahead(const Session& session, const WorldInput& input) const;
     /// Returns whether the session had a view of the current run recently.
@@ -201,25 +204,26 @@ class ViewCollector {
 
         record::Timestamp time = 0; ///< arrival time of the view that arrived first
         std::vector<StoredView> views{};
-        bool lacks = false; ///< a session ended before its expected view arrived
+        bool lacks_view = false; ///< a session ended before its expected view arrived
     };
 
     CloseHandler close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
-    std::uint32_t awaited_ = 0; ///< the session for which the oldest tick waited when last checked
-    std::size_t bytes_ = 0;     ///< memory use of the open ticks
+    std::uint32_t awaited_session_ =
+        0;                  ///< the session for which the oldest tick waited when last checked
+    std::size_t bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t run_;
-    MergeDelay patience_;
+    MergeDelay delay_;
     /// The map of the current run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
     std::uint64_t fitted_ = 0; ///< number of views of all sessions that fitted the current run
     std::optional<snapshot::Tick> first_; ///< the first tick of the current run
     std::optional<snapshot::Tick> newest_;
-    std::optional<snapshot::Tick> emitted_;
-    record::Timestamp offset_ = 0; ///< time of tick 0, computed from the newest view
-    std::optional<record::Timestamp> former_offset_{}; ///< time of tick 0 of the previous run
-    record::Timestamp heard_ = 0;
+    std::optional<snapshot::Tick> newest_closed_;
+    record::Timestamp tick_zero_ = 0; ///< time of tick 0, computed from the newest view
+    std::optional<record::Timestamp> previous_tick_zero_{}; ///< time of tick 0 of the previous run
+    record::Timestamp last_event_ = 0;
     record::WorldStats view_counts_;
 };
 

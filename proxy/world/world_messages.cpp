@@ -17,7 +17,7 @@ namespace {
 
 struct Row {
     std::string_view message;
-    Audience audience;
+    Recipients audience;
 };
 
 // Messages that are not listed are not sent to all players: messages about one player (motd,
@@ -25,13 +25,13 @@ struct Row {
 // (tuning, vote options, commands, settings, teams), and messages that differ between clients
 // (sounds, votes).
 constexpr std::array kRows{
-    Row{"sv_chat", Audience::chat},
-    Row{"sv_kill_msg", Audience::everybody},
-    Row{"sv_kill_msg_team", Audience::everybody},
-    Row{"sv_race_finish", Audience::everybody},
-    Row{"sv_emoticon", Audience::everybody},
-    Row{"sv_broadcast", Audience::second_session},
-    Row{"sv_game_msg", Audience::second_session},
+    Row{"sv_chat", Recipients::chat},
+    Row{"sv_kill_msg", Recipients::all_players},
+    Row{"sv_kill_msg_team", Recipients::all_players},
+    Row{"sv_race_finish", Recipients::all_players},
+    Row{"sv_emoticon", Recipients::all_players},
+    Row{"sv_broadcast", Recipients::all_or_one},
+    Row{"sv_game_msg", Recipients::all_or_one},
 };
 
 /// The name of an array in 0.7 messages. Another field says what the array contains, perhaps client
@@ -93,7 +93,7 @@ bool renumber_values(std::vector<FieldValue>& values, const ClientIds& ids) {
             return false;
         }
         if (record::is_client_id_field(value.name) && value.integer >= 0) {
-            const auto id = find_client(ids, static_cast<std::int32_t>(value.integer));
+            const auto id = find_client_id(ids, static_cast<std::int32_t>(value.integer));
             if (!id) {
                 return false;
             }
@@ -108,7 +108,7 @@ struct Broadcast {
     const MessageSpec* spec = nullptr;
     std::vector<std::byte> bytes; ///< the encoded fields; equal for equal messages
     /// True if the message counts as sent to all only when a second session has received it.
-    bool for_two = false;
+    bool needs_two = false;
 };
 
 /// Converts a message that a session received. `world`: the dialect of the session's world. `ids`:
@@ -119,14 +119,14 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
                                         Dialect world, const ClientIds* ids) {
     const auto head = wire::decode_message_header(payload, dialect);
     const MessageSpec* const spec = head ? head->spec : nullptr;
-    const Audience* const audience = spec == nullptr ? nullptr : find_audience(spec->name);
+    const Recipients* const audience = spec == nullptr ? nullptr : find_recipients(spec->name);
     const MessageSpec* const to = audience == nullptr ? nullptr : find_counterpart(*spec, world);
     if (to == nullptr) {
         return std::nullopt;
     }
     wire::DecodedFields fields;
     wire::decode_fields(*spec, head->body, fields);
-    const bool is_chat = *audience == Audience::chat;
+    const bool is_chat = *audience == Recipients::chat;
     const bool is_secret = std::ranges::any_of(fields.values, [](const FieldValue& value) {
         return value.secrecy == wire::Secrecy::secret;
     });
@@ -135,18 +135,19 @@ std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dial
     }
     auto values = to == spec ? std::move(fields.values) : convert_values(*to, fields.values);
     const FieldValue* const speaker = is_chat ? find_value(values, "client_id") : nullptr;
-    const bool for_two =
-        *audience == Audience::second_session || (speaker != nullptr && speaker->integer < 0);
+    const bool needs_two =
+        *audience == Recipients::all_or_one || (speaker != nullptr && speaker->integer < 0);
     if (!is_accepted_by_clients(*spec, values) || !is_accepted_by_clients(*to, values) ||
         (ids != nullptr && !renumber_values(values, *ids))) {
         return std::nullopt;
     }
-    return Broadcast{.spec = to, .bytes = wire::encode_message(*to, values), .for_two = for_two};
+    return Broadcast{
+        .spec = to, .bytes = wire::encode_message(*to, values), .needs_two = needs_two};
 }
 
 } // namespace
 
-const Audience* find_audience(std::string_view message) {
+const Recipients* find_recipients(std::string_view message) {
     const auto found = std::ranges::find(kRows, message, &Row::message);
     return found == kRows.end() ? nullptr : &found->audience;
 }
@@ -192,23 +193,23 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
         return;
     }
     const std::size_t size = said->bytes.size();
-    const auto [line, added] = lines_.try_emplace(std::move(said->bytes));
+    const auto [line, added] = texts_.try_emplace(std::move(said->bytes));
     MessageText& it = line->second;
     if (added) {
         it.spec = said->spec;
     }
-    const auto [told, first] = it.told.try_emplace(waiting.session);
+    const auto [num_received, first] = it.num_received.try_emplace(waiting.session);
     bytes_ += first ? kToldBytes : 0;
-    const bool is_new = told->second == it.times.size();
+    const bool is_new = num_received->second == it.times.size();
     if (is_new) {
         bytes_ += size + kTimeBytes;
-        it.for_two = said->for_two && count_playing_sessions() > 1;
-        it.times.push_back({.number = ++number_, .first = waiting.time});
-        ages_.push_back({.tick = world.tick, .line = line});
+        it.needs_two = said->needs_two && count_playing_sessions() > 1;
+        it.times.push_back({.number = ++newest_number_, .first = waiting.time});
+        oldest_.push_back({.tick = world.tick, .line = line});
     }
-    Occurrence& time = it.times[told->second];
-    ++told->second;
-    if (!time.passed_on && (!it.for_two || !is_new)) {
+    Occurrence& time = it.times[num_received->second];
+    ++num_received->second;
+    if (!time.passed_on && (!it.needs_two || !is_new)) {
         time.passed_on = true;
         ready_.push_back({.number = time.number, .time = time.first, .line = line});
     }
@@ -218,20 +219,21 @@ void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
     bytes_ -= line->first.size() + kTimeBytes;
     MessageText& it = line->second;
     it.times.pop_front();
-    for (auto& [session, times] : it.told) {
+    for (auto& [session, times] : it.num_received) {
         --times; // counted from the oldest occurrence, which each session here received
     }
-    bytes_ -=
-        kToldBytes * std::erase_if(it.told, [](const auto& told) { return told.second == 0; });
+    bytes_ -= kToldBytes * std::erase_if(it.num_received, [](const auto& num_received) {
+                  return num_received.second == 0;
+              });
     if (it.times.empty()) {
-        lines_.erase(line);
+        texts_.erase(line);
     }
 }
 
 void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to) {
-    while (!ages_.empty() && std::int64_t{ages_.front().tick} + kWindow < world.tick) {
-        forget_oldest_occurrence(ages_.front().line);
-        ages_.pop_front();
+    while (!oldest_.empty() && std::int64_t{oldest_.front().tick} + kWindow < world.tick) {
+        forget_oldest_occurrence(oldest_.front().line);
+        oldest_.pop_front();
     }
     std::deque<WaitingMessage> later;
     for (WaitingMessage& waiting : std::exchange(waiting_, {})) {
@@ -267,8 +269,8 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
 }
 
 void WorldMessages::begin_run() {
-    for (; !ages_.empty(); ages_.pop_front()) {
-        forget_oldest_occurrence(ages_.front().line);
+    for (; !oldest_.empty(); oldest_.pop_front()) {
+        forget_oldest_occurrence(oldest_.front().line);
     }
     sessions_.clear();
 }
@@ -276,8 +278,8 @@ void WorldMessages::begin_run() {
 void WorldMessages::clear() {
     lost_ += waiting_.size();
     waiting_.clear();
-    ages_.clear();
-    lines_.clear();
+    oldest_.clear();
+    texts_.clear();
     bytes_ = 0;
 }
 

@@ -19,19 +19,19 @@
 namespace tw::world {
 
 /// The players to whom a server sends messages of a type.
-enum class Audience : std::uint8_t {
-    everybody, ///< the server always sends the message to all players
+enum class Recipients : std::uint8_t {
+    all_players, ///< the server always sends the message to all players
     /// The server sends the message to all players or to one. A message that two sessions receive
     /// counts as sent to all.
-    second_session,
+    all_or_one,
     /// Chat. A player's line to everybody is sent to all players. For the server's own lines, the
-    /// rule of `second_session` applies.
+    /// rule of `all_or_one` applies.
     chat,
 };
 
 /// Returns the audience of the message with this name; null if the message is for one player, team
 /// or client, or if its content depends on the recipient.
-[[nodiscard]] const Audience* find_audience(std::string_view message);
+[[nodiscard]] const Recipients* find_recipients(std::string_view message);
 
 /// Collects the messages that a server sends to all players, and passes each one on once, however
 /// many sessions received it. A message received several times by one session was sent several
@@ -95,10 +95,10 @@ class WorldMessages {
         const wire::MessageSpec* spec = nullptr;
         /// True if the text counts as sent to all players only when a second session has received
         /// it. False while only one session plays.
-        bool for_two = false;
+        bool needs_two = false;
         std::deque<Occurrence> times{};
         /// For each session, how many of the occurrences it has received, counted from the first.
-        std::map<std::uint32_t, std::size_t> told{};
+        std::map<std::uint32_t, std::size_t> num_received{};
     };
 
     using MessageTexts = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
@@ -134,11 +134,11 @@ class WorldMessages {
     [[nodiscard]] std::size_t count_playing_sessions() const;
 
     std::deque<WaitingMessage> waiting_;
-    MessageTexts lines_;
-    std::deque<OldestOccurrence> ages_; ///< oldest first
+    MessageTexts texts_;
+    std::deque<OldestOccurrence> oldest_; ///< oldest first
     std::vector<ReadyMessage> ready_;
     std::map<std::uint32_t, Session> sessions_;
-    std::uint64_t number_ = 0;
+    std::uint64_t newest_number_ = 0;
     std::size_t bytes_ = 0;
     std::uint64_t lost_ = 0;
 };

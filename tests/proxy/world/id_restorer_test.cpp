@@ -44,7 +44,7 @@ LastView restore(const Views& views, world::IdRestorer& restorer) {
         types.learn_types(view.items);
     }
     restorer.restore_ids(list, types);
-    return {to_items(list.back().items), list.back().own, list.back().watched};
+    return {to_items(list.back().items), list.back().own, list.back().spectated};
 }
 
 LastView restore(const Views& views) {
@@ -392,7 +392,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(ids.assign_id("bar")->kind == IdKind::twscope);
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
-    ids.freeze_learned_id("foo");
+    ids.keep_learned_id("foo");
     ids.offer_id("qux", 4); // baz left
     ids.offer_id("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
@@ -400,7 +400,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer_id("foo", 9); // a learned id is kept only after freeze_learned_id()
+    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned_id()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);

@@ -329,7 +329,8 @@ TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
     const auto laser = [](std::int32_t x, std::int32_t owner) {
         return ints(10, {{0, owner < 0 ? x : 999}, {2, x}, {5, owner}, {6, 4}});
     };
-    // One view has its own team's beam with the dragger's id. The other has the dragger without a beam.
+    // One view has its own team's beam with the dragger's id. The other has the dragger without a
+    // beam.
     const Items own{{number, uuid}, {{kDescribed, 7}, laser(50, 2)}};
     const Items other{
         {number, uuid}, {{kDescribed, 7}, laser(50, -1)}, {{kDescribed, 9}, laser(50, 2)}};
@@ -389,7 +390,7 @@ TEST_CASE("a view says whom it was made for") {
                       {{kCharacter, 3}, ints(22, {{15, 8}})}};
     const auto view = Views{}.add(9, 16040, items).list().front();
     CHECK(view.own == 3);
-    CHECK(view.scoreboard);
+    CHECK(view.shows_scoreboard);
     CHECK_FALSE(view.translated);
     Items full = items;
     full[{kClientInfo, 63}] = client_info(" ");

@@ -21,7 +21,7 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
     CHECK(script.collector.view_counts().late == 0);
 }
 
-TEST_CASE("without patience a tick closes with the last of those who were there before") {
+TEST_CASE("without delay a tick closes with the last of those who were there before") {
     ViewScript script{{.least = 0, .most = 6}};
     script.play({1, 2}, 100, 104);
     CHECK(script.closed == Lines{"100:1", "102:2", "104:2"});
@@ -284,7 +284,7 @@ TEST_CASE("a tick has the time of its earliest view, and the view that says most
             CHECK(view.session == row->session);
             CHECK(view.items == items_of(*row).view());
             CHECK(view.own == row->client);
-            CHECK(view.scoreboard);
+            CHECK(view.shows_scoreboard);
             CHECK(view.translated == row->translated);
         }
         CHECK(world.time == 1000);

@@ -16,12 +16,12 @@ namespace tw::test {
 
 inline constexpr record::Timestamp kScriptTick = 20'000'000;
 
-/// A view collector, and the worlds that it closed: "100:2!" is an incomplete world of tick 100 with two
-/// views.
+/// A view collector, and the worlds that it closed: "100:2!" is an incomplete world of tick 100
+/// with two views.
 struct ViewScript {
-    explicit ViewScript(world::MergeDelay ticks = {}) : patience{ticks} {}
+    explicit ViewScript(world::MergeDelay ticks = {}) : delay{ticks} {}
 
-    world::MergeDelay patience;
+    world::MergeDelay delay;
     Lines closed;
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -31,7 +31,7 @@ struct ViewScript {
                                                                     world.views.size(),
                                                                     world.complete ? "" : "!"));
                                    },
-                                   0, patience};
+                                   0, delay};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
