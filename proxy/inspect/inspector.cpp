@@ -65,26 +65,17 @@ snapshot::Result<void> decode_demo_delta(std::span<const std::byte> body, snapsh
 DemoSession::DemoSession(std::uint32_t number, std::string client, std::string server,
                          const Options& options, MapSource& maps, record::RecordSink& sink,
                          snapshot::Dialect dialect)
-    : client_{std::move(client)}, server_{std::move(server)}, reporter_{number, sink},
+    : reporter_{number, sink, std::move(client), std::move(server)},
       messages_{options.messages, options.shown_commands, Observers::none()},
-      described_{options.described}, maps_{maps, server_}, types_{*options.objects},
+      described_{options.described}, maps_{maps}, types_{*options.objects},
       sizes_{types_.objects().sizes(dialect)} {
     types_.start_connection(dialect);
 }
 
-void DemoSession::emit_session(record::SessionEvent event, std::string_view reason) {
-    reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
-                                         .event = event,
-                                         .client = client_,
-                                         .server = server_,
-                                         .protocol = is_seven() ? "0.7" : "0.6",
-                                         .reason = reason});
-}
-
 void DemoSession::open(record::Timestamp time) {
     reporter_.set_head(time, std::nullopt);
-    emit_session(record::SessionEvent::open);
-    emit_session(record::SessionEvent::established);
+    reporter_.emit_session(record::SessionEvent::open, protocol_name());
+    reporter_.emit_session(record::SessionEvent::established, protocol_name());
 }
 
 void DemoSession::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
@@ -249,9 +240,8 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
 
 void DemoSession::close(record::Timestamp time, std::string_view reason) {
     reporter_.set_head(time, std::nullopt);
-    emit_session(record::SessionEvent::close, reason);
-    reporter_.emit(
-        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    reporter_.emit_session(record::SessionEvent::close, protocol_name(), reason);
+    reporter_.emit_summary();
 }
 
 namespace {

@@ -66,15 +66,14 @@ class DemoSession {
     [[nodiscard]] const record::SessionStats& totals() const { return reporter_.stats; }
 
   private:
-    void emit_session(record::SessionEvent event, std::string_view reason = {});
+    [[nodiscard]] std::string_view protocol_name() const { return is_seven() ? "0.7" : "0.6"; }
+
     [[nodiscard]] record::SnapshotRecord begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
                                                         std::size_t bytes);
     void accept_snapshot(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
     void learn_players(const snapshot::SnapshotView& items);
     void reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding);
 
-    std::string client_;
-    std::string server_;
     Reporter reporter_;
     MessageReporter messages_;
     const wire::MessageSet* described_; ///< messages that a mod's description adds

@@ -213,7 +213,7 @@ void MapTracker::report_once(record::FindingId id, const MapAnnouncement& announ
                              std::string_view detail, Reporter& reporter) {
     const std::string finding =
         std::string{record::finding_info(id).name} + ' ' + std::string{detail};
-    if (maps_->is_first_report(server_, announced, finding)) {
+    if (maps_->is_first_report(reporter.server(), announced, finding)) {
         reporter.report_finding({.id = id, .name = announced.name, .detail = detail});
     } else {
         reporter.count_finding(id);

@@ -169,8 +169,7 @@ class MapDownload {
 /// client's download. Emits a record for each map.
 class MapTracker {
   public:
-    /// `server`: the server's address.
-    MapTracker(MapSource& maps, std::string server) : maps_{&maps}, server_{std::move(server)} {}
+    explicit MapTracker(MapSource& maps) : maps_{&maps} {}
 
     /// Called when the server sent the details of a map. The details are used for the next map
     /// change if both have the same name, crc and size.
@@ -232,7 +231,6 @@ class MapTracker {
                          Reporter& reporter, std::string_view kept = "wire");
 
     MapSource* maps_;
-    std::string server_;
     std::optional<MapAnnouncement> details_;
     std::optional<MapAnnouncement> announced_;
     std::optional<MissingMap> missing_;

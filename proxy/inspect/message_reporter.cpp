@@ -105,7 +105,7 @@ bool has_no_trailing_bytes(const wire::SnapshotBody& snapshot, std::span<const s
 }
 
 /// A decoded message, control packet or connless packet.
-struct DecodedContent {
+struct CheckedMessage {
     std::string_view name;
     std::span<const std::byte> bytes; ///< message id and body
     std::size_t offset;               ///< offset of `bytes` in the packet's payload
@@ -113,7 +113,7 @@ struct DecodedContent {
     wire::Secrecy secrecy;
 };
 
-void report_warnings(const DecodedContent& decoded, const wire::DecodedFields& fields,
+void report_warnings(const CheckedMessage& decoded, const wire::DecodedFields& fields,
                      const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
     const std::size_t body = decoded.offset + decoded.header_size;
     if (fields.error) {

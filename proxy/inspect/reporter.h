@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tw::inspect {
@@ -132,9 +134,14 @@ class Observers {
 /// Emits the records of a session to a sink: sets their heads and counts findings.
 class Reporter {
   public:
-    Reporter(std::uint32_t session, record::RecordSink& sink) : sink_{&sink} {
+    /// `client`, `server`: the addresses of both sides.
+    Reporter(std::uint32_t session, record::RecordSink& sink, std::string client = {},
+             std::string server = {})
+        : sink_{&sink}, client_{std::move(client)}, server_{std::move(server)} {
         head_.session = session;
     }
+
+    [[nodiscard]] const std::string& server() const { return server_; }
 
     /// Sets the configured name of the server; the text must outlive all records.
     void set_server_name(std::string_view name) { head_.server_name = name; }
@@ -148,13 +155,19 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHeader& head() const { return head_; }
 
-    /// Returns the head for records about the whole session, which have no direction.
-    [[nodiscard]] record::RecordHeader session_head() const {
-        return {.time = head_.time,
-                .session = head_.session,
-                .direction = std::nullopt,
-                .server_name = head_.server_name};
+    void emit_session(record::SessionEvent event, std::string_view protocol,
+                      std::string_view reason = {}, bool resumed = false) {
+        emit(record::SessionRecord{.head = session_head(),
+                                   .event = event,
+                                   .client = client_,
+                                   .server = server_,
+                                   .protocol = protocol,
+                                   .reason = reason,
+                                   .resumed = resumed});
     }
+
+    /// Emits a summary record with `stats`.
+    void emit_summary() { emit(record::SummaryRecord{.head = session_head(), .stats = &stats}); }
 
     template <typename T>
     void emit(const T& record) {
@@ -196,7 +209,16 @@ class Reporter {
     }
 
   private:
+    /// Returns the head for records about the whole session, which have no direction.
+    [[nodiscard]] record::RecordHeader session_head() const {
+        record::RecordHeader head = head_;
+        head.direction.reset();
+        return head;
+    }
+
     record::RecordSink* sink_;
+    std::string client_;
+    std::string server_;
     record::RecordHeader head_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::bitset<record::kFindingCount> reported_;

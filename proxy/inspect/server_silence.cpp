@@ -51,15 +51,14 @@ ServerSilence::~ServerSilence() {
     std::erase(server_->sessions_, this);
 }
 
-void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
+void ServerSilence::on_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
         if (server_->silence) {
-            report_silence(FindingId::session_server_silent, *server_->silence, server, "ended",
-                           reporter);
+            report_silence(FindingId::session_server_silent, *server_->silence, "ended", reporter);
             server_->silence.reset();
         }
-        end_silence_to_session(server, reporter);
+        end_silence_to_session(reporter);
         server_->on_answer(now);
         heard_ = now;
         unanswered_ = 0;
@@ -70,7 +69,7 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
         waits_with_all_ = false;
         unanswered_ = 0;
     }
-    count_unanswered(server, reporter);
+    count_unanswered(reporter);
     const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
     if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
@@ -87,15 +86,14 @@ void ServerSilence::on_datagram(std::string_view server, Reporter& reporter) {
     waits_with_all_ = true;
     if (!server_->silence) {
         server_->silence = ServerActivity::Silence{.since = since_, .unanswered = unanswered_};
-        report_silence(FindingId::session_server_silent, *server_->silence, server, "began",
-                       reporter);
+        report_silence(FindingId::session_server_silent, *server_->silence, "began", reporter);
     }
 }
 
 /// Counts a datagram of the client without an answer, if the server answers other sessions (at
 /// least once a second). A session that never got an answer is ignored, because its sender may not
 /// be a game client.
-void ServerSilence::count_unanswered(std::string_view server, Reporter& reporter) {
+void ServerSilence::count_unanswered(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
         ++silence_to_session_->unanswered;
@@ -112,15 +110,13 @@ void ServerSilence::count_unanswered(std::string_view server, Reporter& reporter
     if (silence_to_session_->unanswered >= kMinUnanswered &&
         now - silence_to_session_->since >= kMinSilence) {
         alone_is_reported_ = true;
-        report_silence(FindingId::session_unanswered, *silence_to_session_, server, "began",
-                       reporter);
+        report_silence(FindingId::session_unanswered, *silence_to_session_, "began", reporter);
     }
 }
 
-void ServerSilence::end_silence_to_session(std::string_view server, Reporter& reporter) {
+void ServerSilence::end_silence_to_session(Reporter& reporter) {
     if (std::exchange(alone_is_reported_, false)) {
-        report_silence(FindingId::session_unanswered, *silence_to_session_, server, "ended",
-                       reporter);
+        report_silence(FindingId::session_unanswered, *silence_to_session_, "ended", reporter);
     }
     silence_to_session_.reset();
 }
@@ -134,16 +130,16 @@ void ServerSilence::on_gap() {
     }
 }
 
-void ServerSilence::report_silence(FindingId id, const Silence& silence, std::string_view server,
-                                   std::string_view what, Reporter& reporter) {
+void ServerSilence::report_silence(FindingId id, const Silence& silence, std::string_view event,
+                                   Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
+    const Timestamp duration = (reporter.head().time - silence.since) / kMillisecond;
     const record::FindingRecord finding{.head = reporter.head(),
                                         .id = id,
                                         .lost = silence.unanswered,
-                                        .value =
-                                            (reporter.head().time - silence.since) / kMillisecond,
-                                        .name = server,
-                                        .detail = what};
+                                        .value = duration,
+                                        .name = reporter.server(),
+                                        .detail = event};
     if (record::severity_of(finding) == record::Severity::info) {
         reporter.emit(finding); // not counted again: the begin of the silence was counted
     } else {

@@ -108,8 +108,8 @@ class ServerSilence {
     ServerSilence(const ServerSilence&) = delete;
     ServerSilence& operator=(const ServerSilence&) = delete;
 
-    /// Must be called for each datagram of this session. `server`: the server's address.
-    void on_datagram(std::string_view server, Reporter& reporter);
+    /// Must be called for each datagram of this session.
+    void on_datagram(Reporter& reporter);
     /// Restarts the wait for an answer. Called when copies of datagrams were lost.
     void on_gap();
 
@@ -121,10 +121,10 @@ class ServerSilence {
   private:
     using Silence = ServerActivity::Silence;
 
-    void count_unanswered(std::string_view server, Reporter& reporter);
-    void end_silence_to_session(std::string_view server, Reporter& reporter);
-    static void report_silence(record::FindingId id, const Silence& silence,
-                               std::string_view server, std::string_view what, Reporter& reporter);
+    void count_unanswered(Reporter& reporter);
+    void end_silence_to_session(Reporter& reporter);
+    static void report_silence(record::FindingId id, const Silence& silence, std::string_view event,
+                               Reporter& reporter);
 
     std::shared_ptr<ServerActivity> server_;
     /// Set while the server answers other sessions but not this one.

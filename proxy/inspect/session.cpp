@@ -67,36 +67,29 @@ bool has_counts(const record::SessionStats& stats) {
 
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
-    : client_{std::move(client)}, server_{std::move(server)}, observers_{options.observers},
-      described_{options.described}, reporter_{number, sink},
+    : observers_{options.observers}, described_{options.described}, reporter_{number, sink,
+                                                                              std::move(client),
+                                                                              std::move(server)},
       silence_{options.servers == nullptr ? std::make_shared<ServerActivity>()
-                                          : options.servers->find_or_add(server_)},
-      acceptance_{options.sees_all, silence_.server()},
-      messages_{options.messages, options.shown_commands, *options.observers}, maps_{maps, server_},
-      snapshots_{*options.objects,
-                 *options.observers,
-                 options.learn_sizes,
-                 options.learned == nullptr ? nullptr
-                                            : options.learned->find_or_add_server(server_),
-                 options.arena,
-                 maps_,
-                 silence_.server()},
+                                          : options.servers->find_or_add(reporter_.server())},
+      acceptance_{options.sees_all, silence_.server()}, messages_{options.messages,
+                                                                  options.shown_commands,
+                                                                  *options.observers},
+      maps_{maps}, snapshots_{*options.objects,
+                              *options.observers,
+                              options.learn_sizes,
+                              options.learned == nullptr
+                                  ? nullptr
+                                  : options.learned->find_or_add_server(reporter_.server()),
+                              options.arena,
+                              maps_,
+                              silence_.server()},
       sees_all_{options.sees_all} {}
 
 void Session::open(record::Timestamp time) {
     reporter_.set_head(time, std::nullopt);
-    emit_session(record::SessionEvent::open);
-}
-
-void Session::emit_session(record::SessionEvent event, std::string_view reason) {
-    reporter_.emit(record::SessionRecord{.head = reporter_.session_head(),
-                                         .event = event,
-                                         .client = client_,
-                                         .server = server_,
-                                         .protocol = acceptance_.protocol_name(),
-                                         .reason = reason,
-                                         .resumed = event == record::SessionEvent::open &&
-                                                    checkpoint_.has_value()});
+    reporter_.emit_session(record::SessionEvent::open, acceptance_.protocol_name(), {},
+                           checkpoint_.has_value());
 }
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
@@ -138,7 +131,7 @@ void Session::check_server_silence(std::span<const std::byte> bytes, bool waits)
     }
     const bool goes_on = waits || acceptance_.connection().established();
     if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
-        silence_.on_datagram(server_, reporter_);
+        silence_.on_datagram(reporter_);
     }
 }
 
@@ -519,7 +512,7 @@ void Session::begin_connection(ConnectionChange change) {
     acceptance_.restart();
     running_ = true;
     closed_ = false;
-    emit_session(record::SessionEvent::established);
+    reporter_.emit_session(record::SessionEvent::established, acceptance_.protocol_name());
     const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
     if (!checkpoint && !acceptance_.was_ever_seen(wire::Direction::s2c)) {
         report_missing_side();
@@ -543,9 +536,8 @@ void Session::end_connection(std::string_view reason) {
     report_missing_side();
     // restart() counts the incomplete snapshots, so it must come before the summary.
     snapshots_.restart(reporter_);
-    emit_session(record::SessionEvent::close, reason);
-    reporter_.emit(
-        record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+    reporter_.emit_session(record::SessionEvent::close, acceptance_.protocol_name(), reason);
+    reporter_.emit_summary();
     // The summary of this connection is written, so later datagrams count for the next one.
     ended_.merge(std::exchange(reporter_.stats, {}));
     running_ = false;

@@ -6,8 +6,8 @@
 #include "proxy/inspect/message_reporter.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/inspect/server_silence.h"
-#include "proxy/inspect/snapshots/client_view.h"
 #include "proxy/inspect/snapshots/snapshot_tracker.h"
+#include "proxy/inspect/snapshots/stall_detector.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/message.h"
@@ -196,8 +196,7 @@ class Session {
     /// Emits a summary record with the totals of the current connection.
     void emit_summary(record::Timestamp time) {
         reporter_.set_head(time, std::nullopt);
-        reporter_.emit(
-            record::SummaryRecord{.head = reporter_.session_head(), .stats = &reporter_.stats});
+        reporter_.emit_summary();
     }
 
     /// Closes the session. `reason`: a reason that is not in the session's traffic, such as "idle"
@@ -250,10 +249,7 @@ class Session {
     void apply_pending_checkpoint();
     void apply_checkpoint(const SessionCheckpoint& checkpoint);
     void end_connection(std::string_view reason);
-    void emit_session(record::SessionEvent event, std::string_view reason = {});
 
-    std::string client_;
-    std::string server_;
     const Observers* observers_;
     const wire::MessageSet* described_; ///< messages that a mod's description adds
     Reporter reporter_;

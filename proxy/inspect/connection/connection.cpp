@@ -7,22 +7,24 @@
 namespace tw::inspect {
 
 void AckWindow::reset(bool from_start) {
-    taken_ = from_start ? std::optional<std::uint16_t>{0} : std::nullopt;
-    newest_ = taken_;
-    ahead_ = 0;
+    accepted_ = from_start ? std::optional<std::uint16_t>{0} : std::nullopt;
+    newest_sent_ = accepted_;
+    num_above_ = 0;
 }
 
 void AckWindow::on_sent(std::uint16_t sequence) {
-    if (!newest_ || wire::sequence_distance(*newest_, sequence) < wire::kSequenceModulus / 2) {
-        newest_ = sequence;
+    if (!newest_sent_ ||
+        wire::sequence_distance(*newest_sent_, sequence) < wire::kSequenceModulus / 2) {
+        newest_sent_ = sequence;
     }
 }
 
 bool AckWindow::is_slightly_above_range(std::uint16_t ack) const {
     constexpr unsigned kMissedCopies = 16;
-    return taken_ && newest_ &&
-           wire::sequence_distance(*taken_, ack) > wire::sequence_distance(*taken_, *newest_) &&
-           wire::sequence_distance(*newest_, ack) <= kMissedCopies;
+    return accepted_ && newest_sent_ &&
+           wire::sequence_distance(*accepted_, ack) >
+               wire::sequence_distance(*accepted_, *newest_sent_) &&
+           wire::sequence_distance(*newest_sent_, ack) <= kMissedCopies;
 }
 
 bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
@@ -32,40 +34,41 @@ bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
     if (!is_slightly_above_range(ack)) {
         return false;
     }
-    if (++ahead_ == kEnoughAhead) {
-        taken_ = newest_ = ack;
-        ahead_ = 0;
+    if (++num_above_ == kEnoughAhead) {
+        accepted_ = newest_sent_ = ack;
+        num_above_ = 0;
     }
     return true;
 }
 
 bool AckWindow::accept_ack(std::uint16_t ack) {
-    if (taken_ && newest_ &&
-        wire::sequence_distance(*taken_, ack) > wire::sequence_distance(*taken_, *newest_)) {
+    if (accepted_ && newest_sent_ &&
+        wire::sequence_distance(*accepted_, ack) >
+            wire::sequence_distance(*accepted_, *newest_sent_)) {
         return false;
     }
-    taken_ = ack;
-    ahead_ = 0;
+    accepted_ = ack;
+    num_above_ = 0;
     return true;
 }
 
 wire::VitalClass VitalOrder::classify_chunk(std::uint16_t sequence, bool resend) {
-    if (!synced_) {
-        const bool is_next = acknowledged_ && wire::classify_sequence(*acknowledged_, sequence) ==
-                                                  wire::VitalClass::next;
+    if (!is_synced_) {
+        const bool is_next =
+            first_ack_ && wire::classify_sequence(*first_ack_, sequence) == wire::VitalClass::next;
         if (resend && !is_next) {
             return wire::VitalClass::old;
         }
-        synced_ = true;
-        last_ = sequence;
-        ++taken_;
+        is_synced_ = true;
+        last_accepted_ = sequence;
+        ++num_accepted_;
         return wire::VitalClass::next;
     }
-    const wire::VitalClass what = wire::classify_sequence(last_, sequence);
+    const wire::VitalClass what = wire::classify_sequence(last_accepted_, sequence);
     if (what == wire::VitalClass::next) {
-        last_ = sequence;
-        gap_ = false;
-        ++taken_;
+        last_accepted_ = sequence;
+        has_gap_ = false;
+        ++num_accepted_;
     } else if (what == wire::VitalClass::gap) {
         drop_chunk(sequence);
     }
@@ -73,45 +76,46 @@ wire::VitalClass VitalOrder::classify_chunk(std::uint16_t sequence, bool resend)
 }
 
 void VitalOrder::skip_chunk(std::uint16_t sequence) {
-    if (synced_ && wire::classify_sequence(last_, sequence) != wire::VitalClass::old) {
+    if (is_synced_ && wire::classify_sequence(last_accepted_, sequence) != wire::VitalClass::old) {
         drop_chunk(sequence);
     }
 }
 
 void VitalOrder::drop_chunk(std::uint16_t sequence) {
     const wire::VitalClass behind = wire::classify_sequence(last_dropped_, sequence);
-    if (!gap_ || behind == wire::VitalClass::gap) {
+    if (!has_gap_ || behind == wire::VitalClass::gap) {
         first_dropped_ = last_dropped_ = sequence;
     } else if (behind == wire::VitalClass::next) {
         last_dropped_ = sequence;
     }
-    gap_ = true;
+    has_gap_ = true;
 }
 
 bool VitalOrder::on_ack(std::uint16_t ack) {
-    if (!synced_) {
-        acknowledged_ = ack;
+    if (!is_synced_) {
+        first_ack_ = ack;
         return false;
     }
-    const unsigned ahead = wire::sequence_distance(last_, ack);
-    if (!gap_ || ahead == 0 || ahead >= wire::kSequenceModulus / 2) {
+    const unsigned ahead = wire::sequence_distance(last_accepted_, ack);
+    if (!has_gap_ || ahead == 0 || ahead >= wire::kSequenceModulus / 2) {
         return false;
     }
-    if (ahead + 1 < wire::sequence_distance(last_, first_dropped_)) {
-        last_ = ack; // `ack` does not include all missing chunks
+    if (ahead + 1 < wire::sequence_distance(last_accepted_, first_dropped_)) {
+        last_accepted_ = ack; // `ack` does not include all missing chunks
         return true;
     }
-    last_ = ahead < wire::sequence_distance(last_, last_dropped_) ? last_dropped_ : ack;
-    gap_ = false;
+    last_accepted_ =
+        ahead < wire::sequence_distance(last_accepted_, last_dropped_) ? last_dropped_ : ack;
+    has_gap_ = false;
     return true;
 }
 
 void VitalOrder::reset(bool synced) {
-    last_ = 0;
-    taken_ = 0;
-    acknowledged_.reset();
-    synced_ = synced;
-    gap_ = false;
+    last_accepted_ = 0;
+    num_accepted_ = 0;
+    first_ack_.reset();
+    is_synced_ = synced;
+    has_gap_ = false;
 }
 
 PacketChunks::PacketChunks(const wire::Packet& packet, bool with_token, ChunkBuffer& room) {

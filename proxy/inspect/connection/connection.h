@@ -39,9 +39,9 @@ class AckWindow {
 
     /// The newest accepted acknowledgement; nullopt if it is unknown, because the start of the
     /// connection was not seen.
-    std::optional<std::uint16_t> taken_;
-    std::optional<std::uint16_t> newest_;
-    int ahead_ = 0; ///< number of acknowledgements in a row that were a little above the range
+    std::optional<std::uint16_t> accepted_;
+    std::optional<std::uint16_t> newest_sent_;
+    int num_above_ = 0; ///< number of acknowledgements in a row that were a little above the range
 };
 
 /// Tracks the order of one direction's vital chunks, as their receiver does. The receiver drops
@@ -56,10 +56,10 @@ class VitalOrder {
     void skip_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
-    [[nodiscard]] bool has_gap() const { return gap_; }
+    [[nodiscard]] bool has_gap() const { return has_gap_; }
 
     /// Returns the number of chunks that the receiver accepted since the last reset().
-    [[nodiscard]] unsigned num_accepted() const { return taken_; }
+    [[nodiscard]] unsigned num_accepted() const { return num_accepted_; }
 
     /// Called when the receiver acknowledged all chunks up to `ack`. Returns whether the receiver
     /// got chunks that twscope did not see. If `ack` includes the missing chunk, the dropped chunks
@@ -72,13 +72,13 @@ class VitalOrder {
   private:
     void drop_chunk(std::uint16_t sequence);
 
-    std::uint16_t last_ = 0;
+    std::uint16_t last_accepted_ = 0;
     /// The receiver's newest acknowledgement before the first chunk that twscope saw. Shows whether
     /// a resent chunk is new if the start of the connection was not seen.
-    std::optional<std::uint16_t> acknowledged_;
-    unsigned taken_ = 0;
-    bool synced_ = false;
-    bool gap_ = false;                ///< a chunk was dropped, because an earlier one is missing
+    std::optional<std::uint16_t> first_ack_;
+    unsigned num_accepted_ = 0;
+    bool is_synced_ = false;
+    bool has_gap_ = false;            ///< a chunk was dropped, because an earlier one is missing
     std::uint16_t first_dropped_ = 0; ///< number of the first dropped chunk after the newest gap
     std::uint16_t last_dropped_ = 0;  ///< number of the last dropped chunk
 };

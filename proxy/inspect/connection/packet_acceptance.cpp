@@ -87,17 +87,17 @@ wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes, std::
 }
 
 void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction direction) {
-    SideActivity& voice = sides_[wire::index_of(direction)];
-    voice = {.ever = true, .last = time};
+    SideActivity& side = sides_[wire::index_of(direction)];
+    side = {.was_seen = true, .last = time};
     SideActivity& other = sides_[wire::index_of(wire::opposite(direction))];
-    other.answers = std::min(other.answers + 1, kMaxUnanswered);
+    other.unanswered = std::min(other.unanswered + 1, kMaxUnanswered);
 }
 
 bool PacketAcceptance::is_receiver_recorded(wire::Direction direction) const {
     const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
     const SideActivity& sender = sides_[wire::index_of(direction)];
-    return sees_all_ || (receiver.ever && (receiver.answers < kMaxUnanswered ||
-                                           sender.last - receiver.last < kMaxSilence));
+    return sees_all_ || (receiver.was_seen && (receiver.unanswered < kMaxUnanswered ||
+                                               sender.last - receiver.last < kMaxSilence));
 }
 
 bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
@@ -169,10 +169,11 @@ ReceiverRules PacketAcceptance::receiver_rules_of(wire::Direction direction) con
          .server = server});
 }
 
-wire::HeaderTokenBit PacketAcceptance::ambiguous_token_bit(wire::Direction direction) const {
-    return connection_.established() && receiver_rules_of(direction).token_bit == TokenBit::ignored
-               ? wire::HeaderTokenBit::ignored
-               : wire::HeaderTokenBit::read;
+wire::HeaderTokenBit PacketAcceptance::token_bit(std::span<const std::byte> datagram,
+                                                 wire::Direction direction) const {
+    const bool is_ignored = wire::has_ambiguous_bits(datagram) && connection_.established() &&
+                            receiver_rules_of(direction).token_bit == TokenBit::ignored;
+    return is_ignored ? wire::HeaderTokenBit::ignored : wire::HeaderTokenBit::read;
 }
 
 PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
@@ -244,10 +245,10 @@ PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
 
 PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
                                                       wire::Direction direction) {
-    const auto behind =
+    const auto last_bytes =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
-    return connection_.token_fits(packet, behind) ? check_ack(direction, packet.ack)
-                                                  : PacketRefusal::wrong_token;
+    return connection_.token_fits(packet, last_bytes) ? check_ack(direction, packet.ack)
+                                                      : PacketRefusal::wrong_token;
 }
 
 bool PacketAcceptance::are_control_chunks_read(const wire::Packet& packet,
@@ -306,7 +307,7 @@ ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange chang
     if (change != ConnectionChange::none) {
         const bool from_start = change == ConnectionChange::established;
         if (from_start) {
-            shared_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
+            activity_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
         }
         connection_.begin_seven_connection(from_start);
     }
@@ -336,7 +337,7 @@ bool PacketAcceptance::is_translated() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.is_accepted_by_ddnet() ||
             (connection_.is_guessed_seven() &&
-             shared_->accepts_as_ddnet.value_or(server_.is_ddnet())));
+             activity_->accepts_as_ddnet.value_or(server_.is_ddnet())));
 }
 
 std::string_view PacketAcceptance::protocol_name() const {
@@ -362,11 +363,11 @@ void PacketAcceptance::restart() {
 ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                              const Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
-        const bool strange = connection_.established() && !connection_.closed() && !chunks.error &&
-                             !seven_.token_fits(reporter.direction(), packet);
-        return strange ? begin_seven_connection(
-                             seven_.on_foreign_token(reporter.direction(), *packet.header_token))
-                       : ConnectionChange::none;
+        const bool is_foreign = connection_.established() && !connection_.closed() &&
+                                !chunks.error && !seven_.token_fits(reporter.direction(), packet);
+        return is_foreign ? begin_seven_connection(
+                                seven_.on_foreign_token(reporter.direction(), *packet.header_token))
+                          : ConnectionChange::none;
     }
     return connection_.on_chunks(reporter.direction(), packet, chunks,
                                  !was_ever_seen(wire::opposite(reporter.direction())));
@@ -453,9 +454,13 @@ bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporte
     return true;
 }
 
-wire::VitalClass PacketAcceptance::classify_vital_chunk(const wire::Chunk& chunk,
-                                                        Reporter& reporter) {
+wire::VitalClass PacketAcceptance::classify_chunk(const wire::Chunk& chunk, Reporter& reporter) {
     record::DirectionStats& stats = reporter.direction_stats();
+    ++stats.chunks;
+    stats.resent += chunk.resend ? 1 : 0;
+    if (!chunk.vital) {
+        return wire::VitalClass::next;
+    }
     VitalOrder& order = connection_.vital_order(reporter.direction());
     const bool waiting = order.has_gap();
     const wire::VitalClass taken = order.classify_chunk(chunk.sequence, chunk.resend);

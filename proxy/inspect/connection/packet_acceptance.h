@@ -93,7 +93,7 @@ class PacketAcceptance {
     /// `sees_all`: whether no datagram can be missing. `server`: the server's activity; must
     /// outlive this object.
     PacketAcceptance(bool sees_all, ServerActivity& server)
-        : sees_all_{sees_all}, shared_{&server} {}
+        : sees_all_{sees_all}, activity_{&server} {}
 
     /// Must be called for each datagram of the session. Stores that its sender is still active.
     void store_activity(record::Timestamp time, wire::Direction direction);
@@ -101,7 +101,7 @@ class PacketAcceptance {
     /// Whether a datagram of this direction was ever seen; always true if no datagram can be
     /// missing.
     [[nodiscard]] bool was_ever_seen(wire::Direction direction) const {
-        return sees_all_ || sides_[wire::index_of(direction)].ever;
+        return sees_all_ || sides_[wire::index_of(direction)].was_seen;
     }
 
     /// Must be called for each datagram. Forgets a connection that was closed more than
@@ -128,10 +128,7 @@ class PacketAcceptance {
 
     /// Returns how the receiver reads header bit 0x08, which 0.6 programs interpret differently.
     [[nodiscard]] wire::HeaderTokenBit token_bit(std::span<const std::byte> datagram,
-                                                 wire::Direction direction) const {
-        return wire::has_ambiguous_bits(datagram) ? ambiguous_token_bit(direction)
-                                                  : wire::HeaderTokenBit::read;
-    }
+                                                 wire::Direction direction) const;
 
     /// Handles an accepted control packet and returns how it changes the connection.
     [[nodiscard]] ConnectionChange on_control(const wire::Packet& packet,
@@ -175,14 +172,7 @@ class PacketAcceptance {
 
     /// Counts and classifies a chunk of an accepted packet. If the result is `next`, the receiver
     /// processes the chunk, otherwise drops it.
-    [[nodiscard]] wire::VitalClass classify_chunk(const wire::Chunk& chunk, Reporter& reporter) {
-        record::DirectionStats& stats = reporter.direction_stats();
-        ++stats.chunks;
-        if (chunk.resend) {
-            ++stats.resent;
-        }
-        return chunk.vital ? classify_vital_chunk(chunk, reporter) : wire::VitalClass::next;
-    }
+    [[nodiscard]] wire::VitalClass classify_chunk(const wire::Chunk& chunk, Reporter& reporter);
 
     /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
     /// are then accepted, whatever they are.
@@ -238,7 +228,6 @@ class PacketAcceptance {
                                                  wire::Direction direction);
     [[nodiscard]] ConnectionChange begin_seven_connection(ConnectionChange change);
     [[nodiscard]] ReceiverRules receiver_rules_of(wire::Direction direction) const;
-    [[nodiscard]] wire::HeaderTokenBit ambiguous_token_bit(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.
     /// Checks the token first, then the acknowledgement.
     [[nodiscard]] PacketRefusal refusal_in_connection(const wire::Packet& packet,
@@ -255,18 +244,15 @@ class PacketAcceptance {
     /// reason.
     void report_refusal_once(record::FindingId id, PacketRefusal refusal, Reporter& reporter);
 
-    [[nodiscard]] wire::VitalClass classify_vital_chunk(const wire::Chunk& chunk,
-                                                        Reporter& reporter);
-
     /// Whether and when one side of the session sent datagrams.
     struct SideActivity {
-        bool ever = false;          ///< the side has sent a datagram
+        bool was_seen = false;      ///< the side has sent a datagram
         record::Timestamp last = 0; ///< time of the side's last datagram
-        int answers = 0;            ///< datagrams of the other side since `last`
+        int unanswered = 0;         ///< datagrams of the other side since `last`
     };
 
     bool sees_all_;
-    ServerActivity* shared_;
+    ServerActivity* activity_;
     bool had_connection_ = false;
     std::array<SideActivity, 2> sides_; ///< index: the direction of the side's datagrams
     Connection connection_;

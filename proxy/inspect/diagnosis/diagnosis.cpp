@@ -341,7 +341,8 @@ bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
         }
         const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, *agreed_);
         return (read || !is_length_error(read.error())) &&
-               learner_->on_undecided(rebuilt.delta.ints, delta.delta_tick, delta.tick, delta.crc);
+               learner_->on_undecided_base(rebuilt.delta.ints, delta.delta_tick, delta.tick,
+                                           delta.crc);
     }
     if (rebuilt.fate == DeltaFate::undecodable && is_length_error(rebuilt.error)) {
         return false;
@@ -350,7 +351,7 @@ bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
         learner_ = std::make_unique<SizeLearner>(*types_, shared_);
     }
     const auto right = verified ? history.find(*verified) : std::nullopt;
-    return learner_->on_misfit(
+    return learner_->on_misfit_delta(
         {.delta = {.ints = rebuilt.delta.ints, .base = rebuilt.base, .crc = delta.crc},
          .tick = delta.tick,
          .right = right.value_or(snapshot::SnapshotView{})},

@@ -141,9 +141,9 @@ class Diagnosis {
     }
 
     /// Called when an empty snapshot of `tick` arrived whose base is not in the history.
-    void on_empty(snapshot::Tick base, snapshot::Tick tick) {
+    void on_empty_snapshot(snapshot::Tick base, snapshot::Tick tick) {
         if (learner_ && learn_) {
-            learner_->on_empty(base, tick);
+            learner_->on_empty_snapshot(base, tick);
         }
     }
 
@@ -181,7 +181,7 @@ class Diagnosis {
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> learned_sizes() const {
-        return learner_ ? learner_->save() : SizeLearner{*types_, shared_}.save();
+        return learner_ ? learner_->save_sizes() : SizeLearner{*types_, shared_}.save_sizes();
     }
 
     /// Continues with the sizes that a previous observer learned.

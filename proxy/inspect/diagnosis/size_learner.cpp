@@ -81,7 +81,7 @@ std::optional<std::uint16_t> first_id_of(const SnapshotView& items, std::uint16_
 
 } // namespace
 
-bool SizeLearner::drop_contradicted_explanations(const DeltaOf& delta_of) {
+bool SizeLearner::drop_contradicted_explanations(const DeltaGetter& delta_of) {
     const auto misfits = [&](const Explanation& each) {
         return !decode_delta_strictly(delta_of(each), each.sizes);
     };
@@ -135,23 +135,25 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
 bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                       SearchBudget& budget) {
     const AgreedSizes before = sizes();
-    KnownSizes known{.sizes = sizes_learned_by_others(), .settled = reported_, .types = types_};
+    KnownSizes known{
+        .sizes = sizes_learned_by_others(), .settled = reported_types_, .types = types_};
     known.settled |= types_confirmed_by(misfit.right, known.sizes);
-    budget.begin_search(time, left_);
+    budget.begin_search(time, items_left_);
     auto found = find_sizes(misfit.delta, known, budget);
-    if (found.empty() && (known.settled != reported_ || known.sizes != before)) {
+    if (found.empty() && (known.settled != reported_types_ || known.sizes != before)) {
         // Searches again for all types without a reported size, because a verified snapshot does
         // not prove a size: surplus zeros at the end of the delta do not change the checksum.
-        known.settled = reported_;
+        known.settled = reported_types_;
         known.sizes = before;
         found = find_sizes(misfit.delta, known, budget);
     }
     if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
         known.settled.reset();
-        known.sizes = reported_.any() ? before : agreed_; // restored, unreported sizes may be wrong
+        known.sizes =
+            reported_types_.any() ? before : agreed_; // restored, unreported sizes may be wrong
         found = find_sizes(misfit.delta, known, budget);
     }
-    left_ -= budget.end_search();
+    items_left_ -= budget.end_search();
     if (found.empty()) {
         return false;
     }
@@ -172,12 +174,13 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
     }
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (found.front()[type] != before[type]) {
-            reported_.reset(type);
+            reported_types_.reset(type);
         }
     }
 }
 
-bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget) {
+bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
+                                  SearchBudget& budget) {
     const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
     if (!drop_contradicted_explanations(delta_of) && !try_likely_sizes(misfit) &&
         (!is_search_due(num_unexplained_++) ||
@@ -187,7 +190,7 @@ bool SizeLearner::on_misfit(const MisfitDelta& misfit, Reporter& reporter, Searc
     num_unexplained_ = 0;
     count_as_evidence(delta_of);
     if (const auto seen = decode_delta_strictly(misfit.delta, explanations_.front().sizes)) {
-        report_confirmed(*seen, {}, misfit.tick, reporter);
+        report_learned_sizes(*seen, {}, misfit.tick, reporter);
     }
     return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
 }
@@ -207,7 +210,7 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
             ++known.evidence[type].snapshots;
         }
     }
-    report_confirmed(seen, made, tick, reporter);
+    report_learned_sizes(seen, made, tick, reporter);
 }
 
 bool SizeLearner::is_undecided(Tick tick) const {
@@ -221,13 +224,13 @@ Tick SizeLearner::original_of(Tick tick) const {
     return found == repeats_.end() ? tick : found->original;
 }
 
-void SizeLearner::on_empty(Tick base, Tick tick) {
+void SizeLearner::on_empty_snapshot(Tick base, Tick tick) {
     if (is_undecided(base) && !is_undecided(tick) && repeats_.size() < kMaxRepeats) {
         repeats_.push_back({.tick = tick, .base = base, .original = original_of(base)});
     }
 }
 
-bool SizeLearner::store_undecided(Tick tick, const DeltaOf& delta_of) {
+bool SizeLearner::store_undecided(Tick tick, const DeltaGetter& delta_of) {
     if (explanations_.front().undecided.size() == kMaxUndecided ||
         undecided_ints_ > kMaxUndecidedInts) {
         explanations_.resize(1);
@@ -241,8 +244,8 @@ bool SizeLearner::store_undecided(Tick tick, const DeltaOf& delta_of) {
     return false;
 }
 
-bool SizeLearner::on_undecided(std::span<const std::int32_t> ints, Tick base, Tick tick,
-                               std::int32_t crc) {
+bool SizeLearner::on_undecided_base(std::span<const std::int32_t> ints, Tick base, Tick tick,
+                                    std::int32_t crc) {
     const Tick original = original_of(base);
     const auto delta_of = [&](const Explanation& candidate) {
         const auto found =
@@ -269,7 +272,7 @@ void SizeLearner::add_undecided_to(snapshot::History& history) {
     forget_undecided();
 }
 
-std::vector<LearnedSize> SizeLearner::save() const {
+std::vector<LearnedSize> SizeLearner::save_sizes() const {
     const AgreedSizes& known = sizes();
     std::vector<LearnedSize> learned;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
@@ -279,7 +282,7 @@ std::vector<LearnedSize> SizeLearner::save() const {
             const Evidence& evidence = explanations_.front().evidence[type];
             learned.push_back({.type = type,
                                .size = known[type],
-                               .confirmed = reported_.test(type) || elsewhere == known[type],
+                               .confirmed = reported_types_.test(type) || elsewhere == known[type],
                                .items = evidence.items,
                                .snapshots = evidence.snapshots});
         } else if (elsewhere.value_or(agreed_[type]) != agreed_[type]) {
@@ -298,7 +301,7 @@ void SizeLearner::restore(std::span<const LearnedSize> learned) {
             shared_->set_size(types_->dialect(), each.type, each.size);
         }
     }
-    reported_.reset();
+    reported_types_.reset();
     forget_undecided();
     explanations_.clear();
     explanations_.push_back(std::move(restored));
@@ -316,7 +319,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     NumberedTypeSet types;
     const AgreedSizes& sizes = explanations_.front().sizes;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        types[type] = sizes[type] != agreed_[type] && !reported_.test(type) &&
+        types[type] = sizes[type] != agreed_[type] && !reported_types_.test(type) &&
                       std::ranges::all_of(explanations_, [&](const Explanation& each) {
                           return each.sizes[type] == sizes[type];
                       });
@@ -324,7 +327,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     return types;
 }
 
-void SizeLearner::count_as_evidence(const DeltaOf& delta_of) {
+void SizeLearner::count_as_evidence(const DeltaGetter& delta_of) {
     for (Explanation& each : explanations_) {
         const auto seen = decode_delta_strictly(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
@@ -336,8 +339,8 @@ void SizeLearner::count_as_evidence(const DeltaOf& delta_of) {
     }
 }
 
-void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& made, Tick tick,
-                                   Reporter& reporter) {
+void SizeLearner::report_learned_sizes(const TypeCounts& seen, const SnapshotView& made, Tick tick,
+                                       Reporter& reporter) {
     const AgreedSizes& sizes = explanations_.front().sizes;
     const EvidenceTable& known = explanations_.front().evidence;
     const NumberedTypeSet open = unreported_types();
@@ -357,7 +360,7 @@ void SizeLearner::report_confirmed(const TypeCounts& seen, const SnapshotView& m
             (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
             continue;
         }
-        reported_.set(type);
+        reported_types_.set(type);
         if (shared_ != nullptr) {
             shared_->set_size(types_->dialect(), type, sizes[type]);
         }

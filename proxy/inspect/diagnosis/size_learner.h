@@ -124,7 +124,7 @@ class SizeLearner {
 
     /// Searches for explanations of a delta that does not fit the known sizes. Returns whether
     /// exactly one explanation was found. If so, the delta can be decoded with sizes().
-    bool on_misfit(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget);
+    bool on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget);
     /// Called when a delta was decoded with sizes() and verified. `made`: the rebuilt snapshot.
     void on_verified_delta(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
                            snapshot::Tick tick, Reporter& reporter);
@@ -133,17 +133,17 @@ class SizeLearner {
     [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
     /// Reads a delta whose base is undecided. Returns whether exactly one explanation remains. If
     /// so, the caller must put the base into the history with add_undecided_to().
-    bool on_undecided(std::span<const std::int32_t> ints, snapshot::Tick base, snapshot::Tick tick,
-                      std::int32_t crc);
+    bool on_undecided_base(std::span<const std::int32_t> ints, snapshot::Tick base,
+                           snapshot::Tick tick, std::int32_t crc);
     /// Called when an empty snapshot arrived: the snapshot of `tick` equals the snapshot of `base`.
     /// If the snapshot of `base` is undecided, so is the snapshot of `tick`.
-    void on_empty(snapshot::Tick base, snapshot::Tick tick);
+    void on_empty_snapshot(snapshot::Tick base, snapshot::Tick tick);
     /// Puts the undecided snapshots into the history, decoded with the sizes of the one explanation
     /// that remains.
     void add_undecided_to(snapshot::History& history);
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
-    [[nodiscard]] std::vector<LearnedSize> save() const;
+    [[nodiscard]] std::vector<LearnedSize> save_sizes() const;
     /// Continues with the sizes that a previous observer learned. When later snapshots confirm a
     /// size, it is reported again.
     void restore(std::span<const LearnedSize> learned);
@@ -197,11 +197,11 @@ class SizeLearner {
     /// the size in sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
     /// A function that returns the examined delta, with its base as the explanation decodes it.
-    using DeltaOf = std::function<DeltaInts(const Explanation&)>;
+    using DeltaGetter = std::function<DeltaInts(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
     /// explanations. Returns whether at least one explanation fits the delta.
-    [[nodiscard]] bool drop_contradicted_explanations(const DeltaOf& delta_of);
+    [[nodiscard]] bool drop_contradicted_explanations(const DeltaGetter& delta_of);
     /// Tries the agreed sizes, the sizes that other sessions learned, and the sizes of the base's
     /// items. Returns whether one of them explains the delta.
     [[nodiscard]] bool try_likely_sizes(const MisfitDelta& misfit);
@@ -211,25 +211,25 @@ class SizeLearner {
                             const snapshot::AgreedSizes& before);
     /// Stores an undecided snapshot, once for each explanation. If a limit is exceeded, chooses one
     /// explanation and returns true.
-    [[nodiscard]] bool store_undecided(snapshot::Tick tick, const DeltaOf& delta_of);
+    [[nodiscard]] bool store_undecided(snapshot::Tick tick, const DeltaGetter& delta_of);
     /// Returns the types whose size is the same in all explanations, differs from the agreed size,
     /// and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
     /// Counts the items of a delta as evidence, for each explanation.
-    void count_as_evidence(const DeltaOf& delta_of);
+    void count_as_evidence(const DeltaGetter& delta_of);
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
-    void report_confirmed(const TypeCounts& seen, const snapshot::SnapshotView& made,
-                          snapshot::Tick tick, Reporter& reporter);
+    void report_learned_sizes(const TypeCounts& seen, const snapshot::SnapshotView& made,
+                              snapshot::Tick tick, Reporter& reporter);
 
     const record::TypeNames* types_;
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;
     std::vector<Explanation> explanations_; ///< possible explanations
-    NumberedTypeSet reported_;              ///< types whose size was reported
+    NumberedTypeSet reported_types_;        ///< types whose size was reported
     std::uint32_t num_unexplained_ = 0;     ///< number of deltas in a row without an explanation
-    std::int64_t left_ = SearchBudget::kPerSession; ///< items that searches may still read
-    std::size_t undecided_ints_ = 0;                ///< number of ints in all undecided snapshots
+    std::int64_t items_left_ = SearchBudget::kPerSession; ///< items that searches may still read
+    std::size_t undecided_ints_ = 0; ///< number of ints in all undecided snapshots
     std::vector<RepeatedSnapshot> repeats_;
 };
 

@@ -25,7 +25,8 @@ constexpr int kMaxCost = 20;
 constexpr int kWrittenCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// This bit marks a type in `odd_` of which an item has an unusual id: the number of a UUID type.
+/// This bit marks a type in `charged_` of which an item has an unusual id: the number of a UUID
+/// type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
@@ -68,9 +69,9 @@ class KeysRead {
 };
 
 /// The types that a search may use without extra cost.
-class TypesKnown {
+class KnownTypes {
   public:
-    TypesKnown(const DeltaInts& delta, const KnownSizes& known) : names_{known.types} {
+    KnownTypes(const DeltaInts& delta, const KnownSizes& known) : names_{known.types} {
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             known_[type] = type == 0 || known.sizes[type] != 0;
         }
@@ -118,7 +119,7 @@ class DeltaReader {
         decided_.set();
     }
 
-    DeltaReader(const DeltaInts& delta, const KnownSizes& known, const TypesKnown& types)
+    DeltaReader(const DeltaInts& delta, const KnownSizes& known, const KnownTypes& types)
         : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
 
     /// Finds all sets of sizes that fit and have at most this cost. `budget`: null if only the
@@ -138,9 +139,9 @@ class DeltaReader {
 
   private:
     struct ReadPosition {
-        std::size_t at = 0;    ///< index of the next int
-        std::int32_t left = 0; ///< number of updates left
-        std::uint32_t sum = 0; ///< wrapping sum of the snapshot's ints so far
+        std::size_t at = 0;        ///< index of the next int
+        std::int32_t num_left = 0; ///< number of updates left
+        std::uint32_t sum = 0;     ///< wrapping sum of the snapshot's ints so far
     };
 
     enum class ReadResult : std::uint8_t { read, misfit, undecided };
@@ -148,7 +149,8 @@ class DeltaReader {
     /// Subtracts the cost of an unusual item from `cost`, the remaining cost that an explanation
     /// may have. Returns false if `cost` was too low.
     [[nodiscard]] bool subtract_cost(ItemKey key, int& cost);
-    /// Subtracts `price` from `cost` and adds `what` to `odd_`, unless `odd_` contains `what`.
+    /// Subtracts `price` from `cost` and adds `what` to `charged_`, unless `charged_` contains
+    /// `what`.
     [[nodiscard]] bool subtract_cost_once(std::uint16_t what, int price, int& cost);
 
     /// Returns the position after the deleted keys; nullopt if the delta's header is invalid.
@@ -160,12 +162,12 @@ class DeltaReader {
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
 
     const DeltaInts* delta_;
-    const TypesKnown* types_ = nullptr; ///< null: no type costs anything
+    const KnownTypes* types_ = nullptr; ///< null: no type costs anything
     AgreedSizes sizes_;
     NumberedTypeSet decided_;
     SearchBudget* budget_ = nullptr;
     std::vector<std::uint32_t> deleted_; ///< sorted
-    std::vector<std::uint16_t> odd_;     ///< types whose cost was subtracted already
+    std::vector<std::uint16_t> charged_; ///< types whose cost was subtracted already
     KeysRead keys_;
     TypeCounts seen_;
     std::vector<AgreedSizes> found_;
@@ -188,7 +190,7 @@ std::optional<DeltaReader::ReadPosition> DeltaReader::start() {
     }
     const auto keys = ints.subspan(snapshot::kDeltaHeaderInts, static_cast<std::size_t>(ints[0]));
     ReadPosition place{.at = snapshot::kDeltaHeaderInts + keys.size(),
-                       .left = ints[1],
+                       .num_left = ints[1],
                        .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
     deleted_.assign(keys.begin(), keys.end());
     std::sort(deleted_.begin(), deleted_.end());
@@ -219,10 +221,10 @@ std::optional<std::size_t> DeltaReader::size_of(ItemKey key, std::size_t& at) co
 }
 
 bool DeltaReader::subtract_cost_once(std::uint16_t what, int price, int& cost) {
-    if (std::find(odd_.begin(), odd_.end(), what) != odd_.end()) {
+    if (std::find(charged_.begin(), charged_.end(), what) != charged_.end()) {
         return true;
     }
-    odd_.push_back(what);
+    charged_.push_back(what);
     cost -= price;
     return cost >= 0;
 }
@@ -240,7 +242,7 @@ bool DeltaReader::subtract_cost(ItemKey key, int& cost) {
 
 DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost) {
     const auto ints = delta_->ints;
-    if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.left)) {
+    if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.num_left)) {
         return ReadResult::misfit;
     }
     const std::int32_t type = ints[place.at];
@@ -269,7 +271,7 @@ DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost)
     }
     seen_.count_item(key);
     place = {.at = at + *size,
-             .left = place.left - 1,
+             .num_left = place.num_left - 1,
              .sum = place.sum + sum_of(ints.subspan(at, *size))};
     return ReadResult::read;
 }
@@ -277,9 +279,9 @@ DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost)
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
 void DeltaReader::read_updates(ReadPosition place, int cost) {
     const std::size_t keys = keys_.count();
-    const std::size_t odd = odd_.size();
+    const std::size_t odd = charged_.size();
     ReadResult step = ReadResult::read;
-    while (place.left > 0 && step == ReadResult::read) {
+    while (place.num_left > 0 && step == ReadResult::read) {
         if (budget_ != nullptr && !budget_->spend()) {
             step = ReadResult::misfit;
             break;
@@ -295,7 +297,7 @@ void DeltaReader::read_updates(ReadPosition place, int cost) {
         found_.push_back(sizes_);
     }
     keys_.remove_keys_after(keys);
-    odd_.resize(odd);
+    charged_.resize(odd);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
@@ -356,7 +358,7 @@ snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes
     const auto deleted = static_cast<std::size_t>(delta.ints[0]);
     decoded.deleted = std::span{decoded.ints}.subspan(snapshot::kDeltaHeaderInts, deleted);
     std::size_t at = snapshot::kDeltaHeaderInts + deleted;
-    for (std::int32_t left = delta.ints[1]; left > 0; --left) {
+    for (std::int32_t num_left = delta.ints[1]; num_left > 0; --num_left) {
         if (const auto update = snapshot::decode_update(decoded.ints, at, sizes)) {
             decoded.updates.push_back(*update);
         }
@@ -375,7 +377,7 @@ std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta, const Ag
 
 std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& known,
                                     SearchBudget& budget) {
-    const TypesKnown types{delta, known};
+    const KnownTypes types{delta, known};
     DeltaReader reader{delta, known, types};
     int cost = 1;
     for (; cost <= kMaxCost; ++cost) {

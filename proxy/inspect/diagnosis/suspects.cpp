@@ -413,15 +413,16 @@ bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& bud
 }
 
 void Suspects::add_to_statistics(const SnapshotView& from, const SnapshotView& to) {
-    for (auto& [type, habits] : statistics_) {
-        for_each_change(from, to, type, [&, &known = habits](auto old, auto now) {
+    for (auto& [type, statistics] : statistics_) {
+        for_each_change(from, to, type, [&, &known = statistics](auto old, auto now) {
             known.transitions += old.empty() ? 0U : 1U;
             for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
-                IntStatistics& habit = known.ints[i];
-                habit.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
-                if (habit.seen.size() <= IntStatistics::kFewValues &&
-                    std::find(habit.seen.begin(), habit.seen.end(), now[i]) == habit.seen.end()) {
-                    habit.seen.push_back(now[i]);
+                IntStatistics& int_statistics = known.ints[i];
+                int_statistics.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
+                if (int_statistics.seen.size() <= IntStatistics::kFewValues &&
+                    std::find(int_statistics.seen.begin(), int_statistics.seen.end(), now[i]) ==
+                        int_statistics.seen.end()) {
+                    int_statistics.seen.push_back(now[i]);
                 }
             }
         });
@@ -465,22 +466,24 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value) const {
     }
     const Suspect& suspect = value.suspect;
     const snapshot::ObjectSpec* object = types_->object(suspect.key.type);
-    const TypeStatistics& habits = statistics_.at(suspect.key.type);
-    const IntStatistics& habit = habits.ints[suspect.index];
-    ValueHistory course{.tick = tick_,
-                        .before = std::span{before}.first(value.num_before),
-                        .after = std::span{after}.first(value.num_after),
-                        .field = field_at(object, suspect.index),
-                        .change_rate = (habit.changes + 0.5) / (habits.transitions + 2.0)};
-    if (habit.seen.size() <= IntStatistics::kFewValues) {
-        course.usual = habit.seen;
+    const TypeStatistics& statistics = statistics_.at(suspect.key.type);
+    const IntStatistics& int_statistics = statistics.ints[suspect.index];
+    ValueHistory history{.tick = tick_,
+                         .before = std::span{before}.first(value.num_before),
+                         .after = std::span{after}.first(value.num_after),
+                         .field = field_at(object, suspect.index),
+                         .change_rate =
+                             (int_statistics.changes + 0.5) / (statistics.transitions + 2.0)};
+    if (int_statistics.seen.size() <= IntStatistics::kFewValues) {
+        history.usual = int_statistics.seen;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
-        course.positions = suspect.index == object->position->x   ? positions_[0]
-                           : suspect.index == object->position->y ? positions_[1]
-                                                                  : std::span<const std::int32_t>{};
+        history.positions = suspect.index == object->position->x ? positions_[0]
+                            : suspect.index == object->position->y
+                                ? positions_[1]
+                                : std::span<const std::int32_t>{};
     }
-    const ValueProbability plausibility{course};
+    const ValueProbability plausibility{history};
     const double received = plausibility.probability_of(suspect.got);
     return {.received = received,
             .gain = plausibility.probability_of(suspect.expected) / received *

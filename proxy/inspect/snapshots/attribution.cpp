@@ -14,18 +14,19 @@ namespace {
 
 constexpr unsigned kBitsPerByte = 8;
 
-/// Stores in `prices` how many bits each byte takes on the network. Returns the sum of these bits.
+/// Stores in `bit_counts` how many bits each byte takes on the network. Returns the sum of these
+/// bits.
 std::uint64_t count_bits_per_byte(std::span<const std::byte> bytes, bool compressed,
-                                  std::uint8_t* prices) {
+                                  std::uint8_t* bit_counts) {
     if (!compressed) {
-        std::fill_n(prices, bytes.size(), std::uint8_t{kBitsPerByte});
+        std::fill_n(bit_counts, bytes.size(), std::uint8_t{kBitsPerByte});
         return bytes.size() * kBitsPerByte;
     }
     const auto& lengths = wire::huffman_code_lengths();
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-        prices[i] = lengths[std::to_integer<std::size_t>(bytes[i])];
-        sum += prices[i];
+        bit_counts[i] = lengths[std::to_integer<std::size_t>(bytes[i])];
+        sum += bit_counts[i];
     }
     return sum;
 }
@@ -107,9 +108,10 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
 }
 
 void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
-    const auto prices = std::span{prices_}.first(packet.payload.size());
-    payload_ = PayloadBits{prices};
-    const std::uint64_t sum = count_bits_per_byte(packet.payload, packet.compressed, prices.data());
+    const auto bit_counts = std::span{bit_counts_}.first(packet.payload.size());
+    payload_ = PayloadBits{bit_counts};
+    const std::uint64_t sum =
+        count_bits_per_byte(packet.payload, packet.compressed, bit_counts.data());
     if (packet.compressed) {
         // These bits belong to no byte of the payload: the end symbol, the unused bits of the last
         // byte, and the zero byte that old senders append.
@@ -179,15 +181,15 @@ void ByteAttribution::on_part(const ObservedPart& part) {
 
 void ByteAttribution::on_delta(const ObservedDelta& delta) {
     uncount_incomplete_parts(delta);
-    PayloadBits priced{delta_prices_};
+    PayloadBits bits{delta_bit_counts_};
     if (delta.fate == DeltaFate::accepted) {
-        count_items(delta, priced);
+        count_items(delta, bits);
     } else {
         constexpr std::array<std::string_view, 5> kNames{
             "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
             "snapshot with another checksum"};
         add_bytes(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(delta.fate)],
-                  priced.advance(priced.bytes_left()));
+                  bits.advance(bits.bytes_left()));
     }
 }
 
@@ -195,28 +197,27 @@ void ByteAttribution::on_delta(const ObservedDelta& delta) {
 /// "incomplete".
 void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     const auto body = delta.delta.body;
-    delta_prices_.resize(body.size());
+    delta_bit_counts_.resize(body.size());
     for (std::size_t at = 0; at < body.size(); at += snapshot::kMaxPartSize) {
         const auto part =
             body.subspan(at, std::min<std::size_t>(snapshot::kMaxPartSize, body.size() - at));
         count_bits_per_byte(part, delta.delta.marked[at / snapshot::kMaxPartSize],
-                            delta_prices_.data() + at);
+                            delta_bit_counts_.data() + at);
     }
-    PayloadBits priced{delta_prices_};
+    PayloadBits bits{delta_bit_counts_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
-        const record::ByteCount bytes = priced.advance(snapshot::kMaxPartSize);
+        const record::ByteCount bytes = bits.advance(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
             ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, kIncomplete, bytes);
         }
     }
 }
 
-void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBits priced) {
+void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBits bits) {
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        add_bytes(group, part, name,
-                  priced.advance(offsets.byte_offset(end_int) - priced.offset()));
+        add_bytes(group, part, name, bits.advance(offsets.byte_offset(end_int) - bits.offset()));
     };
     std::string room;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -232,7 +233,7 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBits priced
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", priced.advance(priced.bytes_left()));
+    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.advance(bits.bytes_left()));
 }
 
 void ByteAttribution::end_message() {

@@ -59,7 +59,7 @@ class ByteAttribution final : public Observer {
     void count_payload_bits(const wire::Packet& packet);
     void end_message();
     void uncount_incomplete_parts(const ObservedDelta& delta);
-    void count_items(const ObservedDelta& delta, PayloadBits priced);
+    void count_items(const ObservedDelta& delta, PayloadBits bits);
 
     void add_bytes(record::ByteGroup group, record::BytePart part, std::string_view name,
                    const record::ByteCount& what) {
@@ -75,13 +75,13 @@ class ByteAttribution final : public Observer {
     std::size_t datagram_size_ = 0;
     AcceptanceStage stage_ = AcceptanceStage::malformed;
     PayloadEnd chunks_;
-    std::array<std::uint8_t, wire::kMaxDatagramSize> prices_{};
+    std::array<std::uint8_t, wire::kMaxDatagramSize> bit_counts_{};
     PayloadBits payload_{{}};
     std::string name_; ///< name of the current message
     std::size_t message_end_ = 0;
     bool in_message_ = false;
     /// The bits of each byte of a delta. This is a member so that its memory is reused.
-    std::vector<std::uint8_t> delta_prices_;
+    std::vector<std::uint8_t> delta_bit_counts_;
 };
 
 } // namespace tw::inspect

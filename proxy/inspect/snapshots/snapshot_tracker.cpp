@@ -73,7 +73,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                                  .tick = part.tick,
                                  .offset = 0,
                                  .detail = "negative tick"});
-    } else if (old_map_.belongs_to_previous_map(part, history_, reporter.head().time)) {
+    } else if (map_filter_.belongs_to_previous_map(part, history_, reporter.head().time)) {
         fate = PartFate::leftover;
         reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
@@ -119,7 +119,7 @@ bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
 
 bool SnapshotTracker::is_reported_without_base(Tick tick, Tick base) const {
     return base != snapshot::kNoBase && !history_.contains(base) &&
-           std::find(lost_.begin(), lost_.end(), tick) != lost_.end();
+           std::find(without_base_.begin(), without_base_.end(), tick) != without_base_.end();
 }
 
 PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
@@ -180,7 +180,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     count_full_or_delta(record, reporter);
     const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
-        diagnosis_.on_empty(base_tick, tick);
+        diagnosis_.on_empty_snapshot(base_tick, tick);
         report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }
@@ -209,7 +209,7 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
                                   .parts = delta.num_parts};
     count_arrival(record, reporter);
     count_full_or_delta(record, reporter);
-    diagnosis_.rebuild_snapshot(delta, history_, previous_, workspace, reporter);
+    diagnosis_.rebuild_snapshot(delta, history_, verified_tick_, workspace, reporter);
     const RebuiltSnapshot& rebuilt = workspace.rebuilt;
     const DeltaFate fate = rebuilt.fate;
     if (fate == DeltaFate::unknown_base) {
@@ -286,7 +286,7 @@ void SnapshotTracker::accept_snapshot(record::SnapshotRecord& record, Reporter& 
     record.tile_map = maps_->tile_map();
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
     record.client_version = client_.version();
-    previous_ = record.tick;
+    verified_tick_ = record.tick;
     checks_.check_snapshot(record, reporter);
     client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, reporter);
     diagnosis_.on_verified(record, reporter);
@@ -312,7 +312,7 @@ void SnapshotTracker::report_failure(record::SnapshotRecord& record, record::Fin
         // Until the next full snapshot, the bases of all deltas are missing. Only the first of
         // these deltas is reported.
         ++reporter.stats.unknown_base;
-        lost_[num_lost_++ % lost_.size()] = finding.tick;
+        without_base_[num_without_base_++ % without_base_.size()] = finding.tick;
         if (first) {
             reporter.report_finding(finding);
         } else {
@@ -335,7 +335,7 @@ void SnapshotTracker::on_input(const wire::InputBody& input, Reporter& reporter)
     const auto newest = history_.newest();
     if (input.ack_tick >= 0 && newest && *newest >= input.ack_tick) {
         reporter.stats.ack_lag_ticks.add(std::int64_t{*newest} - input.ack_tick);
-        acked_ = input.ack_tick;
+        acked_tick_ = input.ack_tick;
     }
 }
 
@@ -351,7 +351,7 @@ void SnapshotTracker::on_input_timing(const wire::InputTimingBody& timing, Repor
 
 void SnapshotTracker::on_map_change(Reporter& reporter) {
     if (const auto newest = history_.newest()) {
-        old_map_.start(*newest, reporter.head().time);
+        map_filter_.on_map_change(*newest, reporter.head().time);
     }
     restart(reporter);
     roster_.clear();
@@ -368,11 +368,11 @@ void SnapshotTracker::forget_snapshots(Reporter& reporter) {
     diagnosis_.finish(reporter);
     report_lost_deltas(parts_.reset(), reporter);
     history_.clear();
-    previous_.reset();
-    acked_.reset();
+    verified_tick_.reset();
+    acked_tick_.reset();
     ordinal_ = 0;
     failure_.reset();
-    lost_.fill(std::nullopt);
+    without_base_.fill(std::nullopt);
     last_arrival_.reset();
     cadence_ = {};
     checks_.forget_reported_problems();
@@ -388,7 +388,7 @@ void SnapshotTracker::drop_snapshots(Reporter& reporter) {
 void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
     checkpoint.dialect = types_.dialect();
     history_.for_each_from(
-        acked_ ? *acked_ - kTrimSlack : 0, [&](Tick tick, const SnapshotView& view) {
+        acked_tick_ ? *acked_tick_ - kTrimSlack : 0, [&](Tick tick, const SnapshotView& view) {
             SessionCheckpoint::Snapshot& kept = checkpoint.snapshots.emplace_back();
             kept.tick = tick;
             kept.num_items = static_cast<std::uint32_t>(view.size());
@@ -420,14 +420,14 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
         client_.on_version(*checkpoint.client_version);
     }
     if (const auto newest = history_.newest()) {
-        previous_ = *newest;
+        verified_tick_ = *newest;
         types_.learn_types(*history_.find(*newest), SnapshotView{});
     }
 }
 
 void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
     restart(reporter);
-    old_map_.stop();
+    map_filter_.reset();
     types_.start_connection(dialect);
     roster_.clear();
     checks_ = {};

@@ -4,8 +4,8 @@
 #include "proxy/inspect/diagnosis/diagnosis.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/inspect/reporter.h"
-#include "proxy/inspect/snapshots/client_view.h"
 #include "proxy/inspect/snapshots/snapshot_checks.h"
+#include "proxy/inspect/snapshots/stall_detector.h"
 #include "proxy/record/records.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/bodies.h"
@@ -93,7 +93,7 @@ class TickPlausibility {
 class PreviousMapFilter {
   public:
     /// Called when the map changes. `newest`: the newest tick of the previous map.
-    void start(snapshot::Tick newest, record::Timestamp now) {
+    void on_map_change(snapshot::Tick newest, record::Timestamp now) {
         constexpr record::Timestamp kUnderWay = 1'000'000'000;
         constexpr record::Timestamp kLoading = 10'000'000'000;
         previous_ = PreviousMap{
@@ -106,8 +106,7 @@ class PreviousMapFilter {
         }
     }
 
-    /// Stops recognising snapshots of the previous map.
-    void stop() { previous_.reset(); }
+    void reset() { previous_.reset(); }
 
     /// Whether the part belongs to the previous map. `history`: the snapshots of the new map.
     [[nodiscard]] bool belongs_to_previous_map(const snapshot::Part& part,
@@ -159,7 +158,7 @@ class SnapshotTracker {
     /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    [[nodiscard]] ClientView& client() { return client_; }
+    [[nodiscard]] StallDetector& client() { return client_; }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
@@ -182,7 +181,7 @@ class SnapshotTracker {
     void on_map_change(Reporter& reporter);
 
     /// Called when the client has loaded the new map.
-    void enter_game(record::Timestamp now) { old_map_.enter_game(now); }
+    void enter_game(record::Timestamp now) { map_filter_.enter_game(now); }
 
     /// Forgets the connection's snapshots, and reports pending findings. Called when the connection
     /// ended.
@@ -210,8 +209,8 @@ class SnapshotTracker {
     /// Frees snapshots older than the one that the client acknowledged. The server does not use
     /// them as bases again.
     void free_spare_memory() {
-        if (acked_) {
-            history_.trim(*acked_ - kTrimSlack);
+        if (acked_tick_) {
+            history_.trim(*acked_tick_ - kTrimSlack);
         }
     }
 
@@ -256,7 +255,7 @@ class SnapshotTracker {
 
     /// Returns the newest verified snapshot; nullopt if the history has already removed it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
-        return previous_ ? history_.find(*previous_) : std::nullopt;
+        return verified_tick_ ? history_.find(*verified_tick_) : std::nullopt;
     }
 
     static void count_full_or_delta(const record::SnapshotRecord& record, Reporter& reporter);
@@ -272,23 +271,23 @@ class SnapshotTracker {
     snapshot::History history_;
     TickPlausibility ticks_;
     record::TypeNames types_;
-    record::Roster roster_;                  ///< the players; used for 0.7 only
-    std::optional<snapshot::Tick> previous_; ///< tick of the newest verified snapshot
+    record::Roster roster_;                       ///< the players; used for 0.7 only
+    std::optional<snapshot::Tick> verified_tick_; ///< tick of the newest verified snapshot
     /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
-    std::optional<snapshot::Tick> acked_;
+    std::optional<snapshot::Tick> acked_tick_;
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
-    PreviousMapFilter old_map_;
+    PreviousMapFilter map_filter_;
     /// The number of remembered ticks whose delta had no base. They show which deltas are
     /// duplicates.
-    static constexpr std::size_t kLostTicks = 16;
-    std::array<std::optional<snapshot::Tick>, kLostTicks> lost_{};
-    std::size_t num_lost_ = 0;
+    static constexpr std::size_t kTicksWithoutBase = 16;
+    std::array<std::optional<snapshot::Tick>, kTicksWithoutBase> without_base_{};
+    std::size_t num_without_base_ = 0;
     std::optional<record::Timestamp> last_arrival_;
     SnapshotCadence cadence_;
     ArrivalJitter input_jitter_;
     SnapshotChecks checks_;
-    ClientView client_;
+    StallDetector client_;
     Diagnosis diagnosis_;
 };
 

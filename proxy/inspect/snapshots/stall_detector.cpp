@@ -1,4 +1,4 @@
-#include "proxy/inspect/snapshots/client_view.h"
+#include "proxy/inspect/snapshots/stall_detector.h"
 
 #include <algorithm>
 #include <utility>
@@ -95,17 +95,17 @@ std::string describe_request(bool asked, std::uint32_t errors) {
 
 } // namespace
 
-void ClientView::on_refused(const UsableSnapshot& snapshot, FindingId why,
-                            const Reporter& reporter) {
+void StallDetector::on_refused(const UsableSnapshot& snapshot, FindingId why,
+                               const Reporter& reporter) {
     ++refused_;
-    arrivals_[num_arrivals_++ % kStoredArrivals] = {.snapshot = snapshot,
+    rejected_[num_rejected_++ % kStoredRejected] = {.snapshot = snapshot,
                                                     .time = reporter.head().time};
     refused_tick_ = std::max(refused_tick_, snapshot.tick);
     refusal_reason_ = why;
     errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
-void ClientView::handle_snapshot(const UsableSnapshot& snapshot, Reporter& reporter) {
+void StallDetector::handle_snapshot(const UsableSnapshot& snapshot, Reporter& reporter) {
     if (shown_ && snapshot.tick <= shown_->tick) {
         return; // clients do not show a snapshot that is older than the shown one
     }
@@ -117,7 +117,7 @@ void ClientView::handle_snapshot(const UsableSnapshot& snapshot, Reporter& repor
     show_new_snapshot(snapshot, reporter.head().time, reporter);
 }
 
-void ClientView::handle_input(const wire::InputBody& input, Reporter& reporter) {
+void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporter) {
     const Timestamp time = reporter.head().time;
     if (input.ack_tick == snapshot::kNoBase) {
         if (run_.tick == snapshot::kNoBase) {
@@ -154,13 +154,14 @@ void ClientView::handle_input(const wire::InputBody& input, Reporter& reporter) 
     run_ = RepeatedAcknowledgement::begin(input, time);
 }
 
-void ClientView::on_refused_acknowledged(Tick tick, Reporter& reporter) {
+void StallDetector::on_refused_acknowledged(Tick tick, Reporter& reporter) {
     const auto* const found =
-        std::find_if(arrivals_.begin(), arrivals_.end(), [tick](const RejectedSnapshot& each) {
+        std::find_if(rejected_.begin(), rejected_.end(), [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
         });
-    const bool known = found != arrivals_.end();
-    // The client has a snapshot or a base that twscope missed, so its earlier snapshots are unknown.
+    const bool known = found != rejected_.end();
+    // The client has a snapshot or a base that twscope missed, so its earlier snapshots are
+    // unknown.
     if (!known || found->snapshot.delta_tick > shown_->tick) {
         const ShownSnapshot shown{.tick = tick,
                                   .time = known ? found->time : reporter.head().time,
@@ -173,15 +174,15 @@ void ClientView::on_refused_acknowledged(Tick tick, Reporter& reporter) {
     show_new_snapshot({.tick = tick, .delta_tick = shown_->tick}, found->time, reporter);
 }
 
-void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp time,
-                                   Reporter& reporter) {
+void StallDetector::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp time,
+                                      Reporter& reporter) {
     if (const std::uint64_t step = cadence_->usual_interval(); step != 0) {
-        step_ = static_cast<Tick>(step);
+        usual_step_ = static_cast<Tick>(step);
     }
     report_known_causes(reporter);
     if (shown_ && time - shown_->time > overdue_delay() &&
         !cadence_->is_join_interval(shown_->tick, snapshot.tick)) {
-        count_freeze(time - shown_->time - step_ * kTick, snapshot, reporter);
+        count_freeze(time - shown_->time - usual_step_ * kTick, snapshot, reporter);
     }
     // Until the first acknowledgement, servers send snapshots rarely, and the player does not play
     // yet. Therefore full snapshots before the first delta are not used to find stalls.
@@ -192,39 +193,39 @@ void ClientView::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp tim
     requested_after_errors_ = false;
     // Rejected snapshots that are newer than this usable snapshot still count.
     refused_ = static_cast<std::uint64_t>(
-        std::count_if(arrivals_.begin(), arrivals_.end(), [&](const RejectedSnapshot& each) {
+        std::count_if(rejected_.begin(), rejected_.end(), [&](const RejectedSnapshot& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
         }));
 }
 
-void ClientView::finish(Reporter& reporter) {
+void StallDetector::finish(Reporter& reporter) {
     if (shown_ && last_input_ - shown_->time > overdue_delay()) {
-        count_freeze(last_input_ - shown_->time - step_ * kTick, std::nullopt, reporter);
+        count_freeze(last_input_ - shown_->time - usual_step_ * kTick, std::nullopt, reporter);
     }
     end_acknowledgement_run(std::nullopt, run_.last, reporter);
     restart(reporter);
 }
 
-void ClientView::restart(Reporter& reporter) {
+void StallDetector::restart(Reporter& reporter) {
     report_waiting_stalls(reporter);
-    const auto version = version_;
-    *this = ClientView{*cadence_, *server_};
-    version_ = version;
+    const auto version = client_version_;
+    *this = StallDetector{*cadence_, *server_};
+    client_version_ = version;
 }
 
-void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapshot>& usable,
-                              Reporter& reporter) {
+void StallDetector::count_freeze(Timestamp frozen, const std::optional<UsableSnapshot>& usable,
+                                 Reporter& reporter) {
     const Freeze freeze{.time = frozen,
                         .since = shown_->tick,
                         .end = usable,
                         .refused = refused_,
                         .asked = describe_request(requested_after_errors_, errors_at_reset_)};
-    const Timestamp to = shown_->time + step_ * kTick + frozen;
-    count_in_totals(freeze, reporter);
+    const Timestamp to = shown_->time + usual_step_ * kTick + frozen;
+    add_to_totals(freeze, reporter);
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
-    counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = frozen};
+    freezes_[num_freezes_++ % kStoredFreezes] = {.since = freeze.since, .time = frozen};
     if (frozen < kMinStall) {
         return;
     }
@@ -239,21 +240,21 @@ void ClientView::count_freeze(Timestamp frozen, const std::optional<UsableSnapsh
     }
     const bool is_acked = shown_->is_full && !requests_full_ && run_.tick >= shown_->tick;
     const bool has_lost_part = usable && newest_ > shown_->tick && newest_ < usable->tick;
-    pending_ = PendingStall{
+    pending_stall_ = PendingStall{
         .freeze = freeze,
         .from = shown_->time,
         .to = to,
         .acked = is_acked ? run_.first : 0,
         .evidence = {.time = to - shown_->time,
                      .has_ended = usable.has_value(),
-                     .is_late = usable && usable->tick - shown_->tick <= step_,
+                     .is_late = usable && usable->tick - shown_->tick <= usual_step_,
                      .has_hole = has_lost_part || count_losses(reporter) != shown_->losses,
                      .is_full_acked = is_acked,
                      .quiet_sessions = count_quiet_sessions(to, usable.has_value())}};
     judge_pending_stall(!usable, reporter);
 }
 
-std::optional<std::size_t> ClientView::count_quiet_sessions(Timestamp to, bool has_ended) const {
+std::optional<std::size_t> StallDetector::count_quiet_sessions(Timestamp to, bool has_ended) const {
     const Timestamp from = shown_->time;
     if (!has_ended) {
         return server_->has_answered_since(from + ServerActivity::kSlack)
@@ -265,7 +266,7 @@ std::optional<std::size_t> ClientView::count_quiet_sessions(Timestamp to, bool h
     return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
 }
 
-bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
+bool StallDetector::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter& reporter) {
     if (!shown_->is_full || !freeze.end ||
         freeze.end->tick - shown_->tick > SnapshotCadence::kRecoveryInterval) {
         return false;
@@ -274,7 +275,7 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
         if (to - run_.first >= kMinStall + inputs_.round_trip() || freeze.time < kMinStall) {
             return false;
         }
-        counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
+        freezes_[num_freezes_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
         report_waiting_stalls(reporter);
         report_stall(freeze,
                      {.cause = StallCause::slower_rate,
@@ -288,27 +289,27 @@ bool ClientView::report_slower_rate(const Freeze& freeze, Timestamp to, Reporter
     }
     const StallCause cause = to - last_input_ >= kEvidenceTimeout ? StallCause::client_silent
                                                                   : StallCause::unacknowledged;
-    if (held_ && held_->cause == cause && held_->freeze.end &&
-        held_->freeze.end->tick == freeze.since) {
-        held_->freeze.time += freeze.time;
-        held_->freeze.end = freeze.end;
-        counted_[(num_counted_ - 1) % kStoredFreezes].time += freeze.time;
+    if (postponed_ && postponed_->cause == cause && postponed_->freeze.end &&
+        postponed_->freeze.end->tick == freeze.since) {
+        postponed_->freeze.time += freeze.time;
+        postponed_->freeze.end = freeze.end;
+        freezes_[(num_freezes_ - 1) % kStoredFreezes].time += freeze.time;
         return true;
     }
     report_waiting_stalls(reporter);
-    counted_[num_counted_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
-    held_ = PostponedStall{.freeze = freeze, .cause = cause};
+    freezes_[num_freezes_++ % kStoredFreezes] = {.since = freeze.since, .time = freeze.time};
+    postponed_ = PostponedStall{.freeze = freeze, .cause = cause};
     return true;
 }
 
-StallEvidence ClientView::evidence_of(const PendingStall& stall,
-                                      const ServerActivity::Pause* pause) const {
+StallEvidence StallDetector::evidence_of(const PendingStall& stall,
+                                         const ServerActivity::Pause* pause) const {
     const Timestamp round_trip = inputs_.round_trip();
     const Timestamp first = stall.acked != 0 ? stall.acked : stall.from - round_trip;
     StallEvidence evidence = stall.evidence;
     evidence.has_client = last_input_ > stall.from;
     evidence.is_answering = inputs_.has_answers();
-    evidence.receipts = inputs_.outcome_between(first, stall.to - round_trip - step_ * kTick);
+    evidence.receipts = inputs_.outcome_between(first, stall.to - round_trip - usual_step_ * kTick);
     evidence.longest_wait = inputs_.outcome_between(stall.from - round_trip, stall.to).longest_wait;
     if (pause != nullptr) {
         evidence.was_stopped = pause->was_stopped;
@@ -317,22 +318,23 @@ StallEvidence ClientView::evidence_of(const PendingStall& stall,
     return evidence;
 }
 
-void ClientView::report_decided_stalls(Reporter& reporter) {
-    if (pending_) {
+void StallDetector::report_decided_stalls(Reporter& reporter) {
+    if (pending_stall_) {
         // While the server sends no newer snapshot, its answers to inputs may still arrive.
-        const Timestamp waited = reporter.head().time - pending_->to;
-        const bool goes_on = shown_ && shown_->time > pending_->to;
+        const Timestamp waited = reporter.head().time - pending_stall_->to;
+        const bool goes_on = shown_ && shown_->time > pending_stall_->to;
         judge_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
                             reporter);
     }
-    if (held_ && !requests_full_ && run_.tick >= held_->freeze.end->tick) {
+    if (postponed_ && !requests_full_ && run_.tick >= postponed_->freeze.end->tick) {
         report_postponed_stall(reporter); // the client acknowledges new snapshots again
     }
 }
 
-void ClientView::judge_pending_stall(bool is_final, Reporter& reporter) {
-    ServerActivity::Pause* const pause = server_->find_pause(pending_->from, pending_->to);
-    const auto verdict = judge_stall(evidence_of(*pending_, pause), is_final);
+void StallDetector::judge_pending_stall(bool is_final, Reporter& reporter) {
+    ServerActivity::Pause* const pause =
+        server_->find_pause(pending_stall_->from, pending_stall_->to);
+    const auto verdict = judge_stall(evidence_of(*pending_stall_, pause), is_final);
     if (!verdict) {
         return;
     }
@@ -340,12 +342,12 @@ void ClientView::judge_pending_stall(bool is_final, Reporter& reporter) {
         pause->was_stopped = pause->was_stopped || verdict->cause == StallCause::server_silent;
         pause->was_cut_off = pause->was_cut_off || verdict->cause == StallCause::lost;
     }
-    const PendingStall stall = *std::exchange(pending_, std::nullopt);
+    const PendingStall stall = *std::exchange(pending_stall_, std::nullopt);
     report_stall(stall.freeze, *verdict, reporter);
 }
 
-void ClientView::report_postponed_stall(Reporter& reporter) {
-    const PostponedStall held = *std::exchange(held_, std::nullopt);
+void StallDetector::report_postponed_stall(Reporter& reporter) {
+    const PostponedStall held = *std::exchange(postponed_, std::nullopt);
     if (held.freeze.time < kMinStall) {
         return;
     }
@@ -358,17 +360,18 @@ void ClientView::report_postponed_stall(Reporter& reporter) {
         reporter);
 }
 
-void ClientView::report_waiting_stalls(Reporter& reporter) {
-    if (pending_) {
+void StallDetector::report_waiting_stalls(Reporter& reporter) {
+    if (pending_stall_) {
         judge_pending_stall(true, reporter);
     }
-    if (held_) {
+    if (postponed_) {
         report_postponed_stall(reporter);
     }
 }
 
-StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Timestamp end) const {
-    const Timestamp step = step_ * kTick;
+StallVerdict StallDetector::judge_acknowledgement_run(std::optional<Tick> next,
+                                                      Timestamp end) const {
+    const Timestamp step = usual_step_ * kTick;
     // Two steps at each end are left out, because chunks that the client received just before the
     // first or just after the last input prove nothing.
     if (run_.asked || chunks_.was_any_acknowledged(run_.first + 2 * step, end - 2 * step)) {
@@ -388,18 +391,18 @@ StallVerdict ClientView::judge_acknowledgement_run(std::optional<Tick> next, Tim
     return {.cause = StallCause::unacknowledged, .rivals = "lost_behind"};
 }
 
-void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end,
-                                         Reporter& reporter) {
+void StallDetector::end_acknowledgement_run(std::optional<Tick> next, Timestamp end,
+                                            Reporter& reporter) {
     // The stall ended between the last input with this acknowledgement and the next input. If the
     // network delayed the inputs, the ticks for which they were meant (`by_client`) show a much
     // shorter stall. These ticks drift a little while no snapshots arrive.
-    const Timestamp step = step_ * kTick;
+    const Timestamp step = usual_step_ * kTick;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
         (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
     Timestamp frozen = run_.last - run_.first + behind;
     frozen = (2 * by_client < frozen ? by_client : frozen) - step;
-    for (const CountedFreeze& each : counted_) {
+    for (const CountedFreeze& each : freezes_) {
         if (each.since >= run_.tick && (!next || each.since < *next)) {
             frozen -= each.time;
         }
@@ -412,23 +415,23 @@ void ClientView::end_acknowledgement_run(std::optional<Tick> next, Timestamp end
                         .end = next ? std::optional{UsableSnapshot{.tick = *next}} : std::nullopt,
                         .asked = describe_request(run_.asked, 0),
                         .is_by_acks = true};
-    count_in_totals(freeze, reporter);
-    if (held_ && run_.asked && held_->freeze.since >= run_.tick) {
-        held_->freeze.time += frozen; // this freeze is part of the held stall
+    add_to_totals(freeze, reporter);
+    if (postponed_ && run_.asked && postponed_->freeze.since >= run_.tick) {
+        postponed_->freeze.time += frozen; // this freeze is part of the held stall
         return;
     }
     report_stall(freeze, judge_acknowledgement_run(next, end), reporter);
 }
 
-void ClientView::count_in_totals(const Freeze& freeze, Reporter& reporter) {
+void StallDetector::add_to_totals(const Freeze& freeze, Reporter& reporter) {
     reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
     reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
 }
 
-void ClientView::report_stall(const Freeze& freeze, const StallVerdict& verdict,
-                              Reporter& reporter) const {
-    const bool known = version_ && *version_ > 0;
-    const std::string who = known ? client_version_name(*version_) : "the client";
+void StallDetector::report_stall(const Freeze& freeze, const StallVerdict& verdict,
+                                 Reporter& reporter) const {
+    const bool known = client_version_ && *client_version_ > 0;
+    const std::string who = known ? client_version_name(*client_version_) : "the client";
     const std::string client = !freeze.asked.empty() ? who + freeze.asked
                                : known               ? "the client is " + who
                                                      : "";

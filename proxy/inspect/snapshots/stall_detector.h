@@ -89,7 +89,7 @@ class SnapshotCadence {
 /// -1, which requests a full snapshot. If they do not have a delta's base, they acknowledge -1 at
 /// once.
 /// Source: DDNet CClient, NETMSG_SNAP.
-class ClientView {
+class StallDetector {
   public:
     /// Minimum length of a reported stall (ns). Shorter stalls are only counted.
     static constexpr record::Timestamp kMinStall = 250'000'000;
@@ -100,7 +100,7 @@ class ClientView {
 
     /// `cadence`: of the connection's snapshots. `server`: the server's activity. Both must outlive
     /// this object.
-    ClientView(const SnapshotCadence& cadence, ServerActivity& server)
+    StallDetector(const SnapshotCadence& cadence, ServerActivity& server)
         : cadence_{&cadence}, server_{&server} {}
 
     /// The ticks of a snapshot that the client can use, and of the snapshot's base.
@@ -119,7 +119,7 @@ class ClientView {
     /// Called when a snapshot arrived that the client can use.
     void on_usable(const UsableSnapshot& snapshot, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
-        if (shown_ && snapshot.tick - shown_->tick == step_ && snapshot.tick >= newest_ &&
+        if (shown_ && snapshot.tick - shown_->tick == usual_step_ && snapshot.tick >= newest_ &&
             refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_delay()) [[likely]] {
             set_shown_snapshot(snapshot, time, reporter);
             return;
@@ -165,9 +165,9 @@ class ClientView {
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunks_.on_ack(ack, time); }
 
     /// Called when the client announced its DDNet version.
-    void on_version(std::int32_t version) { version_ = version; }
+    void on_version(std::int32_t version) { client_version_ = version; }
 
-    [[nodiscard]] std::optional<std::int32_t> version() const { return version_; }
+    [[nodiscard]] std::optional<std::int32_t> version() const { return client_version_; }
 
     /// Reports the stalls that still wait for evidence. Called when the connection ended.
     void finish(Reporter& reporter);
@@ -179,7 +179,7 @@ class ClientView {
     /// Forgets everything about the client. Called when a new connection begins.
     void reset(Reporter& reporter) {
         restart(reporter);
-        version_.reset();
+        client_version_.reset();
     }
 
   private:
@@ -249,14 +249,14 @@ class ClientView {
     static constexpr record::Timestamp kTick = 20'000'000; ///< duration of a tick (ns)
     /// The number of rejected snapshots that are remembered, because the client may acknowledge one
     /// of them a round trip later.
-    static constexpr std::size_t kStoredArrivals = 16;
+    static constexpr std::size_t kStoredRejected = 16;
     /// The number of counted freezes that are remembered, so that end_acknowledgement_run() counts
     /// none of them again.
     static constexpr std::size_t kStoredFreezes = 4;
 
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
     /// between snapshots.
-    [[nodiscard]] record::Timestamp overdue_delay() const { return step_ * kTick * 3 / 2; }
+    [[nodiscard]] record::Timestamp overdue_delay() const { return usual_step_ * kTick * 3 / 2; }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
     [[nodiscard]] static std::uint64_t count_losses(const Reporter& reporter) {
@@ -275,7 +275,7 @@ class ClientView {
 
     /// Reports the stalls that waited for evidence and whose cause is known by now.
     void report_known_causes(Reporter& reporter) {
-        if (pending_ || held_) [[unlikely]] {
+        if (pending_stall_ || postponed_) [[unlikely]] {
             report_decided_stalls(reporter);
         }
     }
@@ -309,19 +309,19 @@ class ClientView {
                                  Reporter& reporter);
     [[nodiscard]] StallVerdict judge_acknowledgement_run(std::optional<snapshot::Tick> next,
                                                          record::Timestamp end) const;
-    static void count_in_totals(const Freeze& freeze, Reporter& reporter);
+    static void add_to_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
     /// Called when the client acknowledged a snapshot that was counted as rejected.
     void on_refused_acknowledged(snapshot::Tick tick, Reporter& reporter);
 
     std::optional<ShownSnapshot> shown_;        ///< the newest snapshot that the client can use
-    snapshot::Tick step_ = 2;                   ///< the usual distance between snapshots, in ticks
+    snapshot::Tick usual_step_ = 2;             ///< the usual distance between snapshots, in ticks
     snapshot::Tick newest_ = snapshot::kNoBase; ///< the newest tick of any received part
     std::uint64_t refused_ = 0;                 ///< number of rejected snapshots since `shown_`
     snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< tick of the newest rejected snapshot
     /// A ring buffer of rejected snapshots.
-    std::array<RejectedSnapshot, kStoredArrivals> arrivals_{};
-    std::size_t num_arrivals_ = 0;
+    std::array<RejectedSnapshot, kStoredRejected> rejected_{};
+    std::size_t num_rejected_ = 0;
     record::FindingId refusal_reason_ = record::FindingId::count;
     /// A copy of a counter in DDNet's client. A wrong checksum increments it, a right checksum
     /// decrements it, and the client's request for a full snapshot resets it.
@@ -331,16 +331,16 @@ class ClientView {
     bool requests_full_ = false;          ///< the client's newest input requested a full snapshot
     RepeatedAcknowledgement run_;
     /// A ring buffer of the most recently counted freezes.
-    std::array<CountedFreeze, kStoredFreezes> counted_{};
-    std::size_t num_counted_ = 0;
+    std::array<CountedFreeze, kStoredFreezes> freezes_{};
+    std::size_t num_freezes_ = 0;
     record::Timestamp last_input_ = 0; ///< time of the client's newest input
-    std::optional<std::int32_t> version_;
+    std::optional<std::int32_t> client_version_;
     const SnapshotCadence* cadence_;
     ServerActivity* server_;
     InputReceipts inputs_;
     ChunkReceipts chunks_;
-    std::optional<PendingStall> pending_;
-    std::optional<PostponedStall> held_;
+    std::optional<PendingStall> pending_stall_;
+    std::optional<PostponedStall> postponed_;
 };
 
 } // namespace tw::inspect

@@ -1,6 +1,6 @@
 // Captures of today's peers (tests/data/captures/README.md): what the peers accepted is what the
 // records hold, one connection after the other on the same pair of addresses included.
-// Covers: proxy/inspect/inspector.cpp, proxy/inspect/snapshots/client_view.cpp
+// Covers: proxy/inspect/inspector.cpp, proxy/inspect/snapshots/stall_detector.cpp
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
 #include "tests/support/doctest_lines.h"

@@ -42,7 +42,7 @@ class Script {
 
     void at(std::int64_t ms, wire::Direction direction) {
         reporter_.set_head(at_ms(ms), direction);
-        silence_.on_datagram("127.0.0.1:8303", reporter_);
+        silence_.on_datagram(reporter_);
     }
 
     /// A client that repeats itself twice a second.
@@ -62,7 +62,7 @@ class Script {
 
   private:
     Log log_;
-    Reporter reporter_{1, log_};
+    Reporter reporter_{1, log_, "", "127.0.0.1:8303"};
     ServerSilence silence_;
 };
 

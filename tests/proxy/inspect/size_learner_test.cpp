@@ -148,7 +148,7 @@ bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& i
     const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
     static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
     reporter.set_head(std::int64_t{tick} * 20'000'000, kS2c);
-    return learner.on_misfit(
+    return learner.on_misfit_delta(
         {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
          .tick = tick,
          .right = {}},
@@ -301,7 +301,7 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
             static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
         }
-        const auto learned = first.save();
+        const auto learned = first.save_sizes();
         REQUIRE(learned.size() == 2);
         CHECK(learned.front() ==
               inspect::LearnedSize{.type = 9,
@@ -312,12 +312,12 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         inspect::SizeLearner second{kTypes, after->find_or_add_server("b")};
         second.restore(learned);
         CHECK(second.sizes() == server.sizes);
-        CHECK(second.save() == learned);
+        CHECK(second.save_sizes() == learned);
         CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
               (shown == 3));
         // A session without a misfit of its own passes on what the others named.
         const inspect::SizeLearner other{kTypes, before->find_or_add_server("a")};
-        CHECK(other.save().size() == (shown == 3 ? 2 : 0));
+        CHECK(other.save_sizes().size() == (shown == 3 ? 2 : 0));
         Named again;
         inspect::Reporter next{1, again};
         for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {
@@ -451,7 +451,7 @@ TEST_CASE("a server that sends items twice has no sizes named") {
                 crc += static_cast<std::uint32_t>(ints.back());
             }
             ++ints[1];
-            static_cast<void>(learner.on_misfit(
+            static_cast<void>(learner.on_misfit_delta(
                 {.delta = {.ints = ints, .base = {}, .crc = static_cast<std::int32_t>(crc)},
                  .tick = tick,
                  .right = {}},

@@ -1,6 +1,6 @@
-// Why a client had nothing new to show: a server and a client that follow the rules of the real ones,
-// and each of the things that can go wrong between them.
-// Covers: proxy/inspect/snapshots/client_view.cpp, proxy/inspect/snapshots/stall_cause.cpp
+// Why a client had nothing new to show: a server and a client that follow the rules of the real
+// ones, and each of the things that can go wrong between them.
+// Covers: proxy/inspect/snapshots/stall_detector.cpp, proxy/inspect/snapshots/stall_cause.cpp
 #include "proxy/inspect/snapshots/stall_cause.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"

@@ -1,6 +1,6 @@
 // What the player saw, beside what the client itself acknowledged.
-// Covers: proxy/inspect/snapshots/client_view.cpp
-#include "proxy/inspect/snapshots/client_view.h"
+// Covers: proxy/inspect/snapshots/stall_detector.cpp
+#include "proxy/inspect/snapshots/stall_detector.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
