@@ -57,8 +57,8 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
     text += fmt::format("sent: {}, {} in {:.1f} s; {} resent, {} skipped, {} withheld\n",
                         record::count_with_noun(counts.inputs, "input[s]"),
                         record::count_with_noun(counts.messages, "message[s]"), result.seconds,
-                        record::count_with_noun(result.resent, "chunk[s]"),
-                        record::count_with_noun(counts.skipped, "input[s]"),
+                        record::count_with_noun(counts.resent_chunks, "chunk[s]"),
+                        record::count_with_noun(counts.skipped_inputs, "input[s]"),
                         record::count_with_noun(withheld, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
@@ -107,8 +107,8 @@ struct CapturedClients {
 /// Errors: UsageError, also if no client plays; CaptureError.
 CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& config,
                              inspect::MemoryBudget& memory, pipeline::MapFolders& maps) {
-    replay::ScriptReader reader{
-        {.secrets = config.json.show_secrets, .shown_commands = &config.shown_commands}};
+    replay::ClientScriptExtractor reader{
+        {.includes_secrets = config.json.show_secrets, .shown_commands = &config.shown_commands}};
     inspect::Observers observers;
     observers.add(reader);
     pipeline::RecordFanout nobody;
@@ -140,7 +140,7 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
                           flags.session ? fmt::format("its session {}", *flags.session) : "it");
     }
     for (const replay::ClientScript& script : clients.scripts) {
-        clients.withheld += script.withheld;
+        clients.withheld += script.withheld_count;
     }
     return clients;
 }

@@ -11,13 +11,13 @@ namespace {
 /// The maximum number of ticks by which an input may be ahead of the newest snapshot. Real clients
 /// are a few ticks ahead. Inputs that are further ahead would only wait at the server.
 constexpr std::int32_t kMaxLead = 50;
-constexpr std::int32_t kUsualLead = 5;
+constexpr std::int32_t kDefaultLead = 5;
 
 /// Returns by how many ticks an input is ahead of the newest snapshot, from 1 to kMaxLead. Returns
-/// kUsualLead if there is no snapshot yet.
+/// kDefaultLead if there is no snapshot yet.
 std::int32_t input_lead(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
-        return kUsualLead;
+        return kDefaultLead;
     }
     return static_cast<std::int32_t>(
         std::clamp<std::int64_t>(std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLead));
@@ -33,87 +33,90 @@ std::span<const std::byte> first_string(std::span<const std::byte> body) {
 
 } // namespace
 
-void ScriptReader::on_datagram(const record::RecordHeader& head,
-                               std::span<const std::byte> /*datagram*/) {
+void ClientScriptExtractor::on_datagram(const record::RecordHeader& head,
+                                        std::span<const std::byte> /*datagram*/) {
     head_ = head;
     dialect_.reset();
 }
 
-void ScriptReader::on_packet(const wire::Packet& packet) {
+void ClientScriptExtractor::on_packet(const wire::Packet& packet) {
     if (!packet.seven_header) {
         dialect_ = packet.dialect;
     }
 }
 
-ScriptReader::ScriptInProgress* ScriptReader::find_script() {
+ClientScriptExtractor::UnfinishedScript* ClientScriptExtractor::find_or_add_script() {
     const std::pair key{head_.session, *dialect_};
-    const auto found = readings_.find(key);
-    if (found != readings_.end()) {
+    const auto found = unfinished_.find(key);
+    if (found != unfinished_.end()) {
         return &found->second;
     }
-    if (readings_.size() >= kMaxScripts) {
+    if (unfinished_.size() >= kMaxScripts) {
         is_truncated_ = true;
         return nullptr;
     }
-    return &readings_
-                .emplace(key, ScriptInProgress{.script = {.session = head_.session,
+    return &unfinished_
+                .emplace(key, UnfinishedScript{.script = {.session = head_.session,
                                                           .dialect = *dialect_}})
                 .first->second;
 }
 
-void ScriptReader::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
-                            const wire::MessageHeader* head) {
+void ClientScriptExtractor::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
+                                     const wire::MessageHeader* head) {
     if (!dialect_ || taken != wire::VitalClass::next || head == nullptr || head->spec == nullptr ||
         !head_.direction ||
         !wire::is_processed_by_receivers(*head->spec, head->system, *head_.direction,
                                          chunk.vital)) {
         return;
     }
-    ScriptInProgress* const reading = find_script();
-    if (reading == nullptr) {
+    UnfinishedScript* const unfinished = find_or_add_script();
+    if (unfinished == nullptr) {
         return;
     }
     if (*head_.direction == wire::Direction::s2c) {
-        on_server_message(*head, *reading);
+        on_server_message(*head, *unfinished);
     } else if (head->system) {
-        on_system_message(*head, chunk.payload, *reading);
+        on_system_message(*head, chunk.payload, *unfinished);
     } else {
-        on_game_message(chunk, *head, *reading);
+        on_game_message(chunk, *head, *unfinished);
     }
 }
 
-void ScriptReader::on_server_message(const wire::MessageHeader& head, ScriptInProgress& reading) {
+void ClientScriptExtractor::on_server_message(const wire::MessageHeader& head,
+                                              UnfinishedScript& unfinished) {
     if (wire::is_snapshot(head.spec->id)) {
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body)) {
-            reading.newest = std::max(reading.newest.value_or(body->tick), body->tick);
+            unfinished.newest_tick =
+                std::max(unfinished.newest_tick.value_or(body->tick), body->tick);
         }
     } else if (head.spec->id == wire::MessageId::map_change) {
-        reading.newest.reset(); // the ticks of the next map start again
+        unfinished.newest_tick.reset(); // the ticks of the next map start again
     }
 }
 
-void ScriptReader::on_system_message(const wire::MessageHeader& head,
-                                     std::span<const std::byte> whole, ScriptInProgress& reading) {
-    ClientScript& script = reading.script;
+void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
+                                              std::span<const std::byte> whole,
+                                              UnfinishedScript& unfinished) {
+    ClientScript& script = unfinished.script;
     switch (head.spec->id) {
     case wire::MessageId::info: {
         const auto version = first_string(head.body); // the password follows
-        script.info.assign(version.begin(), version.end());
+        script.info_version.assign(version.begin(), version.end());
         wire::decode_fields(*head.spec, head.body, fields_);
         for (const wire::FieldValue& value : fields_.values) {
             if (value.name == "client_version") {
-                script.client_version = static_cast<std::int32_t>(value.integer);
+                script.info_version_number = static_cast<std::int32_t>(value.integer);
             }
         }
         break;
     }
     case wire::MessageId::client_version:
-        script.version.assign(whole.begin(), whole.end());
+        script.version_message.assign(whole.begin(), whole.end());
         break;
     case wire::MessageId::enter_game:
         // In 0.7, DDNet's client also requests map chunks with this message number, and an int.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
-            reading.entered = reading.entered.value_or(head_.time);
+            unfinished.game_entry_time = unfinished.game_entry_time.value_or(head_.time);
         }
         break;
     case wire::MessageId::input:
@@ -125,31 +128,33 @@ void ScriptReader::on_system_message(const wire::MessageHeader& head,
                                                  ignored);
             }
             add_step({.kind = ScriptStep::Kind::input,
-                      .lead = input_lead(input->intended_tick, reading.newest)},
-                     head.body.subspan(ticks), reading);
+                      .lead = input_lead(input->intended_tick, unfinished.newest_tick)},
+                     head.body.subspan(ticks), unfinished);
         }
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld; // such messages are not sent to another server
+        ++script.withheld_count; // such messages are not sent to another server
         break;
     default:
         break; // the replaying client makes these messages itself
     }
 }
 
-void ScriptReader::on_game_message(const wire::Chunk& chunk, const wire::MessageHeader& head,
-                                   ScriptInProgress& reading) {
+void ClientScriptExtractor::on_game_message(const wire::Chunk& chunk,
+                                            const wire::MessageHeader& head,
+                                            UnfinishedScript& unfinished) {
     if (head.spec->id == wire::MessageId::cl_start_info) {
-        reading.script.start_info.assign(chunk.payload.begin(), chunk.payload.end());
-    } else if (!options_.secrets && is_secret(head)) {
-        ++reading.script.withheld;
+        unfinished.script.start_info_message.assign(chunk.payload.begin(), chunk.payload.end());
+    } else if (!options_.includes_secrets && is_secret(head)) {
+        ++unfinished.script.withheld_count;
     } else {
-        add_step({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload, reading);
+        add_step({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload,
+                 unfinished);
     }
 }
 
-bool ScriptReader::is_secret(const wire::MessageHeader& head) {
+bool ClientScriptExtractor::is_secret(const wire::MessageHeader& head) {
     wire::decode_fields(*head.spec, head.body, fields_,
                         {.named_by_operator = options_.shown_commands});
     return std::ranges::any_of(fields_.values, [](const wire::FieldValue& value) {
@@ -157,9 +162,9 @@ bool ScriptReader::is_secret(const wire::MessageHeader& head) {
     });
 }
 
-void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
-                            ScriptInProgress& reading) {
-    ClientScript& script = reading.script;
+void ClientScriptExtractor::add_step(ScriptStep step, std::span<const std::byte> bytes,
+                                     UnfinishedScript& unfinished) {
+    ClientScript& script = unfinished.script;
     const std::size_t size = bytes.size() + sizeof step;
     if (size > options_.max_bytes - bytes_) {
         is_truncated_ = true;
@@ -167,21 +172,21 @@ void ScriptReader::add_step(ScriptStep step, std::span<const std::byte> bytes,
     }
     bytes_ += size;
     // Without a captured enter_game message, the first step counts as the entry into the game.
-    reading.entered = reading.entered.value_or(head_.time);
-    const std::int64_t since = head_.time - *reading.entered;
+    unfinished.game_entry_time = unfinished.game_entry_time.value_or(head_.time);
+    const std::int64_t since = head_.time - *unfinished.game_entry_time;
     // The times of steps never decrease, even if the capture's clock was set back.
-    step.at = std::max<std::int64_t>(since, script.duration());
+    step.time = std::max<std::int64_t>(since, script.duration());
     step.offset = script.bytes.size();
     step.size = bytes.size();
     script.bytes.insert(script.bytes.end(), bytes.begin(), bytes.end());
     script.steps.push_back(step);
 }
 
-std::vector<ClientScript> ScriptReader::take_scripts() {
+std::vector<ClientScript> ClientScriptExtractor::take_scripts() {
     std::vector<ClientScript> scripts;
-    for (auto& [key, reading] : std::exchange(readings_, {})) {
-        if (!reading.script.steps.empty()) {
-            scripts.push_back(std::move(reading.script));
+    for (auto& [key, unfinished] : std::exchange(unfinished_, {})) {
+        if (!unfinished.script.steps.empty()) {
+            scripts.push_back(std::move(unfinished.script));
         }
     }
     return scripts;
@@ -194,7 +199,7 @@ using wire::Dialect;
 constexpr std::int32_t kInputInts = 10;
 /// The maximum number of bytes of a version text. Clients use 20, but captured data may have any
 /// length.
-constexpr std::size_t kMostInfo = 64;
+constexpr std::size_t kMaxVersionBytes = 64;
 constexpr int kSkinParts = 6;
 
 void append_text(Bytes& out, std::string_view text) {
@@ -233,24 +238,24 @@ Bytes begin_message(std::string_view name, Dialect dialect) {
     return bytes;
 }
 
-Bytes info_message(const ClientScript& script, std::string_view password) {
+Bytes make_info_message(const ClientScript& script, std::string_view password) {
     Bytes bytes = begin_message("info", script.dialect);
-    if (script.info.empty() || script.info.size() > kMostInfo) {
+    if (script.info_version.empty() || script.info_version.size() > kMaxVersionBytes) {
         append_text(bytes, script.dialect == Dialect::six ? "0.6 626fce9a778df4d4"
                                                           : "0.7 802f1be60a05665f");
     } else {
-        bytes.insert(bytes.end(), script.info.begin(), script.info.end());
+        bytes.insert(bytes.end(), script.info_version.begin(), script.info_version.end());
     }
     append_text(bytes, password);
     if (script.dialect == Dialect::seven) {
-        snapshot::encode_varint(script.client_version, bytes);
+        snapshot::encode_varint(script.info_version_number, bytes);
     }
     return bytes;
 }
 
-Bytes start_info_message(const ClientScript& script) {
-    if (!script.start_info.empty()) {
-        return script.start_info;
+Bytes make_start_info_message(const ClientScript& script) {
+    if (!script.start_info_message.empty()) {
+        return script.start_info_message;
     }
     Bytes bytes = begin_message("cl_start_info", script.dialect);
     append_text(bytes, "twscope");
@@ -260,7 +265,7 @@ Bytes start_info_message(const ClientScript& script) {
     return bytes;
 }
 
-Bytes idle_input_message() {
+Bytes make_idle_input() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {

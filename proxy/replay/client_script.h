@@ -16,11 +16,13 @@
 
 namespace tw::replay {
 
+using Bytes = std::vector<std::byte>;
+
 /// A message or input that a captured client sent in the game.
 struct ScriptStep {
     enum class Kind : std::uint8_t { input, message };
 
-    std::int64_t at = 0; ///< time in nanoseconds since the client entered the game
+    std::int64_t time = 0; ///< nanoseconds since the client entered the game
     Kind kind = Kind::input;
     bool vital = false;
     /// For an input: its intended tick minus the tick of the client's newest snapshot.
@@ -34,17 +36,15 @@ struct ScriptStep {
 struct ClientScript {
     std::uint32_t session = 0;
     wire::Dialect dialect = wire::Dialect::six;
-    /// The whole client_version message; empty if the client sent none.
-    std::vector<std::byte> version{};
-    /// The version string in the client's info message, with the NUL.
-    std::vector<std::byte> info{};
+    Bytes version_message{}; ///< the client_version message; empty if the client sent none
+    Bytes info_version{};    ///< the version text in the client's info message, with the NUL
     /// For 0.7: the version number in the client's info message.
-    std::int32_t client_version = 0x0705;
-    std::vector<std::byte> start_info{}; ///< the whole cl_start_info message
+    std::int32_t info_version_number = 0x0705;
+    Bytes start_info_message{}; ///< the cl_start_info message; empty if the client sent none
     std::vector<ScriptStep> steps{};
-    std::vector<std::byte> bytes{};
+    Bytes bytes{}; ///< the bytes of all steps
     /// Number of messages left out because they contain secrets or are for the remote console.
-    std::uint64_t withheld = 0;
+    std::uint64_t withheld_count = 0;
 
     /// Returns the bytes of a step. For an input, they are its size and the ints of what the player
     /// pressed; otherwise the whole message.
@@ -52,22 +52,22 @@ struct ClientScript {
         return std::span{bytes}.subspan(step.offset, step.size);
     }
 
-    [[nodiscard]] std::int64_t duration() const { return steps.empty() ? 0 : steps.back().at; }
+    [[nodiscard]] std::int64_t duration() const { return steps.empty() ? 0 : steps.back().time; }
 };
 
 /// Extracts the scripts of captured clients from inspected traffic. Uses only messages that the
 /// servers accepted. A session that used both dialects gets one script per dialect.
-class ScriptReader final : public inspect::Observer {
+class ClientScriptExtractor final : public inspect::Observer {
   public:
     struct Options {
-        bool secrets = false; ///< include chat lines with codes and passwords
+        bool includes_secrets = false; ///< include chat lines with codes and passwords
         /// The chat commands whose arguments are not secret; null for the default list.
         const wire::CommandNames* shown_commands = nullptr;
         /// The size limit of all scripts together in bytes: six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };
 
-    explicit ScriptReader(Options options) : options_{options} {}
+    explicit ClientScriptExtractor(Options options) : options_{options} {}
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override;
@@ -79,50 +79,47 @@ class ScriptReader final : public inspect::Observer {
     /// all scripts from the reader.
     [[nodiscard]] std::vector<ClientScript> take_scripts();
 
-    /// Returns true if the scripts were truncated at Options::max_bytes or kMaxScripts.
+    /// True if steps or scripts were left out because of Options::max_bytes or kMaxScripts.
     [[nodiscard]] bool is_truncated() const { return is_truncated_; }
 
   private:
     static constexpr std::size_t kMaxScripts = 4096;
 
-    struct ScriptInProgress {
+    struct UnfinishedScript {
         ClientScript script;
-        std::optional<record::Timestamp> entered{};
-        /// Tick of the newest snapshot that the client received.
-        std::optional<snapshot::Tick> newest{};
+        std::optional<record::Timestamp> game_entry_time{};
+        std::optional<snapshot::Tick> newest_tick{}; ///< tick of the newest snapshot
     };
 
-    [[nodiscard]] ScriptInProgress* find_script();
-    static void on_server_message(const wire::MessageHeader& head, ScriptInProgress& reading);
+    [[nodiscard]] UnfinishedScript* find_or_add_script();
+    static void on_server_message(const wire::MessageHeader& head, UnfinishedScript& unfinished);
     void on_system_message(const wire::MessageHeader& head, std::span<const std::byte> whole,
-                           ScriptInProgress& reading);
+                           UnfinishedScript& unfinished);
     void on_game_message(const wire::Chunk& chunk, const wire::MessageHeader& head,
-                         ScriptInProgress& reading);
-    void add_step(ScriptStep step, std::span<const std::byte> bytes, ScriptInProgress& reading);
+                         UnfinishedScript& unfinished);
+    void add_step(ScriptStep step, std::span<const std::byte> bytes, UnfinishedScript& unfinished);
     [[nodiscard]] bool is_secret(const wire::MessageHeader& head);
 
     Options options_;
-    record::RecordHeader head_;
+    record::RecordHeader head_;            ///< session, time and direction of the current datagram
     std::optional<wire::Dialect> dialect_; ///< dialect of the current packet
-    std::map<std::pair<std::uint32_t, wire::Dialect>, ScriptInProgress> readings_;
+    std::map<std::pair<std::uint32_t, wire::Dialect>, UnfinishedScript> unfinished_;
     wire::DecodedFields fields_;
-    std::size_t bytes_ = 0;
+    std::size_t bytes_ = 0; ///< size of all steps
     bool is_truncated_ = false;
 };
 
 // Messages that a replaying client sends in addition to the steps of its script.
 
-using Bytes = std::vector<std::byte>;
-
-/// Returns the start of a message that exists in both dialects.
+/// Returns the encoded id of a message that exists in both dialects.
 [[nodiscard]] Bytes begin_message(std::string_view name, wire::Dialect dialect);
 
 /// Returns the client's info message, which contains its version and the password.
-[[nodiscard]] Bytes info_message(const ClientScript& script, std::string_view password);
+[[nodiscard]] Bytes make_info_message(const ClientScript& script, std::string_view password);
 /// Returns the captured cl_start_info message, or a default message without a name.
-[[nodiscard]] Bytes start_info_message(const ClientScript& script);
+[[nodiscard]] Bytes make_start_info_message(const ClientScript& script);
 
-/// Returns an input without a pressed key: size and ints.
-[[nodiscard]] Bytes idle_input_message();
+/// Returns the size and ints of an input without a pressed key.
+[[nodiscard]] Bytes make_idle_input();
 
 } // namespace tw::replay

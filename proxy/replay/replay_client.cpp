@@ -12,34 +12,35 @@ namespace tw::replay {
 
 namespace {
 
-constexpr record::Timestamp kOutboxMillisecond = 1'000'000;
+constexpr record::Timestamp kMillisecond = 1'000'000;
 /// The interval of keepalives, as in DDNet's clients.
-constexpr record::Timestamp kKeepalive = 1000 * kOutboxMillisecond;
-constexpr record::Timestamp kResendAfter = 1000 * kOutboxMillisecond;
+constexpr record::Timestamp kKeepaliveInterval = 1000 * kMillisecond;
+/// A vital chunk is sent again if it was not acknowledged for this time.
+constexpr record::Timestamp kResendTime = 1000 * kMillisecond;
 /// The shortest time between two resends on request. Repeated requests therefore cause no flood.
-constexpr record::Timestamp kAnswerEvery = 100 * kOutboxMillisecond;
+constexpr record::Timestamp kMinResendInterval = 100 * kMillisecond;
 /// The maximum number of unacknowledged chunks: half of the sequence numbers. With more, a new
 /// chunk could not be distinguished from an old one.
-constexpr std::size_t kMaxUnacked = wire::kSequenceModulus / 2 - 1;
+constexpr std::size_t kMaxUnackedChunks = wire::kSequenceModulus / 2 - 1;
 /// The maximum number of bytes of chunks in a packet that the oldest servers accept, if the token
 /// is added.
-constexpr std::size_t kMaxChunks = 1390 - wire::kTokenSize;
-constexpr std::size_t kChunkHeader = 3;
+constexpr std::size_t kMaxPacketBytes = 1390 - wire::kTokenSize;
+constexpr std::size_t kChunkHeaderBytes = 3;
 /// The number of padding bytes after the client's token in a request. They make the request at
 /// least as long as its answer, so that servers cannot be used to amplify traffic.
-constexpr std::size_t kSevenPadding = 508;
+constexpr std::size_t kPaddingBytes = 508;
 
 } // namespace
 
 bool PacketSender::add_vital_message(std::span<const std::byte> message, record::Timestamp now) {
-    if (unacked_.size() >= kMaxUnacked) {
+    if (unacked_.size() >= kMaxUnackedChunks) {
         return false;
     }
     sequence_ = static_cast<std::uint16_t>((sequence_ + 1) % wire::kSequenceModulus);
     unacked_.push_back({.sequence = sequence_,
                         .message = {message.begin(), message.end()},
                         .first_sent = now,
-                        .sent = now});
+                        .last_sent = now});
     append_chunk(true, sequence_, false, message);
     return true;
 }
@@ -50,7 +51,7 @@ void PacketSender::add_nonvital_message(std::span<const std::byte> message) {
 
 void PacketSender::append_chunk(bool vital, std::uint16_t sequence, bool resend,
                                 std::span<const std::byte> message) {
-    if (chunks_.size() + message.size() + kChunkHeader > kMaxChunks ||
+    if (chunks_.size() + message.size() + kChunkHeaderBytes > kMaxPacketBytes ||
         num_chunks_ == std::numeric_limits<std::uint8_t>::max()) {
         pack_chunks();
     }
@@ -72,16 +73,14 @@ wire::ControlSpec PacketSender::make_control(wire::ControlKind kind) const {
             .seven_token = token.value_or(wire::kTokenUnknown)};
 }
 
-void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now,
-                               std::optional<std::string_view> reason) {
+void PacketSender::add_control(wire::ControlKind kind, record::Timestamp now) {
     pack_chunks();
-    wire::ControlSpec spec = make_control(kind);
-    spec.reason = reason;
+    const wire::ControlSpec spec = make_control(kind);
     packets_.push_back(wire::encode_control(spec));
     if (dialect_ == wire::Dialect::seven && spec.token) {
-        packets_.back().resize(packets_.back().size() + kSevenPadding);
+        packets_.back().resize(packets_.back().size() + kPaddingBytes);
     }
-    sent_ = now;
+    last_send_time_ = now;
 }
 
 void PacketSender::on_ack(std::uint16_t ack) {
@@ -93,26 +92,26 @@ void PacketSender::on_ack(std::uint16_t ack) {
 }
 
 void PacketSender::on_resend_request(record::Timestamp now) {
-    if (now - answered_ < kAnswerEvery) {
+    if (now - last_resend_time_ < kMinResendInterval) {
         return;
     }
-    answered_ = now;
+    last_resend_time_ = now;
     for (UnackedChunk& chunk : unacked_) {
         resend_chunk(chunk, now);
     }
 }
 
 void PacketSender::resend_chunk(UnackedChunk& chunk, record::Timestamp now) {
-    chunk.sent = now;
-    ++resent_;
+    chunk.last_sent = now;
+    ++counts_->resent_chunks;
     append_chunk(true, chunk.sequence, true, chunk.message);
 }
 
 void PacketSender::on_time(record::Timestamp now) {
-    if (!unacked_.empty() && now - unacked_.front().sent >= kResendAfter) {
+    if (!unacked_.empty() && now - unacked_.front().last_sent >= kResendTime) {
         resend_chunk(unacked_.front(), now);
     }
-    if (num_chunks_ == 0 && packets_.empty() && now - sent_ >= kKeepalive) {
+    if (num_chunks_ == 0 && packets_.empty() && now - last_send_time_ >= kKeepaliveInterval) {
         add_control(wire::ControlKind::keepalive, now);
     }
 }
@@ -135,11 +134,11 @@ void PacketSender::pack_chunks() {
 void PacketSender::flush(record::Timestamp now) {
     pack_chunks();
     if (!packets_.empty()) {
-        sent_ = now;
+        last_send_time_ = now;
     }
 }
 
-std::vector<PacketSender::Bytes> PacketSender::take_packets() {
+std::vector<Bytes> PacketSender::take_packets() {
     return std::exchange(packets_, {});
 }
 
@@ -149,23 +148,23 @@ using wire::ControlKind;
 using wire::Dialect;
 using wire::MessageId;
 
-constexpr record::Timestamp kMillisecond = 1'000'000;
-constexpr record::Timestamp kConnectEvery = 500 * kMillisecond;
-constexpr record::Timestamp kPingEvery = 1000 * kMillisecond;
+constexpr record::Timestamp kConnectInterval = 500 * kMillisecond;
+constexpr record::Timestamp kPingInterval = 1000 * kMillisecond;
 /// The interval at which a client without input acknowledges snapshots.
-constexpr record::Timestamp kIdleInputEvery = 1000 * kMillisecond;
+constexpr record::Timestamp kIdleInputInterval = 1000 * kMillisecond;
 /// Inputs that are later than this, for example after a map change, are not sent, because real
 /// clients send no bursts of inputs.
-constexpr record::Timestamp kTooLate = 200 * kMillisecond;
-constexpr record::Timestamp kLookEvery = 50 * kMillisecond;
-/// How long to wait for a server that answers but does not let the client into the game, as a
-/// multiple of Options::timeout.
-constexpr int kPatience = 3;
+constexpr record::Timestamp kMaxInputDelay = 200 * kMillisecond;
+/// The longest time between two calls of on_time().
+constexpr record::Timestamp kMaxCallInterval = 50 * kMillisecond;
+/// A server that answers must let the client into the game within Options::timeout times this.
+constexpr int kJoinTimeoutFactor = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full snapshot.
-constexpr int kMaxBad = 10;
-constexpr std::int32_t kNoSnapshot = -1;
-constexpr std::size_t kMaxChunk = 1023;
-constexpr std::size_t kUuid = 16;
+constexpr int kMaxWrongSnapshots = 10;
+/// The tick that a client without a snapshot acknowledges.
+constexpr std::int32_t kNoTick = -1;
+constexpr std::size_t kMaxChunkBytes = 1023;
+constexpr std::size_t kUuidBytes = 16;
 
 /// Adds the lead to a tick without overflow. Ticks from the server may have any value.
 std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
@@ -175,9 +174,10 @@ std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
 
 } // namespace
 
-ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start)
-    : script_{&script}, options_{std::move(options)}, sender_{script.dialect}, now_{start},
-      start_{start}, heard_{start}, pressed_{idle_input_message()} {
+ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start,
+                           ClientCounts& counts)
+    : script_{&script}, options_{std::move(options)}, sender_{script.dialect, counts}, now_{start},
+      start_{start}, last_packet_time_{start}, last_input_{make_idle_input()}, counts_{&counts} {
     sender_.own_token = options_.token;
 }
 
@@ -188,7 +188,7 @@ void ReplayClient::on_time(Timestamp now) {
     }
     if (phase_ == Phase::waiting) {
         phase_ = Phase::connecting;
-        heard_ = now;
+        last_packet_time_ = now;
     }
     check_timeouts();
     if (has_ended()) {
@@ -209,22 +209,22 @@ void ReplayClient::on_time(Timestamp now) {
 void ReplayClient::check_timeouts() {
     const auto waiting = sender_.oldest_unacknowledged_since();
     if (options_.duration != 0 && now_ - start_ >= options_.duration) {
-        close_connection(entered_    ? ClientEnding::finished
-                         : answered_ ? ClientEnding::refused
-                                     : ClientEnding::unanswered);
-    } else if (phase_ == Phase::connecting && now_ - heard_ >= options_.timeout) {
+        close_connection(game_entry_time_       ? ClientEnding::finished
+                         : has_server_answered_ ? ClientEnding::refused
+                                                : ClientEnding::unanswered);
+    } else if (phase_ == Phase::connecting && now_ - last_packet_time_ >= options_.timeout) {
         set_ending(ClientEnding::unanswered);
-    } else if (now_ - heard_ >= options_.timeout ||
+    } else if (now_ - last_packet_time_ >= options_.timeout ||
                (waiting && now_ - *waiting >= options_.timeout)) {
         close_connection(ClientEnding::silent);
-    } else if (!entered_ && now_ - start_ >= kPatience * options_.timeout) {
+    } else if (!game_entry_time_ && now_ - start_ >= kJoinTimeoutFactor * options_.timeout) {
         close_connection(ClientEnding::refused);
     }
 }
 
 void ReplayClient::connect() {
-    if (connected_ == 0 || now_ - connected_ >= kConnectEvery) {
-        connected_ = now_;
+    if (last_connect_time_ == 0 || now_ - last_connect_time_ >= kConnectInterval) {
+        last_connect_time_ = now_;
         const bool asks = script_->dialect == Dialect::seven && !sender_.token;
         sender_.add_control(asks ? ControlKind::token : ControlKind::connect, now_);
     }
@@ -232,8 +232,8 @@ void ReplayClient::connect() {
 
 /// Stores the current time as the time of the server's latest packet.
 void ReplayClient::note_server_packet() {
-    heard_ = now_;
-    answered_ = true;
+    last_packet_time_ = now_;
+    has_server_answered_ = true;
 }
 
 void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& control) {
@@ -272,7 +272,7 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
     if (connecting && control.kind == ControlKind::token && control.token) {
         note_server_packet();
         sender_.token = control.token;
-        connected_ = 0; // reconnects at once
+        last_connect_time_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && sender_.token) {
         note_server_packet();
@@ -285,18 +285,18 @@ void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::C
 }
 
 void ReplayClient::on_close(const wire::Control& control) {
-    reason_ = control.reason;
-    set_ending(entered_ ? ClientEnding::closed : ClientEnding::refused);
+    close_reason_ = control.reason;
+    set_ending(game_entry_time_ ? ClientEnding::closed : ClientEnding::refused);
 }
 
 void ReplayClient::send_info() {
     phase_ = Phase::joining;
-    if (script_->version.size() >= 1 + 2 * kUuid) {
-        Bytes version = script_->version;
-        std::ranges::copy(options_.connection_id, version.begin() + 1 + kUuid);
+    if (script_->version_message.size() >= 1 + 2 * kUuidBytes) {
+        Bytes version = script_->version_message;
+        std::ranges::copy(options_.connection_id, version.begin() + 1 + kUuidBytes);
         sender_.add_vital_message(version, now_);
     }
-    sender_.add_vital_message(info_message(*script_, options_.password), now_);
+    sender_.add_vital_message(make_info_message(*script_, options_.password), now_);
 }
 
 void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
@@ -334,18 +334,18 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
     switch (head.spec->id) {
     case MessageId::map_change:
         phase_ = Phase::joining;
-        newest_.reset();
+        newest_tick_.reset();
         sender_.add_vital_message(begin_message("ready", script_->dialect), now_);
         break;
     case MessageId::con_ready:
-        sender_.add_vital_message(start_info_message(*script_), now_);
+        sender_.add_vital_message(make_start_info_message(*script_), now_);
         break;
     case MessageId::sv_ready_to_enter:
         enter_game();
         break;
     case MessageId::snap_empty:
         if (const auto body = wire::decode_snapshot(head.spec->id, head.body);
-            body && phase_ == Phase::joining && !entered_ && head.dialect == Dialect::six) {
+            body && phase_ == Phase::joining && !game_entry_time_ && head.dialect == Dialect::six) {
             acknowledge_secret_tick(body->tick);
         }
         break;
@@ -357,8 +357,8 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
             } else {
                 sender_.add_nonvital_message(reply);
             }
-        } else if (head.spec->name == "ping_reply" && std::exchange(ping_open_, false)) {
-            counts_.round_trip_us.add((now_ - pinged_) / 1000);
+        } else if (head.spec->name == "ping_reply" && std::exchange(awaits_ping_reply_, false)) {
+            counts_->round_trip_us.add((now_ - last_ping_time_) / 1000);
         }
     }
 }
@@ -368,62 +368,63 @@ void ReplayClient::enter_game() {
         return;
     }
     phase_ = Phase::playing;
-    entered_ = entered_.value_or(now_);
+    game_entry_time_ = game_entry_time_.value_or(now_);
     sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
 }
 
 /// Acknowledges the tick `secret`, which a 0.6 server without tokens sends to verify that the
 /// client receives datagrams at its address.
 void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
-    if (!std::exchange(ready_, true)) {
+    if (!std::exchange(has_acknowledged_secret_, true)) {
         sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
     }
-    send_input(secret, secret, idle_input_message());
+    send_input(secret, secret, make_idle_input());
 }
 
-void ReplayClient::on_snapshot(snapshot::Tick tick) {
-    bad_ = std::max(0, bad_ - 1);
-    newest_ = std::max(newest_.value_or(tick), tick);
+void ReplayClient::on_verified_snapshot(snapshot::Tick tick) {
+    wrong_snapshot_count_ = std::max(0, wrong_snapshot_count_ - 1);
+    newest_tick_ = std::max(newest_tick_.value_or(tick), tick);
 }
 
-void ReplayClient::on_bad_snapshot() {
-    if (++bad_ > kMaxBad && newest_) {
-        bad_ = 0;
+void ReplayClient::on_wrong_snapshot() {
+    if (++wrong_snapshot_count_ > kMaxWrongSnapshots && newest_tick_) {
+        wrong_snapshot_count_ = 0;
         on_unknown_base();
     }
 }
 
 void ReplayClient::on_unknown_base() {
-    newest_.reset();
-    input_sent_ = 0;
+    newest_tick_.reset();
+    last_input_time_ = 0;
 }
 
 ReplayClient::Timestamp ReplayClient::due_time(const ScriptStep& step) const {
-    return *entered_ + std::llround(static_cast<double>(step.at) / options_.speed);
+    return *game_entry_time_ + std::llround(static_cast<double>(step.time) / options_.speed);
 }
 
 void ReplayClient::play_steps() {
-    for (; next_ < script_->steps.size() && due_time(script_->steps[next_]) <= now_; ++next_) {
-        const ScriptStep& step = script_->steps[next_];
+    for (; next_step_ < script_->steps.size() && due_time(script_->steps[next_step_]) <= now_;
+         ++next_step_) {
+        const ScriptStep& step = script_->steps[next_step_];
         const auto bytes = script_->bytes_of(step);
         if (step.kind == ScriptStep::Kind::input) {
-            pressed_.assign(bytes.begin(), bytes.end());
-            if (newest_ && now_ - due_time(step) <= kTooLate) {
-                send_input(*newest_, add_lead(*newest_, step.lead), bytes);
-                ++counts_.inputs;
+            last_input_.assign(bytes.begin(), bytes.end());
+            if (newest_tick_ && now_ - due_time(step) <= kMaxInputDelay) {
+                send_input(*newest_tick_, add_lead(*newest_tick_, step.lead), bytes);
+                ++counts_->inputs;
             } else {
-                ++counts_.skipped;
+                ++counts_->skipped_inputs;
             }
         } else if (!step.vital) {
             sender_.add_nonvital_message(bytes);
-            ++counts_.messages;
+            ++counts_->messages;
         } else if (sender_.add_vital_message(bytes, now_)) {
-            ++counts_.messages;
+            ++counts_->messages;
         } else {
             return; // continues when the server has acknowledged some chunks
         }
     }
-    if (next_ == script_->steps.size() && options_.duration == 0) {
+    if (next_step_ == script_->steps.size() && options_.duration == 0) {
         close_connection(ClientEnding::finished);
     }
 }
@@ -434,24 +435,24 @@ void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
     snapshot::encode_varint(ack, message);
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
-    if (message.size() <= kMaxChunk) {
+    if (message.size() <= kMaxChunkBytes) {
         sender_.add_nonvital_message(message);
     }
-    input_sent_ = now_;
+    last_input_time_ = now_;
 }
 
 void ReplayClient::repeat_last_input() {
-    if (!has_ended() && now_ - input_sent_ >= kIdleInputEvery) {
-        const std::int32_t ack = newest_.value_or(kNoSnapshot);
-        send_input(ack, add_lead(ack, 1), pressed_);
+    if (!has_ended() && now_ - last_input_time_ >= kIdleInputInterval) {
+        const std::int32_t ack = newest_tick_.value_or(kNoTick);
+        send_input(ack, add_lead(ack, 1), last_input_);
     }
 }
 
 void ReplayClient::send_ping() {
-    if (!has_ended() && now_ - pinged_ >= kPingEvery) {
-        pinged_ = now_;
-        ping_open_ = true;
-        ++counts_.pings;
+    if (!has_ended() && now_ - last_ping_time_ >= kPingInterval) {
+        last_ping_time_ = now_;
+        awaits_ping_reply_ = true;
+        ++counts_->pings;
         sender_.add_nonvital_message(begin_message("ping", script_->dialect));
     }
 }
@@ -474,9 +475,9 @@ std::vector<Bytes> ReplayClient::take_datagrams() {
 }
 
 ReplayClient::Timestamp ReplayClient::next_due_time() const {
-    Timestamp next = std::max(now_ + kLookEvery, start_);
-    if (phase_ == Phase::playing && next_ < script_->steps.size()) {
-        next = std::min(next, std::max(due_time(script_->steps[next_]), now_ + kMillisecond));
+    Timestamp next = std::max(now_ + kMaxCallInterval, start_);
+    if (phase_ == Phase::playing && next_step_ < script_->steps.size()) {
+        next = std::min(next, std::max(due_time(script_->steps[next_step_]), now_ + kMillisecond));
     }
     return next;
 }

@@ -18,14 +18,24 @@
 
 namespace tw::replay {
 
+/// The numbers that clients count themselves. The inspector counts the rest.
+struct ClientCounts {
+    std::uint64_t inputs = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t skipped_inputs = 0; ///< inputs not sent: too late, or before any snapshot
+    std::uint64_t pings = 0;
+    std::uint64_t resent_chunks = 0;
+    record::Spread round_trip_us{};
+};
+
 /// Makes the packets that a client sends. Collects messages into packets, and adds the token, the
 /// acknowledgement, and sequences for vital messages. Resends vital messages until they are
 /// acknowledged.
 class PacketSender {
   public:
-    using Bytes = std::vector<std::byte>;
-
-    explicit PacketSender(wire::Dialect dialect) : dialect_{dialect} {}
+    /// Counts resent chunks in `counts`, which must outlive this object.
+    PacketSender(wire::Dialect dialect, ClientCounts& counts)
+        : dialect_{dialect}, counts_{&counts} {}
 
     /// The token in the packets' headers: in 0.6, DDNet's connection token; in 0.7, the server's
     /// token.
@@ -40,8 +50,7 @@ class PacketSender {
     /// Precondition: `message` fits into a chunk.
     bool add_vital_message(std::span<const std::byte> message, record::Timestamp now);
     void add_nonvital_message(std::span<const std::byte> message);
-    void add_control(wire::ControlKind kind, record::Timestamp now,
-                     std::optional<std::string_view> reason = std::nullopt);
+    void add_control(wire::ControlKind kind, record::Timestamp now);
 
     void on_ack(std::uint16_t ack);
     /// Resends all unacknowledged chunks. Called when the peer requests a resend.
@@ -55,8 +64,6 @@ class PacketSender {
     /// Returns the packets to send now, and removes them.
     [[nodiscard]] std::vector<Bytes> take_packets();
 
-    [[nodiscard]] std::uint64_t resent_count() const { return resent_; }
-
     /// Returns the time at which the oldest unacknowledged chunk was first sent; nullopt if all
     /// chunks are acknowledged.
     [[nodiscard]] std::optional<record::Timestamp> oldest_unacknowledged_since() const {
@@ -68,7 +75,7 @@ class PacketSender {
         std::uint16_t sequence = 0;
         Bytes message;
         record::Timestamp first_sent = 0;
-        record::Timestamp sent = 0;
+        record::Timestamp last_sent = 0;
     };
 
     [[nodiscard]] wire::ControlSpec make_control(wire::ControlKind kind) const;
@@ -78,14 +85,14 @@ class PacketSender {
     void pack_chunks();
 
     wire::Dialect dialect_;
+    ClientCounts* counts_;
     std::uint16_t sequence_ = 0; ///< sequence of the latest vital chunk that was sent
     std::deque<UnackedChunk> unacked_;
     Bytes chunks_; ///< the chunks collected for the next packet
     std::uint8_t num_chunks_ = 0;
     std::vector<Bytes> packets_;
-    record::Timestamp sent_ = 0;
-    record::Timestamp answered_ = 0; ///< time of the latest answer to a resend request
-    std::uint64_t resent_ = 0;
+    record::Timestamp last_send_time_ = 0;
+    record::Timestamp last_resend_time_ = 0; ///< time of the latest answer to a resend request
 };
 
 /// How a client's connection ended.
@@ -101,15 +108,6 @@ enum class ClientEnding : std::uint8_t {
     silent, ///< the server stopped answering or acknowledging
 };
 
-/// The numbers that a client counts itself. The inspector counts the rest.
-struct ClientCounts {
-    std::uint64_t inputs = 0;
-    std::uint64_t messages = 0;
-    std::uint64_t skipped = 0; ///< number of inputs not sent: too late, or before any snapshot
-    std::uint64_t pings = 0;
-    record::Spread round_trip_us{};
-};
-
 /// A client that plays a script: implements the protocol without sockets and clocks. Receives the
 /// server's messages from an inspector, which drops messages that a real client would not accept.
 class ReplayClient {
@@ -123,33 +121,35 @@ class ReplayClient {
         /// script.
         Timestamp duration = 0;
         Timestamp timeout = 10'000'000'000;
-        /// The connection id of the replaying client; differs from the captured client's.
+        /// Replaces the captured client's id in the client_version message.
         std::array<std::byte, 16> connection_id{};
         wire::Token token{}; ///< the replaying client's token (0.7)
     };
 
-    /// `start`: the time at which the client connects. `script` must outlive this object.
-    ReplayClient(const ClientScript& script, Options options, Timestamp start);
+    /// `start`: the time at which the client connects. `script` and `counts`, to which the client
+    /// adds its numbers, must outlive this object.
+    ReplayClient(const ClientScript& script, Options options, Timestamp start,
+                 ClientCounts& counts);
 
     /// Makes all packets that are due at this time, and checks timeouts.
     void on_time(Timestamp now);
 
     // These functions receive the server's packets: first on_packet(), then on_chunk() for each
-    // chunk. The current time is the argument of the latest on_time().
+    // chunk. The time of a packet is that of the latest on_time().
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                   const wire::MessageHeader* head);
-    void on_snapshot(snapshot::Tick tick);
-    /// Called for a snapshot that does not match the server's checksum.
-    void on_bad_snapshot();
+    /// Called for a snapshot that matches the server's checksum.
+    void on_verified_snapshot(snapshot::Tick tick);
+    void on_wrong_snapshot();
     /// Requests a full snapshot from the server. Called for a snapshot whose base is missing.
     void on_unknown_base();
 
     void close_connection(ClientEnding ending);
 
     /// Returns the datagrams to send now, and removes them.
-    [[nodiscard]] std::vector<PacketSender::Bytes> take_datagrams();
+    [[nodiscard]] std::vector<Bytes> take_datagrams();
     /// Returns the time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due_time() const;
 
@@ -157,14 +157,10 @@ class ReplayClient {
 
     [[nodiscard]] bool has_ended() const { return ending_ != ClientEnding::none; }
 
-    [[nodiscard]] bool was_in_game() const { return entered_.has_value(); }
+    [[nodiscard]] bool was_in_game() const { return game_entry_time_.has_value(); }
 
     /// Returns the reason that the server gave when it closed the connection.
-    [[nodiscard]] const std::string& close_reason() const { return reason_; }
-
-    [[nodiscard]] const ClientCounts& counts() const { return counts_; }
-
-    [[nodiscard]] std::uint64_t resent_count() const { return sender_.resent_count(); }
+    [[nodiscard]] const std::string& close_reason() const { return close_reason_; }
 
   private:
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
@@ -192,22 +188,22 @@ class ReplayClient {
     PacketSender sender_;
     Phase phase_ = Phase::waiting;
     ClientEnding ending_ = ClientEnding::none;
-    std::string reason_;
+    std::string close_reason_;
     Timestamp now_;
     Timestamp start_;
-    Timestamp heard_;
-    bool answered_ = false;   ///< the server has sent a packet
-    Timestamp connected_ = 0; ///< time of the latest CONNECT
-    std::optional<Timestamp> entered_;
-    bool ready_ = false; ///< the client has answered the server's messages that verify its address
-    std::optional<snapshot::Tick> newest_; ///< tick of the newest snapshot
-    int bad_ = 0; ///< number of wrong snapshots minus number of correct snapshots, at least 0
-    std::size_t next_ = 0; ///< index of the next step
-    Timestamp input_sent_ = 0;
-    std::vector<std::byte> pressed_; ///< the ints of the latest input
-    Timestamp pinged_ = 0;
-    bool ping_open_ = false;
-    ClientCounts counts_;
+    Timestamp last_packet_time_;
+    bool has_server_answered_ = false;
+    Timestamp last_connect_time_ = 0; ///< 0 if no CONNECT was sent, or another is due at once
+    std::optional<Timestamp> game_entry_time_;
+    bool has_acknowledged_secret_ = false;      ///< see acknowledge_secret_tick()
+    std::optional<snapshot::Tick> newest_tick_; ///< tick of the newest snapshot of this map
+    int wrong_snapshot_count_ = 0; ///< minus the number of correct snapshots, but at least 0
+    std::size_t next_step_ = 0;    ///< index into the script's steps
+    Timestamp last_input_time_ = 0;
+    Bytes last_input_; ///< size and ints
+    Timestamp last_ping_time_ = 0;
+    bool awaits_ping_reply_ = false;
+    ClientCounts* counts_;
 };
 
 } // namespace tw::replay

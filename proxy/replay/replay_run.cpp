@@ -27,10 +27,10 @@ using record::Timestamp;
 
 /// The time in nanoseconds between the starts of two clients, because servers accept only a few new
 /// connections at a time.
-constexpr Timestamp kStagger = 50'000'000;
+constexpr Timestamp kStartInterval = 50'000'000;
 /// The size of the receive buffer: larger than any datagram of the game, to detect longer
 /// datagrams.
-constexpr std::size_t kReceiveBytes = 2048;
+constexpr std::size_t kBufferBytes = 2048;
 
 template <typename Id>
 Id random_id() {
@@ -82,9 +82,9 @@ class ResultReceiver final : public inspect::Observer, public record::RecordSink
     void notify_client(const record::Record& record) {
         if (const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
             if ((*snapshot)->rebuilt) {
-                client_->on_snapshot((*snapshot)->tick);
+                client_->on_verified_snapshot((*snapshot)->tick);
             } else {
-                client_->on_bad_snapshot();
+                client_->on_wrong_snapshot();
             }
         } else if (const auto* const finding = std::get_if<const record::FindingRecord*>(&record);
                    finding != nullptr &&
@@ -102,7 +102,8 @@ class ReplayRun {
   public:
     ReplayRun(ReplayOptions options, inspect::MapSource& maps, record::RecordSink& sink)
         : options_{std::move(options)}, receiver_{sink}, inspector_{inspect_options(), maps,
-                                                                    receiver_, numbers_} {
+                                                                    receiver_,
+                                                                    last_session_number_} {
         for (std::size_t i = 0; i < options_.clients; ++i) {
             open_client(i);
         }
@@ -122,14 +123,14 @@ class ReplayRun {
   private:
     struct Peer {
         Peer(asio::io_context& io, std::uint64_t own_key, const ClientScript& script,
-             ReplayClient::Options options, Timestamp start)
-            : key{own_key}, socket{io}, client{script, std::move(options), start} {}
+             ReplayClient::Options options, Timestamp start, ClientCounts& counts)
+            : key{own_key}, socket{io}, client{script, std::move(options), start, counts} {}
 
         std::uint64_t key;
         Udp::socket socket;
         ReplayClient client;
-        std::array<std::byte, kReceiveBytes> room{};
-        bool opened = false; ///< the inspector knows the session
+        std::array<std::byte, kBufferBytes> buffer{};
+        bool has_session = false; ///< the inspector knows the session
     };
 
     inspect::Options inspect_options() {
@@ -143,9 +144,9 @@ class ReplayRun {
         ReplayClient::Options each = options_.each;
         each.connection_id = random_id<decltype(each.connection_id)>();
         each.token = random_id<wire::Token>();
-        auto peer =
-            std::make_unique<Peer>(io_, i + 1, options_.scripts[i % options_.scripts.size()],
-                                   std::move(each), begin_ + static_cast<Timestamp>(i) * kStagger);
+        auto peer = std::make_unique<Peer>(
+            io_, i + 1, options_.scripts[i % options_.scripts.size()], std::move(each),
+            start_time_ + static_cast<Timestamp>(i) * kStartInterval, counts_);
         peer->socket.open(options_.server.protocol());
         peer->socket.connect(options_.server);
         peer->socket.non_blocking(true);
@@ -154,27 +155,27 @@ class ReplayRun {
 
     /// Returns the UTC time of the start plus the monotonic time since then.
     [[nodiscard]] Timestamp now() const {
-        return begin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(base::Clock::now() -
-                                                                             steady_begin_)
-                            .count();
+        return start_time_ + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                 base::Clock::now() - steady_start_)
+                                 .count();
     }
 
     void receive(Peer& peer) {
         peer.socket.async_receive(
-            asio::buffer(peer.room),
+            asio::buffer(peer.buffer),
             [this, &peer](const boost::system::error_code& error, std::size_t size) {
                 if (error == asio::error::operation_aborted) {
                     return;
                 }
                 if (!error) {
-                    on_datagram(peer, std::span{peer.room}.first(size));
+                    on_datagram(peer, std::span{peer.buffer}.first(size));
                 } // errors are ignored; the client's timeout handles them
                 receive(peer);
             });
     }
 
     void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
-        if (!peer.opened) {
+        if (!peer.has_session) {
             return; // the client has not sent anything yet; the server cannot have answered
         }
         const Timestamp time = now();
@@ -189,7 +190,7 @@ class ReplayRun {
     void send(Peer& peer) {
         for (const auto& datagram : peer.client.take_datagrams()) {
             const Timestamp time = now();
-            if (!std::exchange(peer.opened, true)) {
+            if (!std::exchange(peer.has_session, true)) {
                 inspector_.on_open(peer.key, time, base::to_string(peer.socket.local_endpoint()),
                                    base::to_string(options_.server));
             }
@@ -234,22 +235,16 @@ class ReplayRun {
 
     [[nodiscard]] ReplayResult result() const {
         ReplayResult result{.clients = peers_.size(),
+                            .counts = counts_,
                             .send_errors = send_errors_,
-                            .seconds = static_cast<double>(now() - begin_) / 1e9,
+                            .seconds = static_cast<double>(now() - start_time_) / 1e9,
                             .totals = inspector_.totals(),
                             .sessions = inspector_.num_sessions_opened()};
         for (const auto& peer : peers_) {
             const ReplayClient& client = peer->client;
-            const ClientCounts& counts = client.counts();
             ++result.endings[static_cast<std::size_t>(client.ending())];
             result.entered += static_cast<std::size_t>(client.was_in_game());
             result.reason = result.reason.empty() ? client.close_reason() : result.reason;
-            result.resent += client.resent_count();
-            result.counts.inputs += counts.inputs;
-            result.counts.messages += counts.messages;
-            result.counts.skipped += counts.skipped;
-            result.counts.pings += counts.pings;
-            result.counts.round_trip_us.merge(counts.round_trip_us);
         }
         return result;
     }
@@ -258,12 +253,13 @@ class ReplayRun {
     asio::io_context io_{1};
     process::SignalReceiver signals_{io_, {SIGINT, SIGTERM}};
     asio::steady_timer timer_{io_};
-    Timestamp begin_ = base::now_utc();
-    base::Clock::time_point steady_begin_ = base::Clock::now();
-    std::atomic<std::uint32_t> numbers_{0};
+    Timestamp start_time_ = base::now_utc();
+    base::Clock::time_point steady_start_ = base::Clock::now();
+    std::atomic<std::uint32_t> last_session_number_{0};
     ResultReceiver receiver_;
     inspect::Observers observers_;
     inspect::Inspector inspector_;
+    ClientCounts counts_;
     std::vector<std::unique_ptr<Peer>> peers_;
     std::uint64_t send_errors_ = 0;
 };

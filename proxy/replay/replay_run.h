@@ -27,12 +27,11 @@ struct ReplayOptions {
 
 struct ReplayResult {
     std::size_t clients = 0;
-    std::size_t entered = 0;
+    std::size_t entered = 0;              ///< number of clients that entered the game
     std::array<std::size_t, 7> endings{}; ///< number of clients with each ClientEnding
     /// The reason that the server gave when it first closed a connection.
     std::string reason{};
     ClientCounts counts{}; ///< totals of all clients
-    std::uint64_t resent = 0;
     std::uint64_t send_errors = 0;
     double seconds = 0;
     record::SessionStats totals{};

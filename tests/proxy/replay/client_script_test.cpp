@@ -21,12 +21,12 @@ namespace {
 constexpr std::string_view kVersion = "0.6 626fce9a778df4d4";
 
 /// A session from which a client's script is made.
-struct Recorded {
-    explicit Recorded(replay::ScriptReader::Options options = {}) : reader{options} {
+struct CapturedClient {
+    explicit CapturedClient(replay::ClientScriptExtractor::Options options = {}) : reader{options} {
         observers.add(reader);
     }
 
-    replay::ScriptReader reader;
+    replay::ClientScriptExtractor reader;
     inspect::Observers observers;
     test::SessionScript script{{.observers = &observers}};
 
@@ -63,21 +63,21 @@ bool holds(std::span<const std::byte> bytes, std::string_view text) {
 } // namespace
 
 TEST_CASE("a script contains a client's inputs and messages in the game, with ticks as leads") {
-    Recorded table;
-    table.join();
-    table.script.snap(100, snapshot::kNoBase, {{{4, 1}, {1, 2, 3, 4}}});
-    table.press(100, 107);
-    table.say("hello");
-    table.script.snap(102, 100, {{{4, 1}, {1, 2, 3, 5}}});
-    table.press(102, 5000);
-    table.press(102, -2'000'000'000);
-    const auto scripts = table.reader.take_scripts();
+    CapturedClient client;
+    client.join();
+    client.script.snap(100, snapshot::kNoBase, {{{4, 1}, {1, 2, 3, 4}}});
+    client.press(100, 107);
+    client.say("hello");
+    client.script.snap(102, 100, {{{4, 1}, {1, 2, 3, 5}}});
+    client.press(102, 5000);
+    client.press(102, -2'000'000'000);
+    const auto scripts = client.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     const replay::ClientScript& script = scripts.front();
     CHECK(script.session == 1);
-    CHECK(holds(script.info, kVersion));
-    CHECK_FALSE(holds(script.info, "sesame"));
-    CHECK_FALSE(script.start_info.empty());
+    CHECK(holds(script.info_version, kVersion));
+    CHECK_FALSE(holds(script.info_version, "sesame"));
+    CHECK_FALSE(script.start_info_message.empty());
     REQUIRE(script.steps.size() == 4);
     using Kind = replay::ScriptStep::Kind;
     CHECK(script.steps[0].kind == Kind::input);
@@ -88,27 +88,27 @@ TEST_CASE("a script contains a client's inputs and messages in the game, with ti
     CHECK(holds(script.bytes_of(script.steps[1]), "hello"));
     CHECK(script.steps[2].lead == 50); // a client's tick cannot lengthen a replay
     CHECK(script.steps[3].lead == 1);
-    CHECK(script.steps[0].at > 0);
-    CHECK(
-        std::is_sorted(script.steps.begin(), script.steps.end(),
-                       [](const auto& first, const auto& second) { return first.at < second.at; }));
-    CHECK(table.reader.take_scripts().empty());
+    CHECK(script.steps[0].time > 0);
+    CHECK(std::is_sorted(
+        script.steps.begin(), script.steps.end(),
+        [](const auto& first, const auto& second) { return first.time < second.time; }));
+    CHECK(client.reader.take_scripts().empty());
 }
 
 TEST_CASE("a script leaves out codes, passwords and the remote console") {
     for (const bool secrets : {false, true}) {
         CAPTURE(secrets);
-        Recorded table{{.secrets = secrets}};
-        table.join();
-        table.say("/timeout code");
-        table.say("/login sesame");
-        table.script.send(Direction::c2s,
-                          message("rcon_auth").string("").string("rcon-pass").number(1));
-        table.script.send(Direction::c2s, message("rcon_cmd").string("shutdown"));
-        table.press(-1, 5);
-        const auto scripts = table.reader.take_scripts();
+        CapturedClient client{{.includes_secrets = secrets}};
+        client.join();
+        client.say("/timeout code");
+        client.say("/login sesame");
+        client.script.send(Direction::c2s,
+                           message("rcon_auth").string("").string("rcon-pass").number(1));
+        client.script.send(Direction::c2s, message("rcon_cmd").string("shutdown"));
+        client.press(-1, 5);
+        const auto scripts = client.reader.take_scripts();
         REQUIRE(scripts.size() == 1);
-        CHECK(scripts.front().withheld == (secrets ? 2U : 4U));
+        CHECK(scripts.front().withheld_count == (secrets ? 2U : 4U));
         CHECK(holds(scripts.front().bytes, "/timeout code") == secrets);
         CHECK_FALSE(holds(scripts.front().bytes, "rcon-pass"));
         CHECK_FALSE(holds(scripts.front().bytes, "shutdown"));
@@ -116,28 +116,29 @@ TEST_CASE("a script leaves out codes, passwords and the remote console") {
 }
 
 TEST_CASE("messages that the server does not accept are in no script") {
-    Recorded table;
-    table.join();
-    table.press(-1, 5);
-    const auto packet = table.script.pack_deviating(
+    CapturedClient client;
+    client.join();
+    client.press(-1, 5);
+    const auto packet = client.script.pack_deviating(
         Direction::c2s, {non_vital(message("cl_say").number(0).string("no"))},
         {.behind = test::Bytes(4, std::byte{9})});
-    table.script.send_datagram(Direction::c2s, packet); // a wrong token
-    table.script.send(Direction::c2s, {non_vital(message("cl_say").number(0).string("not vital"))});
-    table.script.send(Direction::c2s, message("sv_motd").string("not a client's"));
-    const auto scripts = table.reader.take_scripts();
+    client.script.send_datagram(Direction::c2s, packet); // a wrong token
+    client.script.send(Direction::c2s,
+                       {non_vital(message("cl_say").number(0).string("not vital"))});
+    client.script.send(Direction::c2s, message("sv_motd").string("not a client's"));
+    const auto scripts = client.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     CHECK(scripts.front().steps.size() == 1);
 }
 
 TEST_CASE("scripts are limited, and truncation is reported") {
-    Recorded table{{.max_bytes = 1000}};
-    table.join();
+    CapturedClient client{{.max_bytes = 1000}};
+    client.join();
     for (int i = 0; i < 100; ++i) {
-        table.press(-1, 5);
+        client.press(-1, 5);
     }
-    CHECK(table.reader.is_truncated());
-    const auto scripts = table.reader.take_scripts();
+    CHECK(client.reader.is_truncated());
+    const auto scripts = client.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     CHECK(scripts.front().steps.size() < 30);
     CHECK(scripts.front().bytes.size() < 1000);
@@ -151,7 +152,7 @@ TEST_CASE("every client of a real capture gets a script, in 0.6 and 0.7") {
 
     for (const Row& row : {Row{"bench-4.pcap.gz", 4}, Row{"teeworlds-0.7.5.pcap.gz", 2}}) {
         CAPTURE(row.name);
-        replay::ScriptReader reader{{}};
+        replay::ClientScriptExtractor reader{{}};
         inspect::Observers observers;
         observers.add(reader);
         test::RecordLog log;
@@ -170,7 +171,7 @@ TEST_CASE("the messages that a client makes itself are complete in both dialects
     for (const wire::Dialect dialect : {wire::Dialect::six, wire::Dialect::seven}) {
         const replay::ClientScript script{.dialect = dialect};
         for (const auto& bytes :
-             {replay::info_message(script, "sesame"), replay::start_info_message(script),
+             {replay::make_info_message(script, "sesame"), replay::make_start_info_message(script),
               replay::begin_message("ping", dialect),
               replay::begin_message("ping_reply", dialect)}) {
             const auto head = wire::decode_message_header(bytes, dialect);

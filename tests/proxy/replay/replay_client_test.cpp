@@ -37,10 +37,10 @@ replay::ClientScript sample_script() {
     };
     using Kind = replay::ScriptStep::Kind;
     const auto pressed = MessageBuilder{}.number(4).number(1);
-    add({.at = kSecond / 2, .kind = Kind::input, .lead = 7}, pressed.bytes());
-    add({.at = kSecond, .kind = Kind::message, .vital = true},
+    add({.time = kSecond / 2, .kind = Kind::input, .lead = 7}, pressed.bytes());
+    add({.time = kSecond, .kind = Kind::message, .vital = true},
         message("cl_say").number(0).string("hello").bytes());
-    add({.at = 3 * kSecond / 2, .kind = Kind::input, .lead = 3}, pressed.bytes());
+    add({.time = 3 * kSecond / 2, .kind = Kind::input, .lead = 3}, pressed.bytes());
     return script;
 }
 
@@ -51,7 +51,7 @@ class Table {
         : script{dialect == Dialect::six
                      ? sample_script()
                      : replay::ClientScript{.session = 1, .dialect = Dialect::seven}},
-          client{script, with_token(std::move(options)), kSecond} {}
+          client{script, with_token(std::move(options)), kSecond, counts} {}
 
     static ReplayClient::Options with_token(ReplayClient::Options options) {
         options.token = kToken;
@@ -153,6 +153,7 @@ class Table {
     }
 
     replay::ClientScript script;
+    replay::ClientCounts counts;
     ReplayClient client;
     std::optional<wire::Token> token; ///< token of the last control packet; of 0.7, of any packet
     std::optional<wire::InputBody> input;
@@ -206,7 +207,7 @@ TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and
     CHECK(table.client.was_in_game());
     table.tell(table.message("ping"));
     CHECK(table.sent() == Strings{"ping_reply"});
-    table.client.on_snapshot(4000);
+    table.client.on_verified_snapshot(4000);
     const Strings idle = table.at(3 * kSecond + kSecond / 2);
     CHECK(std::ranges::count(idle, "input") == 1);
     CHECK(table.at(5 * kSecond).back() == "close 8");
@@ -239,23 +240,23 @@ TEST_CASE(
     CHECK(table.enter() ==
           Strings{"connect", "accept", "info", "ready", "cl_start_info", "enter_game"});
     CHECK(table.client.was_in_game());
-    table.client.on_snapshot(4000);
-    table.client.on_snapshot(3998); // a late snapshot
+    table.client.on_verified_snapshot(4000);
+    table.client.on_verified_snapshot(3998); // a late snapshot
     table.at(kSecond + kSecond / 2);
     REQUIRE(table.input);
     CHECK(table.input->ack_tick == 4000);
     CHECK(table.input->intended_tick == 4007);
     const Strings said = table.at(2 * kSecond);
     CHECK(std::ranges::count(said, "cl_say") == 1);
-    table.client.on_snapshot(4050);
+    table.client.on_verified_snapshot(4050);
     const Strings last = table.at(5 * kSecond / 2);
     CHECK(table.input->ack_tick == 4050);
     CHECK(table.input->intended_tick == 4053);
     CHECK(last.back() == "close");
     CHECK(table.token == kToken);
     CHECK(table.client.ending() == ClientEnding::finished);
-    CHECK(table.client.counts().inputs == 2);
-    CHECK(table.client.counts().messages == 1);
+    CHECK(table.counts.inputs == 2);
+    CHECK(table.counts.messages == 1);
     CHECK(table.at(10 * kSecond).empty());
 }
 
@@ -334,14 +335,14 @@ TEST_CASE("a server's close needs the connection's token") {
 TEST_CASE("unusable snapshots make the client request a full one") {
     Table table;
     table.enter();
-    table.client.on_snapshot(4000);
+    table.client.on_verified_snapshot(4000);
     table.client.on_unknown_base();
     table.at(kSecond + kSecond / 4);
     REQUIRE(table.input);
     CHECK(table.input->ack_tick == -1);
-    table.client.on_snapshot(4010);
+    table.client.on_verified_snapshot(4010);
     for (int i = 0; i < 11; ++i) {
-        table.client.on_bad_snapshot();
+        table.client.on_wrong_snapshot();
     }
     table.at(kSecond + kSecond / 3);
     CHECK(table.input->ack_tick == -1);
@@ -350,7 +351,7 @@ TEST_CASE("unusable snapshots make the client request a full one") {
 TEST_CASE("hostile ticks and constant map changes do no harm") {
     Table table{{.duration = 10 * kSecond}};
     table.enter();
-    table.client.on_snapshot(std::numeric_limits<std::int32_t>::max());
+    table.client.on_verified_snapshot(std::numeric_limits<std::int32_t>::max());
     table.at(kSecond + kSecond / 2);
     REQUIRE(table.input);
     CHECK(table.input->intended_tick == std::numeric_limits<std::int32_t>::max());
@@ -359,12 +360,12 @@ TEST_CASE("hostile ticks and constant map changes do no harm") {
     }
     CHECK(table.sent().size() == 511);
     CHECK(table.at(3 * kSecond).size() <= 512); // inputs that were due meanwhile are not sent
-    CHECK(table.client.counts().inputs == 1);
-    CHECK(table.client.counts().skipped == 0);
+    CHECK(table.counts.inputs == 1);
+    CHECK(table.counts.skipped_inputs == 0);
     table.tell(message("sv_ready_to_enter"));
     table.at(3 * kSecond + 1);
-    CHECK(table.client.counts().skipped == 1);
-    CHECK(table.client.counts().messages == 1);
+    CHECK(table.counts.skipped_inputs == 1);
+    CHECK(table.counts.messages == 1);
     table.at(12 * kSecond);
     CHECK(table.client.has_ended());
 }
@@ -391,14 +392,14 @@ TEST_CASE("pings are answered and measured") {
     table.tell(message("ping"), false);
     const Strings answered = table.sent();
     CHECK(answered == Strings{"ping_reply"});
-    table.client.on_snapshot(10);
+    table.client.on_verified_snapshot(10);
     const Strings asked = table.at(kSecond + 1);
     CHECK(std::ranges::count(asked, "ping") == 1);
     table.client.on_time(kSecond + 5'000'001);
     table.tell(message("ping_reply"), false);
     table.tell(message("ping_reply"), false); // the client did not send a ping
-    CHECK(table.client.counts().round_trip_us.count == 1);
-    CHECK(table.client.counts().round_trip_us.max == 5000);
+    CHECK(table.counts.round_trip_us.count == 1);
+    CHECK(table.counts.round_trip_us.max == 5000);
 }
 
 namespace {
@@ -450,7 +451,8 @@ const std::vector<std::byte> kMessage(10, std::byte{7});
 } // namespace
 
 TEST_CASE("vital messages are numbered from 1 and sent again until they are acknowledged") {
-    replay::PacketSender outbox{Dialect::six};
+    replay::ClientCounts counts;
+    replay::PacketSender outbox{Dialect::six, counts};
     outbox.token = kToken;
     record::Timestamp now = 5 * kSecond;
     for (int i = 0; i < 3; ++i) {
@@ -471,7 +473,7 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
     outbox.on_resend_request(now); // a second request at the same time is ignored
     outbox.flush(now);
     CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
-    CHECK(outbox.resent_count() == 3);
+    CHECK(counts.resent_chunks == 3);
     CHECK(outbox.oldest_unacknowledged_since() == 5 * kSecond);
     outbox.on_ack(900); // acknowledges a chunk that was not sent
     CHECK(outbox.oldest_unacknowledged_since());
@@ -480,7 +482,8 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
 }
 
 TEST_CASE("at most half of the sequences may be unacknowledged") {
-    replay::PacketSender outbox{Dialect::six};
+    replay::ClientCounts counts;
+    replay::PacketSender outbox{Dialect::six, counts};
     outbox.token = kToken;
     int taken = 0;
     while (taken < 2000 && outbox.add_vital_message(kMessage, kSecond)) {
@@ -502,7 +505,8 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
 }
 
 TEST_CASE("packets stay below the size limit, acknowledge, and request a resend once") {
-    replay::PacketSender outbox{Dialect::six};
+    replay::ClientCounts counts;
+    replay::PacketSender outbox{Dialect::six, counts};
     outbox.token = kToken;
     const std::vector<std::byte> large(1000, std::byte{1});
     for (int i = 0; i < 5; ++i) {
@@ -530,7 +534,8 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
 }
 
 TEST_CASE("after a second without packets, a keepalive is sent") {
-    replay::PacketSender outbox{Dialect::six};
+    replay::ClientCounts counts;
+    replay::PacketSender outbox{Dialect::six, counts};
     outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
     CHECK(outbox.take_packets().size() == 1);
