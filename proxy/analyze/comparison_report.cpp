@@ -88,33 +88,32 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
 
 void GameComparison::drop_oldest(WaitingSnapshots& waiting) {
     waiting.list.pop_front();
-    --waiting_[waiting.view];
+    --num_waiting_[waiting.view];
 }
 
-void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
+void GameComparison::on_snapshot(std::size_t pair, std::size_t view, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
-    VisitPairTotals& totals = found_.pairs[index];
-    WaitingSnapshots& waiting = waiting_pairs_[index];
+    VisitPairTotals& totals = found_.pairs[pair];
+    WaitingSnapshots& waiting = waiting_pairs_[pair];
     while (waiting.view != view && !waiting.list.empty()) {
         const Tick other_tick = waiting.list.front().tick;
         if (other_tick > tick) {
-            ++totals.only_in[view];
+            ++totals.lone_ticks[view];
             return;
         }
         const auto other = std::move(waiting.list.front().items);
         drop_oldest(waiting);
         if (other_tick == tick) {
-            compare_snapshots(index, tick, view == 0 ? *items : *other,
-                              view == 0 ? *other : *items);
+            compare_snapshots(pair, tick, view == 0 ? *items : *other, view == 0 ? *other : *items);
             return;
         }
-        ++totals.only_in[waiting.view];
+        ++totals.lone_ticks[waiting.view];
     }
     waiting.view = view;
     waiting.list.push_back({tick, std::move(items)});
-    ++waiting_[view];
-    if (waiting_[0] + waiting_[1] > kMaxWaiting) {
-        ++totals.left_out;
+    ++num_waiting_[view];
+    if (num_waiting_[0] + num_waiting_[1] > kMaxWaitingSnapshots) {
+        ++totals.dropped_snapshots;
         drop_oldest(waiting);
     }
 }
@@ -122,25 +121,25 @@ void GameComparison::on_snapshot(std::size_t index, std::size_t view, Tick tick,
 void GameComparison::finish() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
         WaitingSnapshots& waiting = waiting_pairs_[i];
-        found_.pairs[i].only_in[waiting.view] += waiting.list.size();
-        waiting_[waiting.view] -= waiting.list.size();
+        found_.pairs[i].lone_ticks[waiting.view] += waiting.list.size();
+        num_waiting_[waiting.view] -= waiting.list.size();
         waiting.list.clear();
     }
 }
 
 bool GameDifferences::are_games_equal() const {
-    const VisitPairTotals all = totals();
-    return all.common != 0 && all.different == 0;
+    const VisitPairTotals all = sum_pairs();
+    return all.common_ticks != 0 && all.different_ticks == 0;
 }
 
-VisitPairTotals GameDifferences::totals() const {
+VisitPairTotals GameDifferences::sum_pairs() const {
     VisitPairTotals all;
     for (const VisitPairTotals& pair : pairs) {
-        all.common += pair.common;
-        all.different += pair.different;
-        all.only_in[0] += pair.only_in[0];
-        all.only_in[1] += pair.only_in[1];
-        all.left_out += pair.left_out;
+        all.common_ticks += pair.common_ticks;
+        all.different_ticks += pair.different_ticks;
+        all.lone_ticks[0] += pair.lone_ticks[0];
+        all.lone_ticks[1] += pair.lone_ticks[1];
+        all.dropped_snapshots += pair.dropped_snapshots;
     }
     return all;
 }
@@ -158,7 +157,7 @@ bool is_named(const RecordedItem& item) {
 
 } // namespace
 
-void GameComparison::compare_snapshots(std::size_t index, Tick tick, const RecordedItems& a,
+void GameComparison::compare_snapshots(std::size_t pair, Tick tick, const RecordedItems& a,
                                        const RecordedItems& b) {
     const bool one_is_demo = is_demo(a) != is_demo(b);
     bool differs = false;
@@ -170,14 +169,14 @@ void GameComparison::compare_snapshots(std::size_t index, Tick tick, const Recor
         if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
             ++found_.demo_only_items;
         } else {
-            differs |= compare_item_pair(index, tick, of_a, of_b);
+            differs |= compare_item_pair(pair, tick, of_a, of_b);
         }
     }
-    ++found_.pairs[index].common;
-    found_.pairs[index].different += differs ? 1 : 0;
+    ++found_.pairs[pair].common_ticks;
+    found_.pairs[pair].different_ticks += differs ? 1 : 0;
 }
 
-bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const RecordedItem* a,
+bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const RecordedItem* a,
                                        const RecordedItem* b) {
     std::optional<std::vector<FieldDifference>> found;
     if (a == nullptr || b == nullptr) {
@@ -196,7 +195,7 @@ bool GameComparison::compare_item_pair(std::size_t index, Tick tick, const Recor
     const RecordedItem& any = a != nullptr ? *a : *b;
     for (FieldDifference& each : *found) {
         count_difference(
-            {.pair = index,
+            {.pair = pair,
              .tick = tick,
              .type = any.type.empty() ? fmt::format("type_{}", any.key.type) : any.type,
              .key = any.key,
@@ -211,12 +210,13 @@ void GameComparison::count_difference(const GameDifference& difference) {
         first = difference;
     }
     const std::pair key{difference.type, difference.field.field};
-    if (found_.counts.size() >= kMaxCounted && !found_.counts.contains(key)) {
-        ++found_.uncounted;
+    if (found_.counts.size() >= kMaxCountedFields && !found_.counts.contains(key)) {
+        ++found_.uncounted_differences;
         return;
     }
     DifferenceCount& count = found_.counts[key];
-    count.first = count.items == 0 ? difference.tick : std::min(count.first, difference.tick);
+    count.first_tick =
+        count.items == 0 ? difference.tick : std::min(count.first_tick, difference.tick);
     ++count.items;
 }
 
@@ -225,7 +225,7 @@ using record::terminal_text;
 namespace {
 
 /// The report lists at most this many pairs of map visits, and as many unpaired map visits.
-constexpr std::size_t kListed = 32;
+constexpr std::size_t kMaxListed = 32;
 constexpr std::string_view kViews = "AB";
 
 std::string describe(const MapVisit& visit) {
@@ -237,11 +237,12 @@ std::string describe(const MapVisit& visit) {
 }
 
 std::string describe(const VisitPairTotals& totals) {
-    std::string text = fmt::format("{} in both, {} different, {} only in A, {} only in B",
-                                   record::count_with_noun(totals.common, "tick[s]"),
-                                   totals.different, totals.only_in[0], totals.only_in[1]);
-    if (totals.left_out != 0) {
-        text += fmt::format(", {} skipped (too far apart in the files)", totals.left_out);
+    std::string text =
+        fmt::format("{} in both, {} different, {} only in A, {} only in B",
+                    record::count_with_noun(totals.common_ticks, "tick[s]"), totals.different_ticks,
+                    totals.lone_ticks[0], totals.lone_ticks[1]);
+    if (totals.dropped_snapshots != 0) {
+        text += fmt::format(", {} skipped (too far apart in the files)", totals.dropped_snapshots);
     }
     return text;
 }
@@ -252,25 +253,26 @@ const MapVisit& visit_of(const ComparisonReport& report, std::size_t view, std::
 }
 
 std::string and_more(std::size_t count) {
-    return count > kListed ? fmt::format("... and {} more\n", count - kListed) : std::string{};
+    return count > kMaxListed ? fmt::format("... and {} more\n", count - kMaxListed)
+                              : std::string{};
 }
 
 std::string pairs_text(const ComparisonReport& report) {
     std::string text;
     const std::size_t pairs = report.pairs->pairs.size();
-    for (std::size_t i = 0; i < std::min(pairs, kListed); ++i) {
+    for (std::size_t i = 0; i < std::min(pairs, kMaxListed); ++i) {
         text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
                             describe(visit_of(report, 1, i)), describe(report.found->pairs[i]));
     }
     text += and_more(pairs);
     for (std::size_t view = 0; view < kViews.size(); ++view) {
         const auto& unpaired = report.pairs->unpaired[view];
-        for (std::size_t i = 0; i < std::min(unpaired.size(), kListed); ++i) {
+        for (std::size_t i = 0; i < std::min(unpaired.size(), kMaxListed); ++i) {
             text += fmt::format("{} {}\n  not compared: {}\n", kViews[view],
                                 describe(report.readers[view]->visits()[unpaired[i].visit]),
-                                unpaired[i].ambiguous ? "more than one counterpart is possible"
-                                                      : "no counterpart by name or address, map "
-                                                        "and ticks");
+                                unpaired[i].is_ambiguous ? "more than one counterpart is possible"
+                                                         : "no counterpart by name or address, map "
+                                                           "and ticks");
         }
         text += and_more(unpaired.size());
     }
@@ -288,10 +290,11 @@ std::string counts_text(const GameDifferences& found) {
                                    fields, "differences", "first tick");
     for (const auto& [key, count] : found.counts) {
         text += fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", terminal_text(key.first), objects,
-                            terminal_text(key.second), fields, count.items, count.first);
+                            terminal_text(key.second), fields, count.items, count.first_tick);
     }
-    if (found.uncounted != 0) {
-        text += fmt::format("... and {} of other objects and fields\n", found.uncounted);
+    if (found.uncounted_differences != 0) {
+        text +=
+            fmt::format("... and {} of other objects and fields\n", found.uncounted_differences);
     }
     return text;
 }
@@ -311,9 +314,9 @@ std::string left_out_text(const ComparisonReport& report) {
     add(report.found->demo_only_items, "item[s]", "", "only 0.7 demos contain them");
     for (std::size_t view = 0; view < kViews.size(); ++view) {
         const auto of = fmt::format(" of {}", kViews[view]);
-        add(report.readers[view]->unusable_snapshots(), "snapshot[s]", of,
+        add(report.readers[view]->unusable_snapshot_count(), "snapshot[s]", of,
             "recorded without items, or based on records that are missing");
-        add(report.readers[view]->late_snapshots(), "snapshot[s]", of,
+        add(report.readers[view]->late_snapshot_count(), "snapshot[s]", of,
             "at or behind the tick before them");
     }
     return text;
@@ -323,25 +326,28 @@ std::string_view comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
         return "not compared: no session of A could be aligned with one of B";
     }
-    if (report.found->totals().common == 0) {
+    if (report.found->sum_pairs().common_ticks == 0) {
         return "different: no tick in common";
     }
     return report.found->are_games_equal() ? "equal" : "different";
 }
 
 json::object visit_json(const MapVisit& visit) {
-    return {{"session", visit.session},    {"name", visit.name},
-            {"client", visit.client},      {"map", visit.map},
-            {"begin", visit.begin},        {"end", visit.end},
-            {"snapshots", visit.snapshots}};
+    return {{"session", visit.session},
+            {"name", visit.name},
+            {"client", visit.client},
+            {"map", visit.map},
+            {"begin", visit.begin},
+            {"end", visit.end},
+            {"snapshots", visit.num_snapshots}};
 }
 
 json::object ticks_json(const VisitPairTotals& totals) {
-    return {{"both", totals.common},
-            {"different", totals.different},
-            {"only_a", totals.only_in[0]},
-            {"only_b", totals.only_in[1]},
-            {"left_out", totals.left_out}};
+    return {{"both", totals.common_ticks},
+            {"different", totals.different_ticks},
+            {"only_a", totals.lone_ticks[0]},
+            {"only_b", totals.lone_ticks[1]},
+            {"left_out", totals.dropped_snapshots}};
 }
 
 json::value value_json(const std::string& text) {
@@ -370,7 +376,7 @@ json::array unpaired_json(const ComparisonReport& report, std::size_t view) {
     json::array list;
     for (const UnpairedVisit& each : report.pairs->unpaired[view]) {
         list.push_back(visit_json(report.readers[view]->visits()[each.visit]));
-        list.back().get_object()["ambiguous"] = each.ambiguous;
+        list.back().get_object()["ambiguous"] = each.is_ambiguous;
     }
     return list;
 }
@@ -390,7 +396,7 @@ std::string comparison_text(const ComparisonReport& report) {
             terminal_text(first->field.b), visit_of(report, 0, first->pair).session,
             visit_of(report, 1, first->pair).session, counts_text(found));
     }
-    return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.totals()));
+    return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.sum_pairs()));
 }
 
 std::string comparison_json(const ComparisonReport& report) {
@@ -406,21 +412,22 @@ std::string comparison_json(const ComparisonReport& report) {
         differences.push_back(json::object{{"type", key.first},
                                            {"field", key.second},
                                            {"differences", count.items},
-                                           {"first_tick", count.first}});
+                                           {"first_tick", count.first_tick}});
     }
     const auto [a, b] = report.readers;
     const json::object all{
         {"equal", found.are_games_equal()},
         {"a", report.files[0]},
         {"b", report.files[1]},
-        {"ticks", ticks_json(found.totals())},
+        {"ticks", ticks_json(found.sum_pairs())},
         {"first", first_difference_json(report)},
         {"differences", std::move(differences)},
-        {"uncounted", found.uncounted},
+        {"uncounted", found.uncounted_differences},
         {"not_compared", found.incomparable_items + found.demo_only_items},
         {"unusable_snapshots",
-         json::object{{"a", a->unusable_snapshots()}, {"b", b->unusable_snapshots()}}},
-        {"snapshots_behind", json::object{{"a", a->late_snapshots()}, {"b", b->late_snapshots()}}},
+         json::object{{"a", a->unusable_snapshot_count()}, {"b", b->unusable_snapshot_count()}}},
+        {"snapshots_behind",
+         json::object{{"a", a->late_snapshot_count()}, {"b", b->late_snapshot_count()}}},
         {"pairs", std::move(pairs)},
         {"without_partner",
          json::object{{"a", unpaired_json(report, 0)}, {"b", unpaired_json(report, 1)}}}};

@@ -42,31 +42,31 @@ struct GameDifference {
 
 /// The totals of one pair of map visits.
 struct VisitPairTotals {
-    std::uint64_t common = 0;               ///< number of ticks with a snapshot in both A and B
-    std::uint64_t different = 0;            ///< number of common ticks whose items differ
-    std::array<std::uint64_t, 2> only_in{}; ///< number of ticks with a snapshot only in A or B
-    std::uint64_t left_out = 0;             ///< number of snapshots dropped because of kMaxWaiting
+    std::uint64_t common_ticks = 0;            ///< ticks with a snapshot in both A and B
+    std::uint64_t different_ticks = 0;         ///< common ticks whose items differ
+    std::array<std::uint64_t, 2> lone_ticks{}; ///< ticks with a snapshot only in A, and only in B
+    std::uint64_t dropped_snapshots = 0;       ///< because of kMaxWaitingSnapshots
 };
 
+/// How often a field differs.
 struct DifferenceCount {
-    std::uint64_t items = 0;  ///< number of items in which the field differs
-    snapshot::Tick first = 0; ///< tick of the first difference
+    std::uint64_t items = 0;       ///< number of items in which the field differs
+    snapshot::Tick first_tick = 0; ///< tick of the first difference
 };
 
-/// What a comparison found.
+/// The result of GameComparison.
 struct GameDifferences {
     std::vector<VisitPairTotals> pairs;
     std::optional<GameDifference> first{}; ///< the difference with the lowest tick
-    /// The differences by item type and field.
-    std::map<std::pair<std::string, std::string>, DifferenceCount> counts{};
-    std::uint64_t uncounted = 0; ///< differences not in `counts` because of kMaxCounted
+    std::map<std::pair<std::string, std::string>, DifferenceCount> counts{}; ///< by type and field
+    std::uint64_t uncounted_differences = 0; ///< not in `counts` because of kMaxCountedFields
     /// Number of items for which one view has only raw ints and the other only fields.
     std::uint64_t incomparable_items = 0;
     /// Number of items that were not compared because only 0.7 demos contain them (de_…) and the
     /// other view is no such demo.
     std::uint64_t demo_only_items = 0;
 
-    [[nodiscard]] VisitPairTotals totals() const;
+    [[nodiscard]] VisitPairTotals sum_pairs() const;
     /// True if A and B have snapshots of at least one common tick, and the items of all common
     /// ticks are equal.
     [[nodiscard]] bool are_games_equal() const;
@@ -77,27 +77,28 @@ struct GameDifferences {
 /// B may alternate in any way, but fewer snapshots are stored if A and B advance together.
 class GameComparison {
   public:
-    /// The most snapshots that wait for the other recording's snapshot of the same tick. If there
-    /// are more, the oldest waiting snapshot of the map visit is dropped. With 64 players, a
-    /// thousand snapshots take 20 MB.
-    static constexpr std::size_t kMaxWaiting = 8192;
+    /// The most snapshots that wait for the other recording's snapshot of the same tick; if more
+    /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a thousand
+    /// snapshots take 20 MB.
+    static constexpr std::size_t kMaxWaitingSnapshots = 8192;
     static constexpr std::size_t kMaxLead = 256; ///< in snapshots; is_ahead() is true beyond it
     /// The most fields whose differences are counted separately. A game has about 300 fields.
-    static constexpr std::size_t kMaxCounted = 4096;
+    static constexpr std::size_t kMaxCountedFields = 4096;
 
-    explicit GameComparison(std::size_t pairs)
-        : found_{.pairs = std::vector<VisitPairTotals>(pairs)}, waiting_pairs_(pairs) {}
+    /// `num_pairs`: the number of pairs of map visits.
+    explicit GameComparison(std::size_t num_pairs)
+        : found_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, waiting_pairs_(num_pairs) {}
 
-    /// Adds a snapshot. `index`: the pair of map visits. `view`: 0 for A, 1 for B.
-    void on_snapshot(std::size_t index, std::size_t view, snapshot::Tick tick,
+    /// Adds a snapshot. `pair`: index of the pair of map visits. `view`: 0 for A, 1 for B.
+    void on_snapshot(std::size_t pair, std::size_t view, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
-    /// Ends the comparison. After this call, no snapshot may be added.
+    /// Must be called after the last snapshot.
     void finish();
 
     /// True if many more snapshots of this view are stored than of the other view. The caller
     /// should then pass snapshots of the other view first.
     [[nodiscard]] bool is_ahead(std::size_t view) const {
-        return waiting_[view] > waiting_[1 - view] + kMaxLead;
+        return num_waiting_[view] > num_waiting_[1 - view] + kMaxLead;
     }
 
     [[nodiscard]] const GameDifferences& found() const { return found_; }
@@ -114,17 +115,17 @@ class GameComparison {
     };
 
     void drop_oldest(WaitingSnapshots& waiting);
-    void compare_snapshots(std::size_t index, snapshot::Tick tick, const RecordedItems& a,
+    void compare_snapshots(std::size_t pair, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
     /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
     /// differ.
-    bool compare_item_pair(std::size_t index, snapshot::Tick tick, const RecordedItem* a,
+    bool compare_item_pair(std::size_t pair, snapshot::Tick tick, const RecordedItem* a,
                            const RecordedItem* b);
     void count_difference(const GameDifference& difference);
 
     GameDifferences found_;
     std::vector<WaitingSnapshots> waiting_pairs_; ///< for each pair, all of the same view
-    std::array<std::size_t, 2> waiting_{};        ///< number of stored snapshots, by view
+    std::array<std::size_t, 2> num_waiting_{};    ///< number of stored snapshots, by view
 };
 
 /// The result of comparing the recordings A and B.

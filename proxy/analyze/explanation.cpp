@@ -20,10 +20,10 @@ using record::flag_of, record::list_of, record::number_of, record::object_of, re
 namespace {
 
 /// The most events listed before the finding.
-constexpr std::size_t kBefore = 6;
-constexpr std::size_t kAll = 18; ///< the most events listed before and after the finding together
+constexpr std::size_t kMaxEventsBefore = 6;
+constexpr std::size_t kMaxEvents = 18; ///< the most events listed before and after the finding
 /// The most findings listed if the requested finding does not exist.
-constexpr std::size_t kChoices = 12;
+constexpr std::size_t kMaxListedFindings = 12;
 constexpr std::size_t kMaxKinds = 24;     ///< the most kinds of findings that are counted
 constexpr std::size_t kMaxRejected = 256; ///< the most rejected snapshots that are stored
 /// The most tracked sessions, because an attacker can open any number of sessions.
@@ -137,12 +137,12 @@ void ExplanationReader::add_event(const json::object& record, std::int64_t numbe
     constexpr std::size_t kTime = 12;
     const std::string line =
         fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (is_explained(number) && story_.events.size() < kAll) {
+    if (is_explained(number) && story_.events.size() < kMaxEvents) {
         story_.events.push_back(line);
     }
-    session.recent.push_back(line);
-    if (session.recent.size() > kBefore) {
-        session.recent.pop_front();
+    session.recent_events.push_back(line);
+    if (session.recent_events.size() > kMaxEventsBefore) {
+        session.recent_events.pop_front();
     }
 }
 
@@ -190,9 +190,9 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
 void ExplanationReader::store_verification(std::int64_t tick, bool ok,
                                            const Explanation::Items& items) {
     const auto wanted = number_of(story_.finding, "tick");
-    if (!ok && story_.rejected.size() < kMaxRejected &&
-        (!story_.rejected.empty() || tick == wanted)) {
-        story_.rejected.push_back(tick);
+    if (!ok && story_.rejected_ticks.size() < kMaxRejected &&
+        (!story_.rejected_ticks.empty() || tick == wanted)) {
+        story_.rejected_ticks.push_back(tick);
     } else if (ok && !story_.after_tick && wanted && tick > *wanted) {
         story_.after = items;
         story_.after_tick = tick;
@@ -209,7 +209,7 @@ void ExplanationReader::add_explainable(const json::object& record, std::int64_t
     }
     last_explainable_ = {number, tick};
     ++story_.num_explainable;
-    if (story_.explainable_findings.size() < kChoices) {
+    if (story_.explainable_findings.size() < kMaxListedFindings) {
         story_.explainable_findings.push_back(
             {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
     }
@@ -286,7 +286,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
             story_.explaining_finding = {};
             story_.after.clear();
             story_.after_tick.reset();
-            story_.rejected.clear();
+            story_.rejected_ticks.clear();
             story_.acknowledged_tick.reset();
             story_.has_acknowledgements = false;
             story_.datagrams.clear();
@@ -294,7 +294,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
             last_listed_ack_.reset();
             story_.before = session.items;
             story_.before_tick = session.tick;
-            story_.events.assign(session.recent.begin(), session.recent.end());
+            story_.events.assign(session.recent_events.begin(), session.recent_events.end());
         }
         what += "   <- this finding";
     } else if (is_explained(number) && id == "snapshot.explained" &&
@@ -314,18 +314,18 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     if (acked && is_explained(number)) {
         story_.has_acknowledgements = true;
         if (!story_.acknowledged_tick &&
-            std::ranges::find(story_.rejected, *acked) != story_.rejected.end()) {
+            std::ranges::find(story_.rejected_ticks, *acked) != story_.rejected_ticks.end()) {
             story_.acknowledged_tick = acked;
         }
     }
-    if (!acked || *acked == session.acked) {
+    if (!acked || *acked == session.acknowledged_tick) {
         return;
     }
     // Of the acknowledgements, which are many, only the first after the finding are listed. A
     // client that requests a full snapshot acknowledges −1.
     const bool gave_up = *acked < 0;
-    const bool again = session.acked < 0;
-    session.acked = *acked;
+    const bool again = session.acknowledged_tick < 0;
+    session.acknowledged_tick = *acked;
     constexpr int kAcks = 3;
     const bool behind = is_explained(number) && !story_.after_tick && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
@@ -387,8 +387,9 @@ const json::object* Explanation::item_in(const Items& items) const {
 std::vector<SnapshotDatagram> SnapshotDatagrams::find_datagrams(std::int64_t session,
                                                                 std::int64_t tick) const {
     std::map<std::int32_t, SnapshotDatagram> latest; // by part
-    if (const auto kept = kept_.find(static_cast<std::uint32_t>(session)); kept != kept_.end()) {
-        for (const StoredDatagram& each : kept->second) {
+    if (const auto stored = stored_.find(static_cast<std::uint32_t>(session));
+        stored != stored_.end()) {
+        for (const StoredDatagram& each : stored->second) {
             if (each.tick == tick) {
                 latest[each.datagram.part] = each.datagram;
             }
@@ -403,24 +404,21 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find_datagrams(std::int64_t ses
 void SnapshotDatagrams::on_datagram(const record::RecordHeader& head,
                                     std::span<const std::byte> datagram) {
     session_ = head.session;
-    const DatagramPosition place = place_(head.time);
-    current_ = {.file = std::string{place.file},
-                .frame = place.frame,
-                .time = head.time,
-                .bytes = datagram.size()};
+    current_ = {.time = head.time, .bytes = datagram.size()};
+    set_position_(current_);
     payload_ = {};
 }
 
 void SnapshotDatagrams::on_packet(const wire::Packet& packet) {
-    current_.header = wire::header_size(packet);
-    current_.compressed = packet.compressed;
+    current_.header_bytes = wire::header_size(packet);
+    current_.is_compressed = packet.compressed;
     payload_ = packet.payload;
 }
 
 void SnapshotDatagrams::on_part(const inspect::ObservedPart& part) {
     const std::span<const std::byte> data = part.body.data;
     if (part.fate == inspect::PartFate::repeated ||
-        (kept_.size() >= kMaxSessions && !kept_.contains(session_))) {
+        (stored_.size() >= kMaxSessions && !stored_.contains(session_))) {
         return;
     }
     SnapshotDatagram datagram = current_;
@@ -430,14 +428,14 @@ void SnapshotDatagrams::on_part(const inspect::ObservedPart& part) {
         !data.empty() && std::less_equal<>{}(payload_.data(), data.data()) &&
         std::less_equal<>{}(data.data() + data.size(), payload_.data() + payload_.size());
     if (is_inside) {
-        datagram.size = data.size();
-        datagram.begin = static_cast<std::size_t>(data.data() - payload_.data()) +
-                         (datagram.compressed ? 0 : datagram.header);
+        datagram.part_bytes = data.size();
+        datagram.part_offset = static_cast<std::size_t>(data.data() - payload_.data()) +
+                               (datagram.is_compressed ? 0 : datagram.header_bytes);
     }
-    std::deque<StoredDatagram>& kept = kept_[session_];
-    kept.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
-    if (kept.size() > snapshot::kMaxParts) { // the largest snapshot has this many parts
-        kept.pop_front();
+    std::deque<StoredDatagram>& stored = stored_[session_];
+    stored.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
+    if (stored.size() > snapshot::kMaxParts) { // the largest snapshot has this many parts
+        stored.pop_front();
     }
 }
 

@@ -36,12 +36,12 @@ struct SnapshotDatagram {
     std::uint64_t frame = 0; ///< number of the frame in the file, from 1; 0 if unknown
     std::int64_t time = 0;   ///< nanoseconds since 1970
     std::size_t bytes = 0;   ///< size of the UDP payload
-    std::size_t header = 0;  ///< size of the packet's header
-    bool compressed = false;
-    std::int32_t part = 0;
+    std::size_t header_bytes = 0;
+    bool is_compressed = false;
+    std::int32_t part = 0; ///< number of the snapshot's part, from 0
     std::int32_t num_parts = 1;
-    std::size_t begin = 0; ///< offset of the delta's part in the datagram
-    std::size_t size = 0;  ///< size of the delta's part in bytes
+    std::size_t part_offset = 0; ///< offset of the delta's part in the datagram
+    std::size_t part_bytes = 0;  ///< size of the delta's part
 };
 
 /// The events around one finding about snapshots, and what is known about its item.
@@ -90,9 +90,9 @@ struct Explanation {
     std::optional<std::int64_t> before_tick{};
     Items after{}; ///< the first verified snapshot after the finding
     std::optional<std::int64_t> after_tick{};
-    /// Ticks of the rejected snapshots, from the finding's snapshot on. Empty if the finding's
+    /// Ticks of the snapshots that were rejected, from the finding's snapshot on. Empty if that
     /// snapshot was not rejected.
-    std::vector<std::int64_t> rejected{};
+    std::vector<std::int64_t> rejected_ticks{};
     /// The first of the rejected snapshots that the client acknowledged.
     std::optional<std::int64_t> acknowledged_tick{};
     /// Whether the records contain acknowledgements of the client after the finding.
@@ -143,9 +143,9 @@ class ExplanationReader {
         std::string peers;
         std::string map;
         Explanation::Items items;
-        std::optional<std::int64_t> tick; ///< tick of `items`
-        std::int64_t acked = 0;
-        std::deque<std::string> recent;
+        std::optional<std::int64_t> tick;   ///< tick of `items`
+        std::int64_t acknowledged_tick = 0; ///< the latest one
+        std::deque<std::string> recent_events;
         /// The first error after the last verified snapshot of the map.
         std::optional<Explanation::ExplainableFinding> error;
     };
@@ -178,20 +178,14 @@ class ExplanationReader {
 /// Stores for each session of a capture the latest datagrams that contain parts of snapshots.
 class SnapshotDatagrams final : public inspect::Observer {
   public:
-    /// The position of a datagram in its capture.
-    struct DatagramPosition {
-        std::string_view file{};
-        std::uint64_t frame = 0; ///< number of the frame in the file, from 1; 0 if unknown
-    };
-
     /// The most sessions whose datagrams are stored. An attacker can open any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
-    /// `place`: returns the position of a datagram by its time. `on_read`: called after each
-    /// datagram.
-    SnapshotDatagrams(std::function<DatagramPosition(record::Timestamp)> place,
+    /// `set_position`: sets the members `file` and `frame` by the member `time`. `on_read`: called
+    /// after each datagram.
+    SnapshotDatagrams(std::function<void(SnapshotDatagram& datagram)> set_position,
                       std::function<void()> on_read)
-        : place_{std::move(place)}, on_read_{std::move(on_read)} {}
+        : set_position_{std::move(set_position)}, on_read_{std::move(on_read)} {}
 
     /// Returns the stored datagrams of this session's snapshot of `tick`, sorted by part.
     [[nodiscard]] std::vector<SnapshotDatagram> find_datagrams(std::int64_t session,
@@ -210,20 +204,20 @@ class SnapshotDatagrams final : public inspect::Observer {
         SnapshotDatagram datagram;
     };
 
-    std::function<DatagramPosition(record::Timestamp)> place_;
+    std::function<void(SnapshotDatagram& datagram)> set_position_;
     std::function<void()> on_read_;
     std::uint32_t session_ = 0;          ///< session of the datagram being read
     SnapshotDatagram current_;           ///< the datagram being read
     std::span<const std::byte> payload_; ///< decompressed payload of the datagram being read
-    std::map<std::uint32_t, std::deque<StoredDatagram>> kept_; ///< by session, oldest first
+    std::map<std::uint32_t, std::deque<StoredDatagram>> stored_; ///< by session, oldest first
 };
 
-/// Returns a command line or page address that shows users the explanation of a finding.
+/// Returns the flags, or the page address, with which users get the explanation of a finding.
 using SelectionText = std::function<std::string(std::int64_t session, std::int64_t tick)>;
 
 /// Returns a list of the findings that can be explained, for users whose selection matched no
-/// finding. `select`: makes a command for each finding; null: the list contains no commands.
-/// `list_command`: the command that lists all findings; empty: the text names none.
+/// finding. `select`: null to name findings by session and tick. `list_command`: the command that
+/// lists all findings; empty: the text names none.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
                                                     const SelectionText& select = {},
                                                     std::string_view list_command = {});
@@ -235,9 +229,9 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
 
-/// Returns the explanation of a finding as text. `lines`: record lines around the finding. If the
-/// lines do not contain the finding, returns explainable_findings_text().
-[[nodiscard]] std::string explanation_of_lines(std::string_view lines, std::int64_t session,
-                                               std::int64_t tick);
+/// Returns explanation_text() for a finding, which `lines` of records contain; or else
+/// explainable_findings_text().
+[[nodiscard]] std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,
+                                                   std::int64_t tick);
 
 } // namespace tw::analyze

@@ -20,15 +20,15 @@ using record::list_of, record::number_of, record::object_of, record::text_of;
 
 namespace {
 
-/// Where the cause of a finding usually is in a server's code. The first row with the finding's id
-/// and name applies; an empty name matches any name.
+/// Tells users where to look for the cause of a finding. The first row with the finding's id and
+/// name applies; an id that ends with a dot matches a family, and an empty name any name.
 struct CauseHint {
     std::string_view id;
     std::string_view name;
-    std::string_view where;
+    std::string_view text;
 };
 
-constexpr auto kLeads = std::to_array<CauseHint>({
+constexpr auto kCauseHints = std::to_array<CauseHint>({
     {"snapshot.crc_mismatch", "duplicate_update",
      "Two items had the same type and id in one tick. Check where items of this type are created "
      "(SnapNewItem): does each entity use its own id (SnapNewId), and is the client's id used for "
@@ -73,11 +73,10 @@ constexpr auto kLeads = std::to_array<CauseHint>({
 });
 
 std::string_view find_cause_hint(std::string_view id, std::string_view name) {
-    for (const CauseHint& each : kLeads) {
-        const bool family = each.id.ends_with('.');
-        if ((family ? id.starts_with(each.id) : id == each.id) &&
+    for (const CauseHint& each : kCauseHints) {
+        if ((each.id.ends_with('.') ? id.starts_with(each.id) : id == each.id) &&
             (each.name.empty() || each.name == name)) {
-            return each.where;
+            return each.text;
         }
     }
     return {};
@@ -136,7 +135,7 @@ struct NumberLabel {
     std::string_view unit{};
 };
 
-constexpr auto kLabels = std::to_array<NumberLabel>({
+constexpr auto kNumberLabels = std::to_array<NumberLabel>({
     {"crc_wanted", "", "the server's checksum"},
     {"crc_got", "", "the checksum here"},
     {"value", "snapshot.budget", "in use"},
@@ -155,12 +154,12 @@ constexpr auto kLabels = std::to_array<NumberLabel>({
 
 std::string numbers_text(const json::object& finding) {
     std::string text;
-    std::string_view told;
-    for (const NumberLabel& label : kLabels) {
-        if (label.key == told || (!label.id.empty() && label.id != text_of(finding, "id"))) {
+    std::string_view last_key;
+    for (const NumberLabel& label : kNumberLabels) {
+        if (label.key == last_key || (!label.id.empty() && label.id != text_of(finding, "id"))) {
             continue;
         }
-        told = label.key;
+        last_key = label.key;
         if (const std::string value = value_text(&finding, label.key); !value.empty()) {
             text += fmt::format("  {}: {}{}\n", label.text, value, label.unit);
         }
@@ -223,7 +222,7 @@ std::string_view verb_of(const Explanation& story) {
 /// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is
 /// right.
 std::string acceptance_text(const Explanation& story) {
-    if (story.rejected.empty()) {
+    if (story.rejected_ticks.empty()) {
         return {};
     }
     if (!story.acknowledged_tick) {
@@ -397,14 +396,15 @@ std::string datagrams_text(const Explanation& story) {
             text += fmt::format("frame {} of {}, ", each.frame, record::terminal_text(each.file));
         }
         text += fmt::format("{}, {} bytes of payload", clock_text(each.time), each.bytes);
-        text += each.compressed ? ", compressed" : "";
-        if (each.size != 0) {
+        text += each.is_compressed ? ", compressed" : "";
+        if (each.part_bytes != 0) {
             text += "; ";
-            text += each.compressed
-                        ? fmt::format("decompressed, after the header of {} bytes, ", each.header)
-                        : "";
-            text += fmt::format("{} begins at byte {}",
-                                is_whole ? "the delta" : "this part of the delta", each.begin);
+            text += each.is_compressed ? fmt::format("decompressed, after the header of {} bytes, ",
+                                                     each.header_bytes)
+                                       : "";
+            text +=
+                fmt::format("{} begins at byte {}",
+                            is_whole ? "the delta" : "this part of the delta", each.part_offset);
         }
         text += '\n';
     }
@@ -474,9 +474,9 @@ std::string bytes_text(const Explanation& story) {
         text += fmt::format(", byte {} marked", *bytes.mark);
         text += story.is_uncertain_suspect() && story.item() != nullptr ? " (a guess)" : "";
         if (const auto* const datagram = datagram_of(story, bytes); datagram != nullptr) {
-            text += fmt::format(": byte {} of the {}", datagram->begin + *bytes.mark,
-                                datagram->compressed ? "decompressed payload after the header"
-                                                     : "payload");
+            text += fmt::format(": byte {} of the {}", datagram->part_offset + *bytes.mark,
+                                datagram->is_compressed ? "decompressed payload after the header"
+                                                        : "payload");
         }
     }
     text += '\n';
@@ -621,14 +621,14 @@ json::array datagrams_json(const Explanation& story) {
                               {"frame", each.frame == 0 ? json::value{} : json::value(each.frame)},
                               {"time_ns", each.time},
                               {"bytes", each.bytes},
-                              {"header_bytes", each.header},
-                              {"compressed", each.compressed},
+                              {"header_bytes", each.header_bytes},
+                              {"compressed", each.is_compressed},
                               {"part", each.part},
                               {"parts", each.num_parts},
-                              {"delta_begin", each.begin},
-                              {"delta_bytes", each.size}};
+                              {"delta_begin", each.part_offset},
+                              {"delta_bytes", each.part_bytes}};
         if (&each == marked) {
-            datagram["marked"] = each.begin + *bytes.mark;
+            datagram["marked"] = each.part_offset + *bytes.mark;
         }
         list.push_back(std::move(datagram));
     }
@@ -684,7 +684,8 @@ json::object explanation_json(const Explanation& story) {
             {"kinds", kinds_json(story)}};
 }
 
-std::string explanation_of_lines(std::string_view lines, std::int64_t session, std::int64_t tick) {
+std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,
+                                     std::int64_t tick) {
     ExplanationReader reader{{.session = session, .tick = tick}};
     while (!lines.empty()) {
         const std::size_t size = std::min(lines.find('\n'), lines.size() - 1) + 1;

@@ -26,10 +26,6 @@ namespace {
 
 namespace json = boost::json;
 
-json::string_view json_view(std::string_view text) {
-    return {text.data(), text.size()};
-}
-
 json::value text(const std::optional<std::string>& optional) {
     // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
     return optional ? json::value(*optional) : json::value{};
@@ -45,7 +41,7 @@ template <typename Counts>
 json::object counts_of(const Counts& counts) {
     json::object object;
     for (const auto& [key, count] : counts) {
-        object.emplace(json_view(fmt::to_string(key)), count);
+        object.emplace(fmt::to_string(key), count);
     }
     return object;
 }
@@ -57,10 +53,10 @@ std::string_view field_name(map::SizeField field) {
 
 json::object begin_json(std::string_view file, std::span<const std::byte> bytes) {
     const map::Identity identity = map::identify(bytes);
-    return {{"file", json_view(file)},
+    return {{"file", file},
             {"size", identity.size},
-            {"crc32", json_view(map::to_hex(identity.crc))},
-            {"sha256", json_view(map::to_hex(identity.sha256))}};
+            {"crc32", map::to_hex(identity.crc)},
+            {"sha256", map::to_hex(identity.sha256)}};
 }
 
 void add_container(json::object& out, const map::Datafile& file) {
@@ -72,8 +68,8 @@ void add_container(json::object& out, const map::Datafile& file) {
                        {"num_data", header.num_data},
                        {"item_size", header.item_size},
                        {"data_size", header.data_size},
-                       {"size_field", json_view(field_name(file.size_field()))},
-                       {"swaplen_field", json_view(field_name(file.swaplen_field()))},
+                       {"size_field", field_name(file.size_field())},
+                       {"swaplen_field", field_name(file.swaplen_field())},
                        {"trailing_bytes", file.trailing_bytes()}};
     json::array types;
     for (const map::ItemType& type : file.item_types()) {
@@ -90,7 +86,7 @@ void add_container(json::object& out, const map::Datafile& file) {
     out["unreadable_data"] = std::move(unreadable);
     json::object uuids;
     for (const map::UuidType& type : map::uuid_types(file)) {
-        uuids.emplace(json_view(fmt::to_string(type.type)), json_view(map::to_text(type.uuid)));
+        uuids.emplace(fmt::to_string(type.type), map::to_text(type.uuid));
     }
     out["uuid_item_types"] = std::move(uuids);
 }
@@ -203,7 +199,7 @@ json::object count_ids(std::span<const std::byte> records, std::size_t size, std
     json::object object;
     for (std::size_t id = 0; id < counts.size(); ++id) {
         if (counts.at(id) != 0) {
-            object.emplace(json_view(fmt::to_string(id)), counts.at(id));
+            object.emplace(fmt::to_string(id), counts.at(id));
         }
     }
     return object;
@@ -221,8 +217,8 @@ std::span<const std::byte> tile_bytes(const map::TileLayer& layer, const map::Bl
                                static_cast<std::size_t>(layer.height) * size);
 }
 
-json::string_view error_name(const map::MapError& error) {
-    return json_view(map::error_info(error.code).name);
+std::string_view error_name(const map::MapError& error) {
+    return map::error_info(error.code).name;
 }
 
 void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
@@ -239,8 +235,8 @@ void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
         skips += (tiles[at + 2] | tiles[at + 3]) != std::byte{0} ? 1U : 0U;
         entities += std::to_integer<unsigned>(tiles[at]) >= map::kFirstEntity ? 1U : 0U;
     }
-    out["index_sha256"] = json_view(map::to_hex(map::sha256_of(ids)));
-    out["flags_sha256"] = json_view(map::to_hex(map::sha256_of(flags)));
+    out["index_sha256"] = map::to_hex(map::sha256_of(ids));
+    out["flags_sha256"] = map::to_hex(map::sha256_of(flags));
     out["histogram"] = count_ids(ids, 1, 0);
     out["nonzero_skip_or_pad"] = skips;
     out["entities"] = entities;
@@ -292,7 +288,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     }
     const auto bytes = tile_bytes(layer, *records, size);
     out["histogram"] = count_ids(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
-    out["sha256"] = json_view(map::to_hex(map::sha256_of(bytes)));
+    out["sha256"] = map::to_hex(map::sha256_of(bytes));
     return out;
 }
 
@@ -307,7 +303,7 @@ void add_content(json::object& out, const map::Map& map) {
     for (const map::Layer kind : {map::Layer::front, map::Layer::tele, map::Layer::speedup,
                                   map::Layer::switch_, map::Layer::tune}) {
         if (const auto place = map.physics_layer(kind)) {
-            layers.emplace(json_view(map::layer_name(kind)), ddnet_layer_json(map, kind, *place));
+            layers.emplace(map::layer_name(kind), ddnet_layer_json(map, kind, *place));
         }
     }
     out["ddnet_layers"] = std::move(layers);
@@ -315,11 +311,10 @@ void add_content(json::object& out, const map::Map& map) {
 
 void add_acceptance(json::object& out, const map::MapAcceptance& acceptance,
                     const map::Warnings& warnings) {
-    out["verdict"] = {{"strict", json_view(acceptance.strict)},
-                      {"lenient", json_view(acceptance.lenient)}};
+    out["verdict"] = {{"strict", acceptance.strict}, {"lenient", acceptance.lenient}};
     json::array oddities;
     for (const map::Warning& warning : warnings.list()) {
-        oddities.push_back({{"id", json_view(map::warning_info(warning.id).name)},
+        oddities.push_back({{"id", map::warning_info(warning.id).name},
                             {"where", warning.where},
                             {"count", warning.count}});
     }

@@ -15,7 +15,7 @@ namespace {
 
 /// If a tick is lower than the previous tick by this much, a new map visit begins. Reordered
 /// datagrams are only a few ticks late.
-constexpr snapshot::Tick kNewGame = 250;
+constexpr snapshot::Tick kNewVisitTicks = 250;
 
 /// Returns the packed key of an item; nullopt if a number is missing or too large.
 std::optional<std::uint32_t> key_of(std::optional<std::int64_t> type,
@@ -148,7 +148,7 @@ void MapVisitReader::forget_items(std::optional<std::int64_t> session) {
 std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
     const auto head = filter::is_record_line(line) ? filter::read_line_head(line) : std::nullopt;
     if (!head) {
-        ++broken_; // the line may have been a record of any session
+        ++invalid_lines_; // the line may have been a record of any session
         forget_items();
         return std::nullopt;
     }
@@ -168,7 +168,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
     json::error_code error;
     const json::value value = json::parse({line.data(), line.size()}, error, &memory);
     if (error || !value.is_object()) {
-        ++broken_;
+        ++invalid_lines_;
         forget_items(head->session);
         return std::nullopt;
     }
@@ -179,7 +179,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
     }
     Session& session = sessions_[std::move(number)];
     if (world) {
-        on_merged_snapshot(value.get_object(), session);
+        set_map_of_merged_snapshot(value.get_object(), session);
     }
     if (world || head->type == "snapshot") {
         return on_snapshot(value.get_object(), head->session, session);
@@ -209,7 +209,8 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
 
 /// Sets the map of a merged snapshot to the map of a session that received a part of the snapshot,
 /// unless that session is already on the next map.
-void MapVisitReader::on_merged_snapshot(const json::object& record, Session& session) const {
+void MapVisitReader::set_map_of_merged_snapshot(const json::object& record,
+                                                Session& session) const {
     session.client = text_of(record, "server");
     const auto run = number_of(record, "run").value_or(0);
     if (run != session.run) {
@@ -229,7 +230,7 @@ void MapVisitReader::on_merged_snapshot(const json::object& record, Session& ses
 }
 
 void MapVisitReader::on_map(const json::object& record, Session& session) {
-    session.announced = !flag_of(record, "again");
+    session.is_map_announced = !flag_of(record, "again");
     const auto name = text_of(record, "name");
     const auto crc = text_of(record, "crc");
     if (name != session.map || crc != session.crc) {
@@ -246,7 +247,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
         // Snapshots that are not ok could not be rebuilt, so no recording contains their items.
         if (list != nullptr || flag_of(record, "ok")) {
-            ++unusable_;
+            ++unusable_snapshots_;
         }
         return std::nullopt;
     }
@@ -255,15 +256,16 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
         session.items
             .reset(); // a line is missing, so snapshots are unusable until one lists all items
-        ++unusable_;
+        ++unusable_snapshots_;
         return std::nullopt;
     }
     const bool behind = session.visit && *tick <= session.tick;
-    if (behind && !session.announced && std::int64_t{session.tick} - *tick <= kNewGame) {
+    if (behind && !session.is_map_announced &&
+        std::int64_t{session.tick} - *tick <= kNewVisitTicks) {
         ++late_snapshots_; // the snapshot is late or a repetition
         return std::nullopt;
     }
-    session.announced = false;
+    session.is_map_announced = false;
     if (!session.visit || behind) {
         if (visits_.size() >= kMaxSessions) {
             return std::nullopt;
@@ -282,7 +284,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
         visit.name = session.name;
     }
     visit.end = *tick;
-    ++visit.snapshots;
+    ++visit.num_snapshots;
     return MapVisitSnapshot{.visit = *session.visit,
                             .tick = *tick,
                             .items = makes_items_ ? identify_items(*session.items) : nullptr};
@@ -296,14 +298,14 @@ struct Candidate {
     std::array<std::uint32_t, 2> visits{};
 };
 
-std::int64_t ticks_from(snapshot::Tick begin, snapshot::Tick end) {
+std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
 /// Returns how much two map visits have in common; 0 if they cannot show the same game. `any_name`:
 /// whether to ignore names and addresses.
-int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
-    const std::int64_t common = ticks_from(std::max(a.begin, b.begin), std::min(a.end, b.end));
+int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
+    const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
     // A recording that begins during a game may not know its map, or only the name.
     const auto fits = [](const std::string& one, const std::string& other) {
         return one.empty() || other.empty() || one == other;
@@ -314,7 +316,7 @@ int fit_of(const MapVisit& a, const MapVisit& b, bool any_name) {
     if (common <= 0 || !same_map || (name + client == 0 && !any_name)) {
         return 0;
     }
-    const auto shorter = std::min(ticks_from(a.begin, a.end), ticks_from(b.begin, b.end));
+    const auto shorter = std::min(count_ticks(a.begin, a.end), count_ticks(b.begin, b.end));
     const int mostly = 2 * common > shorter ? 2 : 1;
     return 3 * (name + client) + (a.begin == b.begin && a.end == b.end ? 3 : mostly);
 }
@@ -353,7 +355,7 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
             if (b[of_b].begin > a[of_a].end) {
                 break; // this visit of B and all later ones begin after the visit of A has ended
             }
-            const int fit = fit_of(a[of_a], b[of_b], any_name);
+            const int fit = rate_pair(a[of_a], b[of_b], any_name);
             if (fit != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
                 return std::nullopt;
             }

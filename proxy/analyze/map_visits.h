@@ -43,13 +43,14 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 [[nodiscard]] std::shared_ptr<const RecordedItems>
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
-/// The type number and id of an item.
+/// The type number and id of an item, as a record contains them.
 using ItemNumbers = std::pair<std::int64_t, std::int64_t>;
 
 /// Returns the items that a snapshot's record lists as removed. Ignores malformed elements.
 [[nodiscard]] std::vector<ItemNumbers> removed_items(const boost::json::object& record);
 
-/// Returns a session that received an item of a merged snapshot; nullopt if none is recorded.
+/// Returns the number of a session that received an item of a merged snapshot; nullopt if the record
+/// names none.
 [[nodiscard]] std::optional<std::int64_t> find_receiving_session(const boost::json::object& world);
 
 /// The snapshots of a session on one map, from the first snapshot to the last.
@@ -58,11 +59,11 @@ struct MapVisit {
     std::string name; ///< name of the session's own player; empty if unknown
     /// The client's address; for a demo, the file name; for merged snapshots, the server's address.
     std::string client;
-    std::string map;             ///< map name; empty if unknown
-    std::string crc;             ///< checksum of the map
-    snapshot::Tick begin = 0;    ///< tick of the first snapshot
-    snapshot::Tick end = 0;      ///< tick of the last snapshot
-    std::uint64_t snapshots = 0; ///< number of snapshots
+    std::string map;          ///< map name; empty if unknown
+    std::string crc;          ///< checksum of the map
+    snapshot::Tick begin = 0; ///< tick of the first snapshot
+    snapshot::Tick end = 0;   ///< tick of the last snapshot
+    std::uint64_t num_snapshots = 0;
 };
 
 /// A snapshot of a map visit, rebuilt from the changes in records.
@@ -81,25 +82,25 @@ class MapVisitReader {
     /// The most sessions, and the most map visits. Further sessions and visits are ignored.
     static constexpr std::size_t kMaxSessions = 65536;
 
-    /// `makes_items`: whether snapshots contain items; false if only visits() is needed.
+    /// `makes_items`: false to return snapshots without items, if only visits() is needed.
     explicit MapVisitReader(bool makes_items = true) : makes_items_{makes_items} {}
 
     /// Reads the next line. Returns a snapshot if the line contains a usable snapshot.
     [[nodiscard]] std::optional<MapVisitSnapshot> on_line(std::string_view line);
 
-    /// Returns the map visits in the order in which they began.
+    /// The map visits in the order in which they began.
     [[nodiscard]] const std::vector<MapVisit>& visits() const { return visits_; }
 
-    /// Returns the number of lines that are not records.
-    [[nodiscard]] std::uint64_t broken_lines() const { return broken_; }
+    /// The number of lines that are not records.
+    [[nodiscard]] std::uint64_t invalid_line_count() const { return invalid_lines_; }
 
-    /// Returns the number of snapshots whose items are unknown, because the items were not recorded
-    /// or an earlier line is missing.
-    [[nodiscard]] std::uint64_t unusable_snapshots() const { return unusable_; }
+    /// The number of snapshots whose items are unknown, because the items were not recorded or an
+    /// earlier line is missing.
+    [[nodiscard]] std::uint64_t unusable_snapshot_count() const { return unusable_snapshots_; }
 
-    /// Returns the number of late or repeated snapshots: their tick is at most the previous tick,
-    /// and not much lower.
-    [[nodiscard]] std::uint64_t late_snapshots() const { return late_snapshots_; }
+    /// The number of late or repeated snapshots: their tick is at most the previous tick, and not
+    /// much lower.
+    [[nodiscard]] std::uint64_t late_snapshot_count() const { return late_snapshots_; }
 
   private:
     struct Session {
@@ -110,9 +111,9 @@ class MapVisitReader {
         std::int64_t run = 0; ///< number of the server's starts and map changes; 0 for sessions
         /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
-        std::optional<std::size_t> visit;
-        snapshot::Tick tick = 0;
-        bool announced = false; ///< the server announced the map after the session's last snapshot
+        std::optional<std::size_t> visit; ///< index of the current map visit
+        snapshot::Tick tick = 0;          ///< tick of the last snapshot
+        bool is_map_announced = false;    ///< the server announced the map after the last snapshot
 
         /// Applies a snapshot to `items`: sets new and changed items, and deletes removed items.
         void apply_item_changes(const boost::json::object& record, const boost::json::array& list);
@@ -122,7 +123,7 @@ class MapVisitReader {
     void forget_items(std::optional<std::int64_t> session = std::nullopt);
     static void on_session(const boost::json::object& record, Session& session);
     static void on_map(const boost::json::object& record, Session& session);
-    void on_merged_snapshot(const boost::json::object& record, Session& session) const;
+    void set_map_of_merged_snapshot(const boost::json::object& record, Session& session) const;
     [[nodiscard]] std::optional<MapVisitSnapshot>
     on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
@@ -133,15 +134,15 @@ class MapVisitReader {
     bool makes_items_;
     std::map<SessionKey, Session> sessions_;
     std::vector<MapVisit> visits_;
-    std::uint64_t unusable_ = 0;
+    std::uint64_t unusable_snapshots_ = 0;
     std::uint64_t late_snapshots_ = 0;
-    std::uint64_t broken_ = 0;
+    std::uint64_t invalid_lines_ = 0;
 };
 
 /// A map visit that is not compared, because it was not paired with a visit of the other recording.
 struct UnpairedVisit {
-    std::size_t visit = 0;
-    bool ambiguous = false; ///< true if several partners are possible; false if none is possible
+    std::size_t visit = 0;     ///< index of the visit
+    bool is_ambiguous = false; ///< several partners are possible, not none
 };
 
 /// The pairs of map visits of the recordings A and B that show the same game.

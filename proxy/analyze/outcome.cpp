@@ -14,20 +14,15 @@ namespace tw::analyze {
 
 namespace {
 
-/// True for findings about damaged and truncated demos. capture::CaptureRun prints these with the
-/// file's name and the position.
-bool is_demo_damage(record::FindingId id) {
-    return id == record::FindingId::demo_damaged || id == record::FindingId::demo_cut_short;
-}
-
 /// Findings are printed together if the times of their records differ by less than this (ns).
-constexpr record::Timestamp kPause = 1'000'000'000;
+constexpr record::Timestamp kPrintInterval = 1'000'000'000;
 
 } // namespace
 
 void FindingPrinter::on_record(const record::Record& record) {
     if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        if (!is_demo_damage((*finding)->id)) {
+        const record::FindingId id = (*finding)->id;
+        if (id != record::FindingId::demo_damaged && id != record::FindingId::demo_cut_short) {
             console_.add_finding(**finding);
         }
     } else {
@@ -35,14 +30,14 @@ void FindingPrinter::on_record(const record::Record& record) {
     }
     const record::Timestamp now =
         std::visit([](const auto* each) { return each->head.time; }, record);
-    if (now - printed_ >= kPause || printed_ - now >= kPause) {
-        printed_ = now;
+    if (now - last_print_time_ >= kPrintInterval || last_print_time_ - now >= kPrintInterval) {
+        last_print_time_ = now;
         print_lines(console_.take_lines(now));
     }
 }
 
 void FindingPrinter::finish(const sink::FindingLines::ExplainCommand& explain) {
-    print_lines(console_.take_lines(printed_, true));
+    print_lines(console_.take_lines(last_print_time_, true));
     for (const std::string& line : console_.finding_table(explain)) {
         sink::print_text(out_, line + '\n');
     }
@@ -50,9 +45,9 @@ void FindingPrinter::finish(const sink::FindingLines::ExplainCommand& explain) {
 
 void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
-        if (++shown_ <= kMaxShown) {
+        if (++num_printed_lines_ <= kMaxPrintedLines) {
             sink::print_text(out_, line + '\n');
-        } else if (shown_ == kMaxShown + 1) {
+        } else if (num_printed_lines_ == kMaxPrintedLines + 1) {
             sink::print_text(out_, "further findings are only in the table and the records\n");
         }
     }
@@ -157,9 +152,9 @@ FindingsToFailOn::parse(const std::vector<std::string>& words) {
         if (!id && !severity) {
             return tl::unexpected{text};
         }
-        SelectedFindings word{.text = text};
+        FindingsOfWord word{.text = text};
         for (const record::FindingInfo& info : record::finding_table()) {
-            word.fails[static_cast<std::size_t>(info.id)] =
+            word.selected[static_cast<std::size_t>(info.id)] =
                 info.id == id || (severity && info.severity >= *severity);
         }
         fail_on.words_.push_back(std::move(word));
@@ -167,10 +162,10 @@ FindingsToFailOn::parse(const std::vector<std::string>& words) {
     return fail_on;
 }
 
-std::array<bool, record::kFindingCount> FindingsToFailOn::findings() const {
+std::array<bool, record::kFindingCount> FindingsToFailOn::selected_findings() const {
     std::array<bool, record::kFindingCount> all{};
-    for (const SelectedFindings& word : words_) {
-        std::ranges::transform(all, word.fails, all.begin(), std::logical_or<>{});
+    for (const FindingsOfWord& word : words_) {
+        std::ranges::transform(all, word.selected, all.begin(), std::logical_or<>{});
     }
     return all;
 }
@@ -178,13 +173,13 @@ std::array<bool, record::kFindingCount> FindingsToFailOn::findings() const {
 std::vector<OutcomeCheck> FindingsToFailOn::make_checks(const record::SessionStats& totals,
                                                         std::string_view flag) const {
     std::vector<OutcomeCheck> checks;
-    for (const SelectedFindings& word : words_) {
+    for (const FindingsOfWord& word : words_) {
         OutcomeCheck check{
             .flag = std::string{flag}, .text = word.text, .passed = true, .actual = {}};
         for (const record::FindingInfo& info : record::finding_table()) {
             const auto index = static_cast<std::size_t>(info.id);
             if (const std::uint64_t count = totals.findings[index];
-                word.fails[index] && count != 0) {
+                word.selected[index] && count != 0) {
                 check.passed = false;
                 check.actual +=
                     fmt::format("{}{} occurred {}", check.actual.empty() ? "" : ", ", info.name,

@@ -24,7 +24,7 @@ namespace tw::analyze {
 class FindingPrinter final : public record::RecordSink {
   public:
     /// The most lines printed. Further findings appear only in the records and the table.
-    static constexpr std::uint64_t kMaxShown = 20;
+    static constexpr std::uint64_t kMaxPrintedLines = 20;
 
     FindingPrinter(std::FILE* out, bool colours) : out_{out}, console_{colours} {}
 
@@ -38,9 +38,9 @@ class FindingPrinter final : public record::RecordSink {
 
     std::FILE* out_;
     sink::Console console_;
-    sink::ConsoleSink players_{console_}; ///< learns the names of players
-    record::Timestamp printed_ = 0;       ///< time of the record at which lines were last printed
-    std::uint64_t shown_ = 0;
+    sink::ConsoleSink players_{console_};   ///< learns the names of players
+    record::Timestamp last_print_time_ = 0; ///< time of the record at which lines were last printed
+    std::uint64_t num_printed_lines_ = 0;
 };
 
 /// A check requested by the user, and its result.
@@ -72,15 +72,16 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
 /// Returns the outcome as JUnit XML, which CI systems display. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
-/// Selects the findings that make a run fail, by id or severity ("warning": warnings and errors).
+/// The findings that make a run fail: words that are an id or the lowest severity ("warning": warnings
+/// and errors).
 class FindingsToFailOn {
   public:
     /// Parses ids and severities. The error is the first word that is neither an id nor a severity.
     [[nodiscard]] static tl::expected<FindingsToFailOn, std::string>
     parse(const std::vector<std::string>& words);
 
-    /// Returns for each finding id whether it is selected.
-    [[nodiscard]] std::array<bool, record::kFindingCount> findings() const;
+    /// Returns for each finding's id whether one of the words selects it.
+    [[nodiscard]] std::array<bool, record::kFindingCount> selected_findings() const;
 
     /// Returns a check for each word. The check passes if none of the word's findings occurred.
     [[nodiscard]] std::vector<OutcomeCheck> make_checks(const record::SessionStats& totals,
@@ -89,12 +90,12 @@ class FindingsToFailOn {
   private:
     FindingsToFailOn() = default;
 
-    struct SelectedFindings {
+    struct FindingsOfWord {
         std::string text;
-        std::array<bool, record::kFindingCount> fails{};
+        std::array<bool, record::kFindingCount> selected{};
     };
 
-    std::vector<SelectedFindings> words_;
+    std::vector<FindingsOfWord> words_;
 };
 
 } // namespace tw::analyze

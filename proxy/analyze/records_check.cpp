@@ -34,18 +34,18 @@ bool has_member_value(std::string_view line, std::string_view key, std::string_v
 
 } // namespace
 
-void RecordsCheck::add(Fault fault, std::uint64_t count, std::string_view time) {
-    Problem& problem = problems_.at(static_cast<std::size_t>(fault));
-    if (problem.count == 0 && count != 0) {
-        problem.first = files_.back() + (time.empty() ? "" : ", ") + std::string{time};
+void RecordsCheck::add_faults(Fault fault, std::uint64_t count, std::string_view time) {
+    FaultCount& found = faults_.at(static_cast<std::size_t>(fault));
+    if (found.count == 0 && count != 0) {
+        found.first_place = files_.back() + (time.empty() ? "" : ", ") + std::string{time};
     }
-    problem.count += count;
+    found.count += count;
 }
 
-void RecordsCheck::add_cut_off(Problems& problems, const Session& session) const {
-    Problem& problem = problems.at(static_cast<std::size_t>(Fault::cut_off_session));
-    if (problem.count++ == 0) {
-        problem.first = files_[session.file] + ", " + session.time;
+void RecordsCheck::add_cut_off_session(FaultCounts& faults, const Session& session) const {
+    FaultCount& found = faults.at(static_cast<std::size_t>(Fault::cut_off_session));
+    if (found.count++ == 0) {
+        found.first_place = files_[session.file] + ", " + session.time;
     }
 }
 
@@ -56,14 +56,14 @@ void RecordsCheck::begin_file(const std::string& path, bool is_being_written) {
     const auto segment = store::parse_segment(files_.back());
     const std::string recording = segment ? (whole.parent_path() / segment->name).string() : path;
     if (std::exchange(recording_, recording) != recording) {
-        std::erase_if(open_, [](const auto& each) { return each.second.closed; });
+        std::erase_if(open_sessions_, [](const auto& each) { return each.second.is_closed; });
     }
     if (!segment) {
         return;
     }
-    const auto [last, first] = numbers_.try_emplace(recording, segment->number);
+    const auto [last, first] = segment_numbers_.try_emplace(recording, segment->number);
     if (!first && segment->number > last->second + 1) {
-        add(Fault::missing_segment, segment->number - last->second - 1);
+        add_faults(Fault::missing_segment, segment->number - last->second - 1);
     }
     last->second = segment->number;
 }
@@ -72,11 +72,11 @@ void RecordsCheck::on_line(std::string_view line,
                            const std::optional<filter::RecordLineHead>& head) {
     ++lines_;
     if (!head || !record::is_json_object(line)) {
-        add(Fault::broken_line, 1);
+        add_faults(Fault::broken_line, 1);
         return;
     }
     if (record::is_repeated_record(line)) { // another segment contains the same record
-        if (const auto open = open_.find(head->session); open != open_.end()) {
+        if (const auto open = open_sessions_.find(head->session); open != open_sessions_.end()) {
             open->second.file = files_.size() - 1; // the session went on in this segment
         }
         return;
@@ -89,9 +89,10 @@ void RecordsCheck::on_line(std::string_view line,
     }
     last_time_ = std::max<std::string_view>(last_time_, head->time);
     if (head->type == "records_lost") {
-        add(Fault::lost_record, filter::JsonLine{line}.object().find_count("lost"), head->time);
+        add_faults(Fault::lost_record, filter::JsonLine{line}.object().find_count("lost"),
+                   head->time);
     } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
-        add(Fault::gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
+        add_faults(Fault::gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
     }
     has_worlds_ = has_worlds_ || head->type == "world";
     if (head->session != 0) {
@@ -103,35 +104,36 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     const bool event = head.type == "session";
     if (event && has_member_value(line, "event", R"("open")")) {
         ++sessions_;
-        const auto before = open_.find(head.session);
+        const auto before = open_sessions_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
-        if (before != open_.end() && before->second.lacks_end()) {
-            add_cut_off(problems_, before->second);
+        if (before != open_sessions_.end() && before->second.lacks_end()) {
+            add_cut_off_session(faults_, before->second);
         }
-        open_[head.session] = {.begun = true};
-    } else if (!open_.contains(head.session)) {
+        open_sessions_[head.session] = {.has_start = true};
+    } else if (!open_sessions_.contains(head.session)) {
         ++sessions_; // the session began in another file
     }
-    Session& session = open_[head.session];
+    Session& session = open_sessions_[head.session];
     session.has_events = session.has_events || event;
-    if (!session.closed && head.time < session.time) {
-        add(Fault::time_went_back, 1, head.time);
+    if (!session.is_closed && head.time < session.time) {
+        add_faults(Fault::time_went_back, 1, head.time);
     }
     session.snapshots += head.type == "snapshot" ? 1U : 0U;
     session.messages += head.type == "message" ? 1U : 0U;
     session.time = head.time;
     session.file = files_.size() - 1;
     if (event) {
-        session.reconnects = has_member_value(line, "reason", R"("reconnected")");
-        session.closed = has_member_value(line, "event", R"("close")") && !session.reconnects;
+        session.is_reconnecting = has_member_value(line, "reason", R"("reconnected")");
+        session.is_closed =
+            has_member_value(line, "event", R"("close")") && !session.is_reconnecting;
     } else if (head.type == "summary") {
         compare_with_summary(session, line);
-        if (session.closed || session.reconnects) { // a new connection's summary counts from 0
-            session = {.time = session.closed ? std::string{} : session.time,
+        if (session.is_closed || session.is_reconnecting) { // the next summary counts from 0
+            session = {.time = session.is_closed ? std::string{} : session.time,
                        .file = session.file,
-                       .begun = session.begun,
+                       .has_start = session.has_start,
                        .has_events = true,
-                       .closed = session.closed};
+                       .is_closed = session.is_closed};
         }
     }
 }
@@ -141,7 +143,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
 void RecordsCheck::compare_with_summary(const Session& session, std::string_view line) {
     filter::JsonLine json{line};
     filter::JsonObject& summary = json.object();
-    if (!session.begun || !summary.has_member("snapshots")) {
+    if (!session.has_start || !summary.has_member("snapshots")) {
         return;
     }
     std::uint64_t messages = 0;
@@ -150,39 +152,39 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
         messages += summary.find_count(key);
     }
     const auto compare = [&](std::uint64_t counted, std::uint64_t total, std::uint64_t& absent) {
-        add(Fault::repeated_record, counted > total ? counted - total : 0, session.time);
+        add_faults(Fault::repeated_record, counted > total ? counted - total : 0, session.time);
         absent += counted < total ? total - counted : 0;
     };
-    compare(session.snapshots, summary.find_count("snapshots.total"), absent_snapshots_);
-    compare(session.messages, messages, absent_messages_);
+    compare(session.snapshots, summary.find_count("snapshots.total"), missing_snapshots_);
+    compare(session.messages, messages, missing_messages_);
 }
 
 void RecordsCheck::end_file(const store::LineReader& reader) {
     const store::FileEnd end = reader.source().file_end();
     const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
                          end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
-    add(Fault::damaged_file, damaged ? 1 : 0);
+    add_faults(Fault::damaged_file, damaged ? 1 : 0);
     const bool unfinished =
         end == store::FileEnd::within_frame || !reader.unfinished_line().empty();
-    add(Fault::unfinished_file, !damaged && unfinished ? 1 : 0);
-    add(Fault::broken_line, reader.skipped_bytes() != 0 ? 1 : 0);
+    add_faults(Fault::unfinished_file, !damaged && unfinished ? 1 : 0);
+    add_faults(Fault::broken_line, reader.skipped_bytes() != 0 ? 1 : 0);
 }
 
-RecordsCheck::Problems RecordsCheck::find_problems() const {
-    Problems problems = problems_;
-    for (const auto& [unused, session] : open_) {
+RecordsCheck::FaultCounts RecordsCheck::find_faults() const {
+    FaultCounts faults = faults_;
+    for (const auto& [unused, session] : open_sessions_) {
         // Each segment repeats the openings of the sessions that go on.
         const bool may_go_on = is_being_written_ && session.file + 1 == files_.size();
         if (session.lacks_end() && !may_go_on) {
-            add_cut_off(problems, session);
+            add_cut_off_session(faults, session);
         }
     }
-    return problems;
+    return faults;
 }
 
 bool RecordsCheck::is_complete() const {
-    return std::ranges::all_of(find_problems(),
-                               [](const Problem& problem) { return problem.count == 0; });
+    return std::ranges::all_of(find_faults(),
+                               [](const FaultCount& found) { return found.count == 0; });
 }
 
 std::string RecordsCheck::report_text() const {
@@ -190,19 +192,18 @@ std::string RecordsCheck::report_text() const {
                                    record::count_with_noun(lines_, "record[s]"),
                                    record::count_with_noun(sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
-    const Problems problems = find_problems();
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-        if (problems.at(i).count != 0) {
-            text +=
-                fmt::format("{} (first: {})\n",
-                            record::count_with_noun(problems.at(i).count, kFaultSentences.at(i)),
-                            problems.at(i).first);
+    const FaultCounts faults = find_faults();
+    for (std::size_t i = 0; i < faults.size(); ++i) {
+        if (faults.at(i).count != 0) {
+            text += fmt::format("{} (first: {})\n",
+                                record::count_with_noun(faults.at(i).count, kFaultSentences.at(i)),
+                                faults.at(i).first_place);
         }
     }
-    if (absent_snapshots_ + absent_messages_ != 0) {
+    if (missing_snapshots_ + missing_messages_ != 0) {
         text += fmt::format("{} and {} that summaries count are {}, or filtered out\n",
-                            record::count_with_noun(absent_snapshots_, "snapshot[s]"),
-                            record::count_with_noun(absent_messages_, "message[s]"),
+                            record::count_with_noun(missing_snapshots_, "snapshot[s]"),
+                            record::count_with_noun(missing_messages_, "message[s]"),
                             has_worlds_ ? "recorded as worlds" : "missing: not recorded");
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
@@ -215,9 +216,7 @@ constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "
 
 /// Appends a cell; quotes it if it contains separators.
 void append_cell(std::string_view text, std::string& out) {
-    const bool separates = std::ranges::any_of(
-        text, [](char each) { return each == ',' || each == '"' || each == '\r' || each == '\n'; });
-    if (!separates) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
         out.append(text);
         return;
     }
@@ -321,18 +320,20 @@ class RemovedItems final : public filter::ValueVisitor {
 } // namespace
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
-    : options_{std::move(options)}, items_{options_.where.has_value()},
-      removed_{items_ && options_.where->uses_key(filter::kRowRemoved)} {
+    : options_{std::move(options)}, rows_are_items_{options_.where.has_value()},
+      shows_removed_items_{rows_are_items_ && options_.where->uses_key(filter::kRowRemoved)} {
     for (const std::string& name : columns) {
-        const bool item = name.starts_with(filter::kItemsPrefix);
+        const bool is_of_items = name.starts_with(filter::kItemsPrefix);
         columns_.push_back({.name = name,
-                            .key = item ? name.substr(filter::kItemsPrefix.size()) : name,
-                            .item = item,
-                            .common = std::ranges::find(kCommon, name) != kCommon.end()});
-        items_ = items_ || item;
-        removed_ = removed_ || (item && columns_.back().key == filter::kRowRemoved);
+                            .key = is_of_items ? name.substr(filter::kItemsPrefix.size()) : name,
+                            .is_of_items = is_of_items,
+                            .is_common = std::ranges::find(kCommon, name) != kCommon.end()});
+        rows_are_items_ = rows_are_items_ || is_of_items;
+        shows_removed_items_ =
+            shows_removed_items_ || (is_of_items && columns_.back().key == filter::kRowRemoved);
     }
-    common_ = std::ranges::all_of(columns_, [](const Column& column) { return column.common; });
+    has_only_common_columns_ =
+        std::ranges::all_of(columns_, [](const Column& column) { return column.is_common; });
 }
 
 std::string RecordsCsv::header_row() const {
@@ -345,24 +346,24 @@ std::string RecordsCsv::header_row() const {
 }
 
 void RecordsCsv::append_rows(std::string_view line, std::string& out) {
-    if (!items_) {
+    if (!rows_are_items_) {
         line_.set_line(line);
-        if (fill_cells(line_.object(), false) || common_) {
+        if (fill_cells(line_.object(), false) || has_only_common_columns_) {
             append_row(out);
         }
         return;
     }
-    if (!removed_ && options_.where && !options_.where->may_match(line)) {
+    if (!shows_removed_items_ && options_.where && !options_.where->may_match(line)) {
         return;
     }
     line_.set_line(line);
-    line_ready_ = false;
-    if (removed_) {
+    has_record_cells_ = false;
+    if (shows_removed_items_) {
         append_removed_rows(out); // before the line's new items, which may reuse a type number
     }
     line_.for_each_item([&](filter::JsonObject& item) {
         append_item_row(item, out);
-        if (removed_) {
+        if (shows_removed_items_) {
             store_item_type(item);
         }
         return false;
@@ -376,7 +377,7 @@ void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
     if (!fill_cells(item, true) && !options_.where) {
         return;
     }
-    if (!std::exchange(line_ready_, true)) {
+    if (!std::exchange(has_record_cells_, true)) {
         static_cast<void>(fill_cells(line_.object(), false));
     }
     append_row(out);
@@ -407,22 +408,22 @@ void RecordsCsv::store_item_type(filter::JsonObject& item) {
     }
 }
 
-bool RecordsCsv::fill_cells(filter::JsonObject& json, bool item) {
+bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
     bool wanted = false;
     for (Column& column : columns_) {
-        if (column.item != item) {
+        if (column.is_of_items != is_item) {
             continue;
         }
         column.cell.clear();
-        JoinedValues joined{column.cell, !item && column.key.starts_with(kFields)};
-        if (item) {
+        JoinedValues joined{column.cell, !is_item && column.key.starts_with(kFields)};
+        if (is_item) {
             filter::visit_row(json, column.key, joined);
         } else {
             filter::visit_record(json, column.key, joined);
         }
         const bool any = joined.finish();
-        column.text = joined.begins_with_text();
-        wanted = wanted || (any && !column.common);
+        column.begins_with_text = joined.begins_with_text();
+        wanted = wanted || (any && !column.is_common);
     }
     return wanted;
 }
@@ -430,7 +431,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool item) {
 std::vector<std::string> RecordsCsv::empty_columns() const {
     std::vector<std::string> names;
     for (const Column& column : columns_) {
-        if (!column.seen) {
+        if (!column.has_value) {
             names.push_back(column.name);
         }
     }
@@ -438,20 +439,20 @@ std::vector<std::string> RecordsCsv::empty_columns() const {
 }
 
 void RecordsCsv::append_row(std::string& out) {
-    ++rows_;
+    ++num_rows_;
     for (Column& column : columns_) {
-        column.seen = column.seen || !column.cell.empty();
+        column.has_value = column.has_value || !column.cell.empty();
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        if (options_.no_formulas && column.text && is_spreadsheet_formula(column.cell)) {
+        if (options_.no_formulas && column.begins_with_text &&
+            is_spreadsheet_formula(column.cell)) {
             column.cell.insert(0, 1, '\'');
         }
         if (options_.for_terminal) {
-            append_cell(record::terminal_text(column.cell), out);
-        } else {
-            append_cell(column.cell, out);
+            column.cell = record::terminal_text(column.cell);
         }
+        append_cell(column.cell, out);
     }
     out.append("\r\n");
 }

@@ -46,35 +46,36 @@ class RecordsCheck {
         cut_off_session,
     };
 
-    struct Problem {
+    struct FaultCount {
         std::uint64_t count = 0;
-        std::string first{}; ///< the file, and if known the time, of the first problem
+        std::string first_place{}; ///< the file, and if known the time, of the first fault
     };
 
-    using Problems = std::array<Problem, 9>; ///< by Fault
+    using FaultCounts = std::array<FaultCount, 9>; ///< by Fault
 
     struct Session {
-        std::string time{};   ///< time of the session's latest record
-        std::size_t file = 0; ///< index of the latest record's file
-        bool begun = false;   ///< the recording contains the session's first record
-        bool has_events = false;
-        bool closed = false; ///< the session has closed; its summary and findings may follow
-        bool reconnects = false;
+        std::string time{};      ///< time of the session's latest record
+        std::size_t file = 0;    ///< index of the latest record's file
+        bool has_start = false;  ///< the recording contains the session's first record
+        bool has_events = false; ///< the recording contains records of the type session
+        bool is_closed = false;  ///< the session's summary and findings may still follow
+        bool is_reconnecting =
+            false; ///< its connection's summary follows, and then a new connection
         std::uint64_t snapshots = 0;
         std::uint64_t messages = 0;
 
         /// False if no session records were seen, because the session may be closed.
-        [[nodiscard]] bool lacks_end() const { return has_events && !closed; }
+        [[nodiscard]] bool lacks_end() const { return has_events && !is_closed; }
     };
 
-    void add(Fault fault, std::uint64_t count, std::string_view time = {});
-    void add_cut_off(Problems& problems, const Session& session) const;
-    /// Returns all problems, including sessions that have no end in the last file.
-    [[nodiscard]] Problems find_problems() const;
+    void add_faults(Fault fault, std::uint64_t count, std::string_view time = {});
+    void add_cut_off_session(FaultCounts& faults, const Session& session) const;
+    /// Returns all faults, including sessions that have no end in the last file.
+    [[nodiscard]] FaultCounts find_faults() const;
     void track_session(std::string_view line, const filter::RecordLineHead& head);
     void compare_with_summary(const Session& session, std::string_view line);
 
-    Problems problems_;
+    FaultCounts faults_;             ///< without the sessions that have no end in the last file
     std::vector<std::string> files_; ///< names without folders
     std::string recording_;          ///< folder and name of the current segments, or the only file
     bool is_being_written_ = false;  ///< of the last file
@@ -82,12 +83,13 @@ class RecordsCheck {
     std::uint64_t sessions_ = 0;
     std::string first_time_;
     std::string last_time_;
-    std::map<std::int64_t, Session> open_;
+    std::map<std::int64_t, Session>
+        open_sessions_; ///< by number; and closed ones of this recording
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
-    std::uint64_t absent_snapshots_ = 0;
-    std::uint64_t absent_messages_ = 0;
+    std::uint64_t missing_snapshots_ = 0;
+    std::uint64_t missing_messages_ = 0;
     bool has_worlds_ = false; ///< worlds may stand for the snapshots that summaries count
-    std::map<std::string, std::uint64_t> numbers_; ///< each recording's latest segment number
+    std::map<std::string, std::uint64_t> segment_numbers_; ///< the latest one, by recording
 };
 
 /// Converts records to a CSV table (RFC 4180). Each record with at least one of the columns becomes
@@ -100,8 +102,8 @@ class RecordsCheck {
 class RecordsCsv {
   public:
     struct Options {
-        bool for_terminal = false; ///< whether to escape control characters
-        /// Whether to put an apostrophe before text that spreadsheets take for a formula.
+        bool for_terminal = false; ///< escape control characters
+        /// Put an apostrophe before text that spreadsheets take for a formula.
         bool no_formulas = false;
         /// Selects the items that become rows; nullopt: all items with at least one of the columns.
         std::optional<filter::LineFilter> where{};
@@ -119,11 +121,11 @@ class RecordsCsv {
     /// from earlier lines; an unknown type is empty.
     void append_rows(std::string_view line, std::string& out);
 
-    /// Returns the number of rows so far, without the header.
-    [[nodiscard]] std::uint64_t num_rows() const { return rows_; }
+    /// The number of rows so far, without the header.
+    [[nodiscard]] std::uint64_t num_rows() const { return num_rows_; }
 
     /// Returns whether rows are items.
-    [[nodiscard]] bool has_item_rows() const { return items_; }
+    [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
     /// Returns the names of the columns that are empty in all rows so far.
     [[nodiscard]] std::vector<std::string> empty_columns() const;
@@ -136,16 +138,17 @@ class RecordsCsv {
         std::string name;
         /// For a column of items, the key within the item; otherwise the same as `name`.
         std::string key;
-        bool item = false;   ///< the column's name is `items.KEY`
-        bool common = false; ///< every record has this key
-        bool text = false;   ///< the current cell starts with text, not with a number
-        bool seen = false;   ///< at least one row has a value
-        std::string cell{};  ///< this column's cell in the current row
+        bool is_of_items = false; ///< the column's name is `items.KEY`
+        bool is_common = false;   ///< every record has this key
+        bool begins_with_text =
+            false;              ///< the cell of the current row starts with text, not a number
+        bool has_value = false; ///< at least one row has a value
+        std::string cell{};     ///< the cell of the current row
     };
 
-    /// Fills cells from `json`: those of the columns `items.KEY` if `item`, else the others.
-    /// Returns true if a cell has a value and its key is not one that every record has.
-    [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool item);
+    /// Fills cells from `json`: an item for the columns `items.KEY` if `is_item`, or else a record
+    /// for the others. Returns true if a cell has a value and not every record has its key.
+    [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool is_item);
     void append_item_row(filter::JsonObject& item, std::string& out);
     void append_removed_rows(std::string& out);
     /// Stores the item's type, which is needed when the item is removed.
@@ -154,12 +157,12 @@ class RecordsCsv {
 
     Options options_;
     std::vector<Column> columns_;
-    bool items_ = false;       ///< rows are items
-    bool removed_ = false;     ///< removed items have rows, too
-    bool common_ = false;      ///< all columns are keys that every record has
-    bool line_ready_ = false;  ///< the cells of the columns of records are filled for this line
-    std::int64_t session_ = 0; ///< session of the current line; set only if removed_
-    std::uint64_t rows_ = 0;
+    bool rows_are_items_ = false;
+    bool shows_removed_items_ = false;
+    bool has_only_common_columns_ = false;
+    bool has_record_cells_ = false; ///< the cells of the record's columns are filled for this line
+    std::int64_t session_ = 0;      ///< session of the line; set only if shows_removed_items_
+    std::uint64_t num_rows_ = 0;
     /// The names of types as in the records, by session and type_id.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
     filter::JsonLine line_;

@@ -18,6 +18,11 @@ namespace {
 using record::ByteCount;
 using record::Spread;
 
+/// Returns part / whole, or 0 if `whole` is 0.
+double share(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 /// Returns a number as "12,345,678".
 std::string group_digits(std::uint64_t value) {
     std::string text = fmt::format("{}", value);

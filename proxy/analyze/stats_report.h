@@ -18,11 +18,6 @@ struct StatsReport {
     const record::ByteLedger* ledger = nullptr;
 };
 
-/// Returns part / whole, or 0 if `whole` is 0.
-[[nodiscard]] constexpr double share(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 /// Returns the report as aligned columns.
 [[nodiscard]] std::string stats_table(const StatsReport& report);
 /// Returns the report as one JSON object, with keys as in records.

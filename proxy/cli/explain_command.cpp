@@ -105,10 +105,10 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
     LineSplitter lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
-        [&captures](record::Timestamp time) {
-            const capture::CaptureRun::DatagramPosition place = captures.datagram_position_at(time);
-            return analyze::SnapshotDatagrams::DatagramPosition{.file = place.path,
-                                                                .frame = place.frame};
+        [&captures](analyze::SnapshotDatagram& datagram) {
+            const auto position = captures.datagram_position_at(datagram.time);
+            datagram.file = position.path;
+            datagram.frame = position.frame;
         },
         [&] {
             json.flush(); // passes findings of this datagram to the reader
@@ -340,9 +340,9 @@ class ComparedInput {
         });
         const auto& visits = visits_.visits();
         if (visits.empty()) {
-            const std::string nothing =
-                fmt::format("{}: contains no snapshot with known items{}", origin_.path,
-                            visits_.unusable_snapshots() == 0 ? "" : " (recorded without items?)");
+            const std::string nothing = fmt::format(
+                "{}: contains no snapshot with known items{}", origin_.path,
+                visits_.unusable_snapshot_count() == 0 ? "" : " (recorded without items?)");
             if (is_complete_) {
                 throw UsageError{nothing};
             }
@@ -354,7 +354,8 @@ class ComparedInput {
             throw usage_error("{} {}: {} has no snapshots of this session", flag, *session,
                               origin_.path);
         }
-        is_complete_ = report_invalid_lines(origin_.path, visits_.broken_lines()) && is_complete_;
+        is_complete_ =
+            report_invalid_lines(origin_.path, visits_.invalid_line_count()) && is_complete_;
         return true;
     }
 

@@ -297,7 +297,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
                                             .token = greeting->token,
                                             .log_is_private = log_stream().is_terminal(),
                                             .recording_folders = flags.recording_folders(),
-                                            .explain_finding = analyze::explanation_of_lines};
+                                            .explain_finding = analyze::explain_finding_in_lines};
         options.page_addresses = flags.http.page_addresses();
     }
     confine_observer(flags, post.number);

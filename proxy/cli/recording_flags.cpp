@@ -411,7 +411,7 @@ std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_sec
         .folder = folder(),
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
         .bytes = bytes,
-        .triggers = parse_findings("--flight-on", triggers).findings(),
+        .triggers = parse_findings("--flight-on", triggers).selected_findings(),
         .whole = whole};
 }
 

@@ -137,11 +137,11 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
             comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
         }
         comparison.finish();
-        const auto totals = comparison.found().totals();
-        CHECK(fmt::format("{} {} {} {}", totals.common, totals.different, totals.only_in[0],
-                          totals.only_in[1]) == row.said);
+        const auto totals = comparison.found().sum_pairs();
+        CHECK(fmt::format("{} {} {} {}", totals.common_ticks, totals.different_ticks,
+                          totals.lone_ticks[0], totals.lone_ticks[1]) == row.said);
         CHECK(comparison.found().are_games_equal() ==
-              (totals.common != 0 && totals.different == 0));
+              (totals.common_ticks != 0 && totals.different_ticks == 0));
     }
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     comparison.on_snapshot(0, 1, 5, of_demo(2));
     comparison.on_snapshot(0, 0, 7, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 7, of_demo(1));
-    CHECK(comparison.found().totals().different == 1);
+    CHECK(comparison.found().sum_pairs().different_ticks == 1);
     CHECK(comparison.found().demo_only_items == 3);
 }
 
@@ -183,22 +183,23 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
     comparison.on_snapshot(0, 1, 1, tees({}));
     comparison.on_snapshot(0, 0, 1, tees({}));
     comparison.on_snapshot(1, 1, 1, tees({}));
-    CHECK(comparison.found().totals().common == 2);
+    CHECK(comparison.found().sum_pairs().common_ticks == 2);
 
     constexpr int kMore = 10;
-    for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaiting) + kMore; ++tick) {
+    for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaitingSnapshots) + kMore;
+         ++tick) {
         comparison.on_snapshot(0, 1, tick, tees({}));
     }
-    CHECK(comparison.found().totals().left_out == kMore);
+    CHECK(comparison.found().sum_pairs().dropped_snapshots == kMore);
     comparison.finish();
-    CHECK(comparison.found().totals().only_in[1] == GameComparison::kMaxWaiting);
+    CHECK(comparison.found().sum_pairs().lone_ticks[1] == GameComparison::kMaxWaitingSnapshots);
 }
 
 TEST_CASE("objects and fields beyond the limit are counted together") {
     GameComparison comparison{1};
     const auto many = [](int value) {
         std::vector<RecordedItem> items;
-        for (std::uint16_t id = 0; id < GameComparison::kMaxCounted + 7; ++id) {
+        for (std::uint16_t id = 0; id < GameComparison::kMaxCountedFields + 7; ++id) {
             items.push_back(
                 item(4, id, fmt::format("t{}", id), fmt::format(R"({{"x":{}}})", value)));
         }
@@ -206,8 +207,8 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     };
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
-    CHECK(comparison.found().counts.size() == GameComparison::kMaxCounted);
-    CHECK(comparison.found().uncounted == 7);
+    CHECK(comparison.found().counts.size() == GameComparison::kMaxCountedFields);
+    CHECK(comparison.found().uncounted_differences == 7);
 }
 
 TEST_CASE("the first difference is reported with both values, then how often what differs") {

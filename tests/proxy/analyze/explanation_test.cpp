@@ -506,10 +506,10 @@ TEST_CASE(
                             .frame = 7,
                             .time = 1'763'652'285'240'001'999,
                             .bytes = 60,
-                            .header = 3,
-                            .compressed = row.compressed,
-                            .begin = 27,
-                            .size = 30}};
+                            .header_bytes = 3,
+                            .is_compressed = row.compressed,
+                            .part_offset = 27,
+                            .part_bytes = 30}};
         const std::string text = explanation_text(story);
         CHECK(contains(text, row.said));
         CHECK(contains(text, row.marked));
@@ -565,7 +565,6 @@ TEST_CASE("invalid, truncated and hostile lines do no harm") {
     CHECK(explanation_text(story).find('\x1b') == std::string::npos);
 }
 
-using namespace tw;
 using analyze::SnapshotDatagrams;
 
 namespace {
@@ -603,14 +602,14 @@ class Capture {
         datagrams.on_datagram_end();
     }
 
-    SnapshotDatagrams datagrams{
-        [](record::Timestamp time) {
-            return time < kOneSecond ? SnapshotDatagrams::DatagramPosition{}
-                                     : SnapshotDatagrams::DatagramPosition{
-                                           .file = "a.pcap",
-                                           .frame = static_cast<std::uint64_t>(time - kOneSecond)};
-        },
-        [this] { ++ends; }};
+    SnapshotDatagrams datagrams{[](analyze::SnapshotDatagram& datagram) {
+                                    if (datagram.time >= kOneSecond) {
+                                        datagram.file = "a.pcap";
+                                        datagram.frame =
+                                            static_cast<std::uint64_t>(datagram.time - kOneSecond);
+                                    }
+                                },
+                                [this] { ++ends; }};
     int ends = 0;
 
   private:
@@ -634,7 +633,7 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
     CHECK(found[0].file == "a.pcap");
     CHECK(found[0].num_parts == 3);
     CHECK(found[0].bytes == 40);
-    CHECK(found[0].size == 30);
+    CHECK(found[0].part_bytes == 30);
     CHECK(found[1].frame == 1);
     CHECK(capture.datagrams.find_datagrams(3, 12).empty());
     CHECK(capture.datagrams.find_datagrams(1, 13).empty());
@@ -645,11 +644,11 @@ TEST_CASE("offsets are in the payload, or in what is decompressed after the head
     Capture capture;
     capture.pass(1, 12, 0);
     capture.pass(1, 13, 0, inspect::PartFate::complete, true);
-    CHECK(capture.datagrams.find_datagrams(1, 12).front().begin == 10);
+    CHECK(capture.datagrams.find_datagrams(1, 12).front().part_offset == 10);
     const auto compressed = capture.datagrams.find_datagrams(1, 13);
-    CHECK(compressed.front().compressed);
-    CHECK(compressed.front().header == kHeader);
-    CHECK(compressed.front().begin == 10 - kHeader);
+    CHECK(compressed.front().is_compressed);
+    CHECK(compressed.front().header_bytes == kHeader);
+    CHECK(compressed.front().part_offset == 10 - kHeader);
 }
 
 TEST_CASE("a datagram is placed by its own time, as it may have been held back") {

@@ -45,7 +45,7 @@ std::string snapshot_line(int tick, std::string_view items, std::string_view mor
 TEST_CASE("snapshots are rebuilt from the changes in records") {
     MapVisitReader reader;
     CHECK_FALSE(reader.on_line(snapshot_line(2, item(4, 1, 5)))); // the other items are unknown
-    CHECK(reader.unusable_snapshots() == 1);
+    CHECK(reader.unusable_snapshot_count() == 1);
     const auto whole =
         reader.on_line(snapshot_line(4, item(4, 2, 6) + "," + item(4, 1, 5), R"(,"full":true)"));
     REQUIRE(whole);
@@ -58,7 +58,7 @@ TEST_CASE("snapshots are rebuilt from the changes in records") {
     REQUIRE(changed);
     CHECK(show(*changed->items) == R"(4/2={"x":7} 5/0={"x":8} )");
     CHECK(reader.visits().size() == 1);
-    CHECK(reader.visits()[0].snapshots == 2);
+    CHECK(reader.visits()[0].num_snapshots == 2);
 }
 
 TEST_CASE("a snapshot without changes has the items of the one before it") {
@@ -106,11 +106,11 @@ TEST_CASE("lines that are not records are counted, and each session waits for a 
     REQUIRE(reader.on_line(full(1)));
     REQUIRE(reader.on_line(full(2)));
     CHECK_FALSE(reader.on_line(line("snapshot", R"("tick":4,"items":[{]})", 1)));
-    CHECK(reader.broken_lines() == 1);
+    CHECK(reader.invalid_line_count() == 1);
     CHECK_FALSE(reader.on_line(next(1, 6)));
     CHECK(reader.on_line(next(2, 6)));
     CHECK_FALSE(reader.on_line("torn"));
-    CHECK(reader.broken_lines() == 2);
+    CHECK(reader.invalid_line_count() == 2);
     CHECK_FALSE(reader.on_line(next(2, 8)));
 }
 
@@ -152,12 +152,12 @@ TEST_CASE("a map announced again begins another visit if the ticks start again")
     static_cast<void>(reader.on_line(again)); // a segment begins with this record
     CHECK_FALSE(reader.on_line(snapshot_line(48, item(4, 1, 5), R"(,"full":true)")));
     CHECK_FALSE(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)")));
-    CHECK(reader.late_snapshots() == 2);
+    CHECK(reader.late_snapshot_count() == 2);
     static_cast<void>(reader.on_line(map));
     CHECK(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"))->visit == 1);
     CHECK_FALSE(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)")));
     CHECK(reader.visits().size() == 2);
-    CHECK(reader.late_snapshots() == 3);
+    CHECK(reader.late_snapshot_count() == 3);
 }
 
 TEST_CASE("merged snapshots of different servers and runs are kept apart") {
@@ -186,7 +186,7 @@ TEST_CASE("merged snapshots of different servers and runs are kept apart") {
     CHECK(next->visit == 2);
     CHECK(reader.visits()[1].client == "b:1");
     CHECK(reader.visits().size() == 3);
-    CHECK(reader.unusable_snapshots() == 0);
+    CHECK(reader.unusable_snapshot_count() == 0);
 }
 
 TEST_CASE("the map of merged snapshots is that of a session that received them") {
@@ -339,7 +339,7 @@ std::string show(const std::vector<std::pair<std::size_t, std::size_t>>& pairs) 
 std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
     std::string text;
     for (const auto& each : unpaired) {
-        text += fmt::format("{}{} ", each.visit, each.ambiguous ? "?" : "");
+        text += fmt::format("{}{} ", each.visit, each.is_ambiguous ? "?" : "");
     }
     return text;
 }
