@@ -145,11 +145,6 @@ void CollectFlags::check() const {
     }
 }
 
-std::string missing_stream_text(const std::string& stream) {
-    return fmt::format(
-        "the bus has no stream {}: publish first, or name the stream in --bus URL/STREAM", stream);
-}
-
 /// Opens the page of all servers of a stream; returns null if the flags request no page. `mod` has
 /// to outlive the page.
 /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
@@ -202,24 +197,28 @@ int run_collect(const CollectFlags& flags) {
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.has_ever_connected()) {
-        sink::print_error("{}; nothing was checked", collector.lacks_stream()
-                                                         ? missing_stream_text(stream)
-                                                         : "the bus could not be reached");
+        sink::print_error(
+            "{}; nothing was checked",
+            collector.lacks_stream()
+                ? fmt::format(
+                      "the bus has no stream {}: publish first, or name the stream in --bus "
+                      "URL/STREAM",
+                      stream)
+                : "the bus could not be reached");
         return kExitNotYet;
     }
     const bool written = output.finish();
-    const bool missed = flags.until_end && !collector.reached_end();
-    if (missed) {
+    const bool has_stopped_early = flags.until_end && !collector.reached_end();
+    const std::uint64_t missed = flags.until_end ? collector.missed_record_count() : 0;
+    if (has_stopped_early) {
         sink::print_error("--until-end: stopped before all records were handled");
     }
-    if (flags.until_end && collector.missed_record_count() != 0) {
-        sink::print_error(
-            "--until-end: {} missing",
-            record::count_with_noun(collector.missed_record_count(), "record[s] [is|are]"));
+    if (missed != 0) {
+        sink::print_error("--until-end: {} missing",
+                          record::count_with_noun(missed, "record[s] [is|are]"));
     }
     const int code = report_result(checks.outcome(fail_on, running.seconds()), summary.get());
-    const bool short_of = missed || (flags.until_end && collector.missed_record_count() != 0);
-    return code == 0 && (!written || short_of) ? kExitFailed : code;
+    return code == 0 && (!written || has_stopped_early || missed != 0) ? kExitFailed : code;
 }
 
 } // namespace

@@ -130,7 +130,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                           {"--write", records.capture}});
     check_replaceable("--write-objects", flags.objects, FileType::objects);
     check_replaceable("--write", records.capture, FileType::capture);
-    captures_.emplace(std::move(files), flags.captures.servers());
+    captures_.emplace(std::move(files), flags.captures.server_detector());
     // Opening files empties them, so everything was checked before.
     summary_ = open_output_file("--summary", records.summary);
     config_.inspect.memory = &memory_;

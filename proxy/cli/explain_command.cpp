@@ -47,9 +47,6 @@ constexpr const char* kJsonHelp = "Print one JSON object instead of text";
 /// Prints what findings mean. Returns the exit code.
 int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as_json) {
     namespace json = boost::json;
-    const auto text = [](std::string_view view) {
-        return json::string_view{view.data(), view.size()};
-    };
     json::array findings;
     for (const record::FindingInfo* info : infos) {
         if (!as_json) {
@@ -57,10 +54,10 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
                        record::severity_name(info->severity), info->sentence, info->cause);
             continue;
         }
-        findings.push_back(json::object{{"id", text(info->name)},
-                                        {"severity", text(record::severity_name(info->severity))},
-                                        {"what", text(info->sentence)},
-                                        {"cause", text(info->cause)}});
+        findings.push_back(json::object{{"id", info->name},
+                                        {"severity", record::severity_name(info->severity)},
+                                        {"what", info->sentence},
+                                        {"cause", info->cause}});
     }
     if (as_json) {
         fmt::print("{}\n", record::json_text(json::object{{"findings", std::move(findings)}}));
@@ -77,7 +74,7 @@ struct ExplainFlags {
     bool json = false;
 };
 
-constexpr std::int64_t kLastTick = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxTick = std::numeric_limits<std::int32_t>::max();
 
 /// Inspects captures. Errors: UsageError, CaptureError.
 void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod,
@@ -101,8 +98,8 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
 /// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.lookup.description();
-    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
-    LineSplitter lines{[&reader](std::string_view line) { reader.on_line(line); }};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
+    LineOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures](analyze::SnapshotDatagram& datagram) {
@@ -213,7 +210,7 @@ class ExplainedSizes final : public record::RecordSink {
 /// Returns a text about objects with a size that was not agreed; empty if they are not the cause.
 std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
     const auto mod = flags.lookup.description();
-    capture::CaptureRun captures{flags.captures.files(), flags.captures.servers()};
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
     ExplainedSizes sizes{story};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
@@ -247,8 +244,8 @@ int run_explain(const ExplainFlags& flags) {
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
-    const store::FileStartReader begin = read_file_begin(first);
-    const bool are_records = holds_records(first, begin);
+    const store::FileStartReader start = read_file_start(first); // keeps a pipe open
+    const bool are_records = is_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             whole =
@@ -299,10 +296,10 @@ void add_explain_command(Command& command) {
                 "Captures, demos, recordings or folders of segments; or names of findings, "
                 "such as snapshot.crc_mismatch; nothing lists all findings");
     flags.captures.add_source_flags(command);
-    command.add_number("--session", &flags.session, 1, kLastSession,
+    command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
                        "Session of the finding (by default, that of the first error, preferring "
                        "one that names the cause of others, or of the first warning)");
-    command.add_number("--tick", &flags.tick, 0, kLastTick, "Tick of the snapshot", "TICK");
+    command.add_number("--tick", &flags.tick, 0, kMaxTick, "Tick of the snapshot", "TICK");
     flags.lookup.add_to(command, ", to name the tiles");
     add_learn_sizes_flag(command, flags.learn_sizes);
     command.add_switch("--json", flags.json, kJsonHelp);
@@ -325,8 +322,8 @@ constexpr std::array<std::string_view, 2> kSessionFlags{"--session", "--other-se
 /// input, by read_snapshots().
 class ComparedInput {
   public:
-    explicit ComparedInput(RecordsOrigin origin) : origin_{std::move(origin)} {
-        if (origin_.path == "-") {
+    explicit ComparedInput(RecordSource source) : source_{std::move(source)} {
+        if (source_.path == "-") {
             throw UsageError{"-: standard input cannot be read twice; name a file"};
         }
     }
@@ -335,13 +332,13 @@ class ComparedInput {
     /// the input is damaged and has no visit. Errors: UsageError if an undamaged input has no
     /// visit, or none of the session.
     [[nodiscard]] bool list_visits(std::optional<std::int64_t> session, std::string_view flag) {
-        is_complete_ = read_lines(origin_, false, [this](std::string_view line) {
+        is_complete_ = read_record_lines(source_, false, [this](std::string_view line) {
             static_cast<void>(visits_.on_line(line));
         });
         const auto& visits = visits_.visits();
         if (visits.empty()) {
             const std::string nothing = fmt::format(
-                "{}: contains no snapshot with known items{}", origin_.path,
+                "{}: contains no snapshot with known items{}", source_.path,
                 visits_.unusable_snapshot_count() == 0 ? "" : " (recorded without items?)");
             if (is_complete_) {
                 throw UsageError{nothing};
@@ -352,10 +349,10 @@ class ComparedInput {
         if (session &&
             std::ranges::find(visits, *session, &analyze::MapVisit::session) == visits.end()) {
             throw usage_error("{} {}: {} has no snapshots of this session", flag, *session,
-                              origin_.path);
+                              source_.path);
         }
         is_complete_ =
-            report_invalid_lines(origin_.path, visits_.invalid_line_count()) && is_complete_;
+            report_invalid_lines(source_.path, visits_.invalid_line_count()) && is_complete_;
         return true;
     }
 
@@ -364,11 +361,11 @@ class ComparedInput {
     /// True if the whole input could be read.
     [[nodiscard]] bool is_complete() const { return is_complete_; }
 
-    /// Passes on all snapshots. Errors: as read_lines().
+    /// Passes on all snapshots. Errors: as read_record_lines().
     template <typename Use>
     void read_snapshots(const Use& use) const {
         analyze::MapVisitReader visits;
-        static_cast<void>(read_lines(origin_, true, [&](std::string_view line) {
+        static_cast<void>(read_record_lines(source_, true, [&](std::string_view line) {
             if (auto snapshot = visits.on_line(line)) {
                 use(*std::move(snapshot));
             }
@@ -376,7 +373,7 @@ class ComparedInput {
     }
 
   private:
-    RecordsOrigin origin_;
+    RecordSource source_;
     analyze::MapVisitReader visits_{false};
     bool is_complete_ = true;
 };
@@ -433,10 +430,10 @@ int run_compare(const CompareFlags& flags) {
     read_objects_file(flags.objects_file, mod);
     ComparedInputs inputs;
     for (std::size_t view = 0; view < inputs.size(); ++view) {
-        inputs[view].emplace(RecordsOrigin{.path = flags.files[view],
-                                           .servers = flags.captures.servers(),
-                                           .objects = &mod.objects,
-                                           .memory_bytes = flags.captures.memory_bytes()});
+        inputs[view].emplace(RecordSource{.path = flags.files[view],
+                                          .servers = flags.captures.server_detector(),
+                                          .objects = &mod.objects,
+                                          .memory_bytes = flags.captures.memory_bytes()});
     }
     for (std::size_t view = 0; view < inputs.size(); ++view) {
         if (!inputs[view]->list_visits(flags.sessions[view], kSessionFlags[view])) {
@@ -470,10 +467,10 @@ void add_compare_command(Command& command) {
     constexpr const char* kInput = "Capture, demo, recording, or folder of segments";
     command.add("a", &flags.files[0], "FILE", kInput).is_required = true;
     command.add("b", &flags.files[1], "FILE", kInput).is_required = true;
-    command.add_number("--session", &flags.sessions[0], 0, kLastSession,
+    command.add_number("--session", &flags.sessions[0], 0, kMaxSessionNumber,
                        "Only this session of A, or 0 for its worlds (by default all, paired by "
                        "player name and client address)");
-    command.add_number("--other-session", &flags.sessions[1], 0, kLastSession,
+    command.add_number("--other-session", &flags.sessions[1], 0, kMaxSessionNumber,
                        "Only this session of B, or 0 for its worlds");
     flags.captures.add_source_flags(command, "In captures, inspect");
     add_objects_flag(command, flags.objects_file);

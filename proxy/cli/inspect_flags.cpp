@@ -117,7 +117,7 @@ void CaptureFlags::add_source_flags(Command& command, const std::string& about) 
     add_memory_flag(command, memory_mib);
 }
 
-std::vector<std::string> CaptureFlags::files() const {
+std::vector<std::string> capture_files(const std::vector<std::string>& paths) {
     std::vector<std::string> all;
     for (const std::string& path : paths) {
         std::error_code ignored;
@@ -150,18 +150,18 @@ void add_memory_flag(Command& command, std::size_t& memory_mib) {
         "MIB");
 }
 
-capture::ServerDetector CaptureFlags::servers() const {
-    capture::ServerDetector guess;
+capture::ServerDetector CaptureFlags::server_detector() const {
+    capture::ServerDetector detector;
     if (!server.empty()) {
-        add_server(guess, server);
+        add_server(detector, server);
     }
-    return guess;
+    return detector;
 }
 
-void add_server(capture::ServerDetector& guess, const std::string& server) {
+void add_server(capture::ServerDetector& detector, const std::string& server) {
     const auto where = parse_endpoint(server, "--server", "0.0.0.0");
-    guess.add_server(where.port(),
-                     server.starts_with(':') ? std::nullopt : std::optional{where.address()});
+    detector.add_server(where.port(),
+                        server.starts_with(':') ? std::nullopt : std::optional{where.address()});
 }
 
 void MapAndObjectFlags::add_to(Command& command, const std::string& maps_help) {

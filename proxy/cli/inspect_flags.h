@@ -22,6 +22,10 @@ struct Command;
 
 // The functions of this header throw UsageError for a flag whose value is not valid.
 
+/// Returns the captures to read, in the order given. A folder stands for its segments, in the order
+/// of their start. Errors: UsageError for a folder without segments, and for a file of records.
+[[nodiscard]] std::vector<std::string> capture_files(const std::vector<std::string>& paths);
+
 /// The flags of the commands that read captures.
 struct CaptureFlags {
     std::vector<std::string> paths;
@@ -31,16 +35,17 @@ struct CaptureFlags {
     void add_to(Command& command);
     /// Adds --server and --memory. `about`: the start of the help of --server.
     void add_source_flags(Command& command, const std::string& about = "Inspect");
-    /// The files to read, in the order given. A folder stands for its segments, in the order of
-    /// their start.
-    /// Errors: UsageError for a folder without segments.
-    [[nodiscard]] std::vector<std::string> files() const;
-    [[nodiscard]] capture::ServerDetector servers() const;
+
+    /// Returns capture_files() of `paths`.
+    [[nodiscard]] std::vector<std::string> files() const { return capture_files(paths); }
+
+    [[nodiscard]] capture::ServerDetector server_detector() const;
 
     [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
 
-void add_server(capture::ServerDetector& guess, const std::string& server);
+/// Adds a server in the form of --server to those whose traffic is read.
+void add_server(capture::ServerDetector& detector, const std::string& server);
 
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);

@@ -1,6 +1,7 @@
 #include "proxy/cli/output_file.h"
 
 #include "proxy/bus/subjects.h"
+#include "proxy/cli/settings.h"
 #include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/findings.h"
@@ -179,11 +180,7 @@ bool is_same_file(const std::string& a, const std::string& b) {
     if (fs::exists(state)) {
         return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
     }
-    // weakly_canonical() alone would leave the path of a new file relative.
-    const auto full_name = [&ignored](const std::string& path) {
-        return fs::weakly_canonical(fs::absolute(path, ignored), ignored);
-    };
-    return full_name(a) == full_name(b);
+    return full_path(a) == full_path(b);
 }
 
 /// Checks that a file can be written. Errors: UsageError for a file that cannot be created or

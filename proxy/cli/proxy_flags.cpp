@@ -444,12 +444,12 @@ std::vector<std::string> TapFlags::describe_traffic() const {
 }
 
 capture::ServerDetector TapFlags::server_detector() const {
-    capture::ServerDetector guess;
-    guess.select_traffic(capture::ServerDetector::TrafficSelection::recognised);
+    capture::ServerDetector detector;
+    detector.select_traffic(capture::ServerDetector::TrafficSelection::recognised);
     for (const std::string& server : servers) {
-        add_server(guess, server);
+        add_server(detector, server);
     }
-    return guess;
+    return detector;
 }
 
 std::string TapFlags::traffic_text() const {

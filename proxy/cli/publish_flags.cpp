@@ -21,6 +21,8 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/split.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -47,20 +49,16 @@ BusUrl parse_bus_url(const std::string& url) {
     const std::size_t hosts = at == std::string::npos || at < begin ? begin : at + 1;
     const std::size_t slash = std::min(url.find('/', hosts), url.size());
     BusUrl parsed{.urls = {}, .stream = url.substr(std::min(slash + 1, url.size()))};
-    bool good = url.find_first_of(" \t\r\n") == std::string::npos;
-    for (std::size_t from = hosts; good;) {
-        const std::size_t comma = std::min(url.find(',', from), slash);
-        good = comma > from;
-        parsed.urls.push_back(url.substr(0, hosts) + url.substr(from, comma - from));
-        if (comma == slash) {
-            break;
-        }
-        from = comma + 1;
-    }
-    if (!good) {
+    const std::string list = url.substr(hosts, slash - hosts);
+    boost::algorithm::split(parsed.urls, list, boost::algorithm::is_any_of(","));
+    if (url.find_first_of(" \t\r\n") != std::string::npos ||
+        std::ranges::find(parsed.urls, "") != parsed.urls.end()) {
         throw usage_error("--bus {}: expected nats://HOST:PORT or tls://HOST:PORT, for "
                           "example nats://127.0.0.1:4222",
                           bus::url_without_password(url));
+    }
+    for (std::string& each : parsed.urls) {
+        each.insert(0, url, 0, hosts);
     }
     return parsed;
 }
@@ -79,8 +77,7 @@ constexpr std::array<std::string_view, 14> kProtectedFolders{
 
 bool is_protected_folder(const std::filesystem::path& folder) {
     return folder.empty() || folder.parent_path() == "/home" ||
-           std::find(kProtectedFolders.begin(), kProtectedFolders.end(), folder.string()) !=
-               kProtectedFolders.end();
+           std::ranges::find(kProtectedFolders, folder.string()) != kProtectedFolders.end();
 }
 
 /// Adds a file and its folder. A file that is renewed by renaming or by a symbolic link becomes
@@ -89,10 +86,8 @@ void add_file_and_folder(const std::filesystem::path& file,
                          std::vector<std::filesystem::path>& readable) {
     readable.push_back(file);
     std::error_code ignored;
-    const auto named = std::filesystem::weakly_canonical(
-        std::filesystem::absolute(file, ignored).parent_path(), ignored);
-    const auto real = std::filesystem::weakly_canonical(file, ignored).parent_path();
-    for (const auto& folder : {named, real}) {
+    const std::filesystem::path link = std::filesystem::absolute(file, ignored);
+    for (const auto& folder : {full_path(link.parent_path()), full_path(link).parent_path()}) {
         if (!is_protected_folder(folder)) {
             readable.push_back(folder);
         }

@@ -45,7 +45,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-struct RecordsFlags {
+struct RecordsCommandFlags {
     std::vector<std::string> paths;
     std::string filter;
     std::vector<std::int64_t> sessions;
@@ -125,7 +125,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
 }
 
 /// Adds to an error about an unknown field that an objects file may define the field.
-std::string with_objects_hint(const RecordsFlags& flags, const std::string& error) {
+std::string with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
     const bool is_about_field =
         error.find("fields.", error.find(" has a key ")) != std::string::npos;
     return flags.objects_file.empty() && is_about_field
@@ -133,7 +133,7 @@ std::string with_objects_hint(const RecordsFlags& flags, const std::string& erro
                : error;
 }
 
-std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
+std::optional<filter::LineFilter> parse_line_filter(const RecordsCommandFlags& flags) {
     if (flags.filter.empty()) {
         return std::nullopt;
     }
@@ -151,9 +151,9 @@ std::optional<filter::LineFilter> parse_filter(const RecordsFlags& flags) {
 /// Selects lines of a recording.
 class LineSelection {
   public:
-    explicit LineSelection(const RecordsFlags& flags)
+    explicit LineSelection(const RecordsCommandFlags& flags)
         : sessions_{flags.sessions.begin(), flags.sessions.end()}, from_{flags.from}, to_{flags.to},
-          filter_{parse_filter(flags)} {}
+          filter_{parse_line_filter(flags)} {}
 
     /// True if every line is selected.
     [[nodiscard]] bool selects_all() const {
@@ -236,11 +236,11 @@ class RepeatedLines {
         const auto segment = store::parse_segment(file.filename().string());
         std::string recording = segment ? (file.parent_path() / segment->name).string() : path;
         if (recording != recording_) { // another recording has other sessions with the same numbers
-            known_.clear();
-            begun_.clear();
+            earlier_sessions_.clear();
+            sessions_.clear();
             recording_ = std::move(recording);
         }
-        known_.insert(begun_.begin(), begun_.end());
+        earlier_sessions_.insert(sessions_.begin(), sessions_.end());
     }
 
     [[nodiscard]] bool is_repeated(std::string_view line) {
@@ -255,18 +255,18 @@ class RepeatedLines {
         }
         const auto head = filter::read_line_head(line);
         if (head && head->type == "session") {
-            begun_.insert(head->session);
+            sessions_.insert(head->session);
         }
-        return again && head && known_.contains(head->session);
+        return again && head && earlier_sessions_.contains(head->session);
     }
 
   private:
     /// The record's type is within this many bytes.
     static constexpr std::size_t kHeadBytes = 64;
 
-    std::string recording_;        ///< folder and name of its segments, or its only file
-    std::set<std::int64_t> known_; ///< sessions in the files before the current file
-    std::set<std::int64_t> begun_;
+    std::string recording_;                   ///< folder and name of its segments, or its only file
+    std::set<std::int64_t> earlier_sessions_; ///< those in the files before the current file
+    std::set<std::int64_t> sessions_;         ///< those in all files so far
 };
 
 /// True if the output is shown on a terminal.
@@ -284,7 +284,8 @@ bool is_terminal(const std::string& output) {
 
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
-std::vector<std::string> columns_of(const RecordsFlags& flags, filter::DescribedTypes described) {
+std::vector<std::string> columns_of(const RecordsCommandFlags& flags,
+                                    filter::DescribedTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::string name = boost::algorithm::trim_copy(given);
@@ -304,7 +305,7 @@ std::vector<std::string> columns_of(const RecordsFlags& flags, filter::Described
 
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
-std::optional<filter::LineFilter> row_filter_of(const RecordsFlags& flags,
+std::optional<filter::LineFilter> row_filter_of(const RecordsCommandFlags& flags,
                                                 filter::DescribedTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
@@ -324,7 +325,7 @@ std::optional<filter::LineFilter> row_filter_of(const RecordsFlags& flags,
 
 /// Returns the table that is written instead of records; nullopt if records are written.
 /// Errors: UsageError for an invalid key or condition.
-std::optional<analyze::RecordsCsv> table_of(const RecordsFlags& flags) {
+std::optional<analyze::RecordsCsv> table_of(const RecordsCommandFlags& flags) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
     const filter::DescribedTypes described = filter::described_types(mod);
@@ -375,7 +376,7 @@ class SelectionWriter {
     }
 
     /// True if the reader of the lines has left.
-    [[nodiscard]] bool reader_left() const { return file_->error() == EPIPE; }
+    [[nodiscard]] bool has_reader_left() const { return file_->error() == EPIPE; }
 
     [[nodiscard]] bool finish() {
         flush();
@@ -419,15 +420,21 @@ class SelectionWriter {
 
 int check_records(RecordsFiles& files) {
     analyze::RecordsCheck check;
-    files.read(
-        {.begin = [&](const std::string& path) { check.begin_file(path, base::is_locked(path)); },
-         .line = [&](std::string_view line) { check.on_line(line, filter::read_line_head(line)); },
-         .end = [&](const store::LineReader& reader) { check.end_file(reader); }});
+    files.read_files({
+        .on_file_begin =
+            [&](const std::string& path) { check.begin_file(path, base::is_locked(path)); },
+        .on_line =
+            [&](std::string_view line) {
+                check.on_line(line, filter::read_line_head(line));
+                return true; // the check counts other lines itself
+            },
+        .on_file_end = [&](const ReadFile& file) { check.end_file(file.reader); },
+    });
     fmt::print("{}", record::terminal_lines(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
 }
 
-int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
+int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     LineSelection selection{flags};
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
@@ -436,49 +443,41 @@ int write_selection(const RecordsFlags& flags, RecordsFiles& files) {
     files.require_recordings();
     SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
-    std::string current;
-    std::uint64_t broken = 0;
-    bool readable = true;
-    const RecordsFiles::ReadCallbacks use{
-        .begin =
-            [&](const std::string& path) {
-                current = path;
-                broken = 0;
-                repetitions.begin_file(path);
-            },
-        .line =
-            [&](std::string_view line) {
-                if (!filter::is_record_line(line)) {
-                    ++broken;
-                } else if (repetitions.is_repeated(line)) {
-                    return;
-                } else if (selection.selects_all()) {
-                    writer.write(line);
-                } else {
-                    selection.select(line, [&](std::string_view each) { writer.write(each); });
-                }
-            },
-        .end =
-            [&](const store::LineReader& reader) {
-                readable = report_unread_data(current, reader) && readable;
-                readable = report_invalid_lines(current, broken) && readable;
-            },
-        .pause = [&] { writer.flush(); },
-        .enough = [&] { return writer.reader_left(); }};
+    bool is_whole = true;
+    const auto use_line = [&](std::string_view line) {
+        if (!filter::is_record_line(line)) {
+            return false;
+        }
+        if (repetitions.is_repeated(line)) {
+            return true;
+        }
+        if (selection.selects_all()) {
+            writer.write(line);
+        } else {
+            selection.select(line, [&](std::string_view each) { writer.write(each); });
+        }
+        return true;
+    };
+    const RecordsFiles::ReadCallbacks callbacks{
+        .on_file_begin = [&](const std::string& path) { repetitions.begin_file(path); },
+        .on_line = use_line,
+        .on_file_end = [&](const ReadFile& file) { is_whole = file.report_problems() && is_whole; },
+        .on_pause = [&] { writer.flush(); },
+        .has_enough = [&] { return writer.has_reader_left(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
             std::signal(signal, [](int) { interrupted = 1; });
         }
-        files.follow(use, [] { return interrupted != 0; });
+        files.follow_files(callbacks, [] { return interrupted != 0; });
     } else {
-        files.read(use);
+        files.read_files(callbacks);
     }
-    return writer.finish() && readable ? 0 : kExitFailed;
+    return writer.finish() && is_whole ? 0 : kExitFailed;
 }
 
 /// Checks the flags and brings times into a form in which they can be compared.
 /// Errors: UsageError, also for flags without effect when records are only checked.
-void check_flags(RecordsFlags& flags) {
+void check_flags(RecordsCommandFlags& flags) {
     flags.from = parse_record_time("--from", flags.from, flags.paths);
     flags.to = parse_record_time("--to", flags.to, flags.paths);
     if (!flags.to.empty() && flags.from >= flags.to) {
@@ -497,8 +496,8 @@ void check_flags(RecordsFlags& flags) {
     }
 }
 
-int run_records(const RecordsFlags& given) {
-    RecordsFlags flags = given;
+int run_records(const RecordsCommandFlags& given) {
+    RecordsCommandFlags flags = given;
     check_flags(flags);
     RecordsFiles files{flags.paths, flags.verify ? std::string_view{} : flags.from};
     if (flags.output.ends_with(".csv") && flags.columns.empty()) {
@@ -510,7 +509,7 @@ int run_records(const RecordsFlags& given) {
     return write_selection(flags, files);
 }
 
-void add_table_flags(Command& command, RecordsFlags& flags) {
+void add_table_flags(Command& command, RecordsCommandFlags& flags) {
     command.add_list("--columns", flags.columns, "KEY,...",
                      "Write a CSV table of these keys; with keys of items, such as items.player, "
                      "one row per item");
@@ -527,7 +526,7 @@ void add_table_flags(Command& command, RecordsFlags& flags) {
 
 void add_records_command(Command& command) {
     command.about = "Read recordings: filter, convert, follow, verify";
-    RecordsFlags& flags = add_settings(command, run_records);
+    RecordsCommandFlags& flags = add_settings(command, run_records);
     command
         .add("file", &flags.paths, "FILE",
              "Files of records, compressed or not, or folders of segments; - means standard input")
@@ -535,7 +534,7 @@ void add_records_command(Command& command) {
     command.add("--filter", &flags.filter, "EXPRESSION",
                 "Only matching records, for example 'snapshot and tick > 500' "
                 "(proxy/filter/FILTERS.md); of items, it sees only those listed");
-    command.add_number("--session", &flags.sessions, 1, kLastSession,
+    command.add_number("--session", &flags.sessions, 1, kMaxSessionNumber,
                        "Only this session (repeatable)");
     command.add("--from", &flags.from, "TIME",
                 "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15, or 20:15 "

@@ -51,7 +51,7 @@ std::string earliest_record_time(const store::Segment& segment) {
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.
-std::vector<std::string> segments_of(const std::string& folder, std::string_view from = {}) {
+std::vector<std::string> segments_in_folder(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
     auto segments = store::segments_in(folder);
     std::erase_if(segments, [](const store::Segment& segment) { return segment.is_capture(); });
@@ -70,7 +70,7 @@ std::vector<std::string> segments_of(const std::string& folder, std::string_view
 
 /// Returns a collector's hourly files, 2026-11-22T18Z.jsonl.zst. Of the files before `from` at most
 /// the last is included.
-std::vector<std::string> hourly_files_of(const std::string& folder, std::string_view from = {}) {
+std::vector<std::string> hourly_files_in(const std::string& folder, std::string_view from = {}) {
     constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
     constexpr std::size_t kTime = 13;
     std::vector<std::string> files;
@@ -92,9 +92,9 @@ std::vector<std::string> hourly_files_of(const std::string& folder, std::string_
 }
 
 /// Returns the files of a recording or a collector.
-std::vector<std::string> files_of(const std::string& folder, std::string_view from = {}) {
-    auto files = segments_of(folder, from);
-    return files.empty() ? hourly_files_of(folder, from) : files;
+std::vector<std::string> recorded_files_in(const std::string& folder, std::string_view from = {}) {
+    auto files = segments_in_folder(folder, from);
+    return files.empty() ? hourly_files_in(folder, from) : files;
 }
 
 /// Returns "1 line was read", "2 lines were read".
@@ -108,17 +108,17 @@ void report(const std::string& path, const std::string& what) {
 
 } // namespace
 
-bool report_invalid_lines(const std::string& path, std::uint64_t lines) {
-    if (lines != 0) {
+bool report_invalid_lines(const std::string& path, std::uint64_t count) {
+    if (count != 0) {
         report(path,
                "skipped " +
-                   record::count_with_noun(lines, "line[s] that [is|are] not [a record|records]") +
+                   record::count_with_noun(count, "line[s] that [is|are] not [a record|records]") +
                    file_type_hint(path, FileType::records));
     }
-    return lines == 0;
+    return count == 0;
 }
 
-bool report_unread_data(const std::string& path, const store::LineReader& reader) {
+bool ReadFile::report_problems() const {
     const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
     if (end == store::FileEnd::too_wide) {
@@ -151,7 +151,8 @@ bool report_unread_data(const std::string& path, const store::LineReader& reader
     }
     const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
                          end == store::FileEnd::unreadable;
-    return !damaged && left_out == 0 && reader.skipped_bytes() == 0;
+    return report_invalid_lines(path, invalid_lines) && !damaged && left_out == 0 &&
+           reader.skipped_bytes() == 0;
 }
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {
@@ -165,7 +166,7 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
             files_.push_back(path);
             continue;
         }
-        const auto segments = files_of(path, from);
+        const auto segments = recorded_files_in(path, from);
         if (segments.empty()) {
             throw usage_error(
                 "{}: contains no segments of a recording and no hourly files of a collector", path);
@@ -174,38 +175,43 @@ RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_vi
     }
 }
 
-void RecordsFiles::open(const std::string& path, const ReadCallbacks& use) {
+void RecordsFiles::open_file(const std::string& path, const ReadCallbacks& callbacks) {
     try {
         reader_ = std::make_unique<store::LineReader>(path);
     } catch (const std::system_error& error) {
         throw usage_error("{}: {}", path, error.code().message());
     }
-    current_ = path;
-    use.begin(path);
+    current_file_ = path;
+    invalid_lines_ = 0;
+    callbacks.on_file_begin(path);
 }
 
-void RecordsFiles::read_lines_so_far(const ReadCallbacks& use) {
-    for (std::string_view line; !use.enough() && reader_->next_line(line);) {
-        joiner_.add_line(line, use.line);
+void RecordsFiles::read_available_lines(const ReadCallbacks& callbacks) {
+    const auto use_line = [&](std::string_view line) {
+        invalid_lines_ += callbacks.on_line(line) ? 0U : 1U;
+    };
+    for (std::string_view line; !callbacks.has_enough() && reader_->next_line(line);) {
+        joiner_.add_line(line, use_line);
     }
 }
 
-void RecordsFiles::close(const ReadCallbacks& use) {
-    if (!use.enough()) {
-        joiner_.finish(use.line);
-        use.end(*reader_);
+void RecordsFiles::close_file(const ReadCallbacks& callbacks) {
+    if (!callbacks.has_enough()) {
+        joiner_.finish(
+            [&](std::string_view line) { invalid_lines_ += callbacks.on_line(line) ? 0U : 1U; });
+        callbacks.on_file_end({current_file_, *reader_, invalid_lines_});
     }
     reader_.reset();
 }
 
-void RecordsFiles::read(const ReadCallbacks& use) {
+void RecordsFiles::read_files(const ReadCallbacks& callbacks) {
     for (const std::string& file : files_) {
-        if (use.enough()) {
+        if (callbacks.has_enough()) {
             return;
         }
-        open(file, use);
-        read_lines_so_far(use);
-        close(use);
+        open_file(file, callbacks);
+        read_available_lines(callbacks);
+        close_file(callbacks);
     }
 }
 
@@ -215,11 +221,11 @@ std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments)
     if (folder_.empty()) {
         return {};
     }
-    const std::string name = std::filesystem::path{current_}.filename().string();
+    const std::string name = std::filesystem::path{current_file_}.filename().string();
     const auto own = store::parse_segment(name);
     if (!own) {
-        const auto hours = hourly_files_of(folder_);
-        const auto next = std::ranges::upper_bound(hours, current_);
+        const auto hours = hourly_files_in(folder_);
+        const auto next = std::ranges::upper_bound(hours, current_file_);
         return next == hours.end() ? std::string{} : *next;
     }
     const auto next = std::ranges::find_if(segments, [&](const store::Segment& segment) {
@@ -234,59 +240,61 @@ std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments)
 bool RecordsFiles::is_file_replaced() const {
     auto& disk = store::system_disk();
     const auto own = disk.facts(reader_->source().descriptor());
-    const auto named = disk.facts(current_);
+    const auto named = disk.facts(current_file_);
     return own && own->regular &&
            ((named && !named->is_same_file(*own)) || own->size < reader_->source().position());
 }
 
 /// Reports recordings in the folder that are not followed: a folder may contain several, and
 /// further ones may start in it.
-void RecordsFiles::report_unfollowed(const std::vector<store::Segment>& segments) {
-    const std::size_t before = names_.size();
+void RecordsFiles::report_unfollowed_recordings(const std::vector<store::Segment>& segments) {
+    const std::size_t before = recording_names_.size();
     for (const store::Segment& segment : segments) {
         if (!segment.is_capture()) {
-            names_.insert(segment.name);
+            recording_names_.insert(segment.name);
         }
     }
     const auto own = store::parse_segment(std::filesystem::path{files_.back()}.filename().string());
-    if (own && names_.size() > 1 && names_.size() != before) {
-        report(folder_, fmt::format("contains {} recordings; following only '{}'", names_.size(),
-                                    own->name));
+    if (own && recording_names_.size() > 1 && recording_names_.size() != before) {
+        report(folder_, fmt::format("contains {} recordings; following only '{}'",
+                                    recording_names_.size(), own->name));
     }
 }
 
-void RecordsFiles::follow(const ReadCallbacks& use, const std::function<bool()>& stopped) {
-    const auto look = [this] {
+void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
+                                const std::function<bool()>& stopped) {
+    const auto list_segments = [this] {
         auto segments =
             folder_.empty() ? std::vector<store::Segment>{} : store::segments_in(folder_);
-        report_unfollowed(segments);
+        report_unfollowed_recordings(segments);
         return segments;
     };
-    static_cast<void>(look());
+    static_cast<void>(list_segments());
     for (const std::string& file : files_) {
-        open(file, use);
-        read_lines_so_far(use);
+        open_file(file, callbacks);
+        read_available_lines(callbacks);
         if (&file != &files_.back()) {
-            close(use);
+            close_file(callbacks);
         }
     }
-    while (!stopped() && !use.enough()) {
+    while (!stopped() && !callbacks.has_enough()) {
         // Looks for the next file first: when it exists, the current file is complete, and the
         // following read gets all of its data.
-        const std::string next = next_file(look());
-        const bool other = next.empty() && is_file_replaced();
-        read_lines_so_far(use);
-        if (!next.empty() || other) {
-            const std::string path = next.empty() ? current_ : next;
-            close(use);
-            open(path, use);
+        std::string next = next_file(list_segments());
+        if (next.empty() && is_file_replaced()) {
+            next = current_file_;
+        }
+        read_available_lines(callbacks);
+        if (!next.empty()) {
+            close_file(callbacks);
+            open_file(next, callbacks);
             continue;
         }
-        use.pause();
+        callbacks.on_pause();
         std::this_thread::sleep_for(kPollInterval);
     }
-    read_lines_so_far(use);
-    close(use);
+    read_available_lines(callbacks);
+    close_file(callbacks);
 }
 
 void RecordsFiles::require_recordings() const {
@@ -314,33 +322,22 @@ void RecordsFiles::require_recordings() const {
 
 namespace {
 
-/// Reads all lines of a recording. `use`: returns whether the line is a record. `quiet`: does not
-/// report damage. Returns true if everything was read or `quiet` is true.
+/// Reads all lines of a recording. `on_line`: returns whether the line is a record. `quiet`: do not
+/// print what could not be read. Returns true if everything was read or `quiet` is true.
 /// Errors: UsageError, also for a file without any record.
 bool read_recording(const std::string& path, bool quiet,
-                    const std::function<bool(std::string_view line)>& use) {
-    bool whole = true;
-    std::string current;
-    std::uint64_t broken = 0;
-    RecordsFiles files{{path}};
-    files.read({.begin =
-                    [&](const std::string& file) {
-                        current = file;
-                        broken = 0;
-                    },
-                .line = [&](std::string_view line) { broken += use(line) ? 0U : 1U; },
-                .end =
-                    [&](const store::LineReader& reader) {
-                        if (current == path && broken != 0 && broken == reader.num_lines()) {
-                            throw usage_error("{}: contains no records{}", path,
-                                              file_type_hint(path, FileType::records));
-                        }
-                        if (!quiet) {
-                            whole = report_unread_data(current, reader) && whole;
-                            whole = report_invalid_lines(current, broken) && whole;
-                        }
-                    }});
-    return whole;
+                    const std::function<bool(std::string_view line)>& on_line) {
+    bool is_whole = true;
+    const auto end_file = [&](const ReadFile& file) {
+        if (file.path == path && file.invalid_lines != 0 &&
+            file.invalid_lines == file.reader.num_lines()) {
+            throw usage_error("{}: contains no records{}", path,
+                              file_type_hint(path, FileType::records));
+        }
+        is_whole = (quiet || file.report_problems()) && is_whole;
+    };
+    RecordsFiles{{path}}.read_files({.on_line = on_line, .on_file_end = end_file});
+    return is_whole;
 }
 
 /// Leaves out messages, except the one by which 0.7 servers tell a session its player's name.
@@ -359,20 +356,18 @@ class WithoutMessages final : public record::RecordSink {
     record::RecordSink* next_;
 };
 
-bool read_capture(const RecordsOrigin& origin, bool quiet,
-                  const std::function<void(std::string_view line)>& use) {
-    inspect::MemoryBudget memory{origin.memory_bytes};
+bool read_capture(const RecordSource& source, bool quiet,
+                  const std::function<void(std::string_view line)>& on_line) {
+    inspect::MemoryBudget memory{source.memory_bytes};
     pipeline::MapFolders maps{{}, {.memory = &memory}};
-    CaptureFlags named;
-    named.paths = {origin.path};
-    capture::CaptureRun captures{named.files(), origin.servers};
+    capture::CaptureRun captures{capture_files({source.path}), source.servers};
     captures.set_quiet(quiet);
-    LineSplitter lines{use};
-    sink::JsonLines json{{.raw = true, .objects = origin.objects}, lines};
+    LineOutput lines{on_line};
+    sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
     WithoutMessages sparse{json};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = origin.objects, .memory = &memory}, maps, sparse, numbers};
+        {.objects = source.objects, .memory = &memory}, maps, sparse, numbers};
     captures.read(inspector);
     json.flush();
     return !captures.is_damaged();
@@ -380,29 +375,30 @@ bool read_capture(const RecordsOrigin& origin, bool quiet,
 
 } // namespace
 
-void LineSplitter::write(std::string_view block) {
+void LineOutput::write(std::string_view block) {
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
-        use_(block.substr(0, end));
+        on_line_(block.substr(0, end));
         block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
     }
 }
 
-bool read_records(const std::string& path, const std::function<void(std::string_view line)>& use) {
-    return read_recording(path, false, [&use](std::string_view line) {
+bool read_records(const std::string& path,
+                  const std::function<void(std::string_view line)>& on_record) {
+    return read_recording(path, false, [&on_record](std::string_view line) {
         const bool is_record = filter::is_record_line(line);
         if (is_record) {
-            use(line);
+            on_record(line);
         }
         return is_record;
     });
 }
 
-store::FileStartReader read_file_begin(const std::string& path) {
+store::FileStartReader read_file_start(const std::string& path) {
     return {path, std::max(capture::kCaptureMagicSize, demo::kMagic.size())};
 }
 
-bool holds_records(const std::string& path, const store::FileStartReader& begin) {
+bool is_recording(const std::string& path, const store::FileStartReader& start) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
         const auto segments = store::segments_in(path);
@@ -410,19 +406,19 @@ bool holds_records(const std::string& path, const store::FileStartReader& begin)
                std::any_of(segments.begin(), segments.end(),
                            [](const store::Segment& segment) { return !segment.is_capture(); });
     }
-    const auto bytes = std::as_bytes(std::span{begin.bytes()});
+    const auto bytes = std::as_bytes(std::span{start.bytes()});
     return !capture::looks_like_capture(bytes) && !demo::looks_like_demo(bytes);
 }
 
-bool read_lines(const RecordsOrigin& origin, bool quiet,
-                const std::function<void(std::string_view line)>& use) {
-    return holds_records(origin.path, read_file_begin(origin.path))
-               ? read_recording(origin.path, quiet,
-                                [&use](std::string_view line) {
-                                    use(line);
-                                    return true; // the caller checks the lines
-                                })
-               : read_capture(origin, quiet, use);
+bool read_record_lines(const RecordSource& source, bool quiet,
+                       const std::function<void(std::string_view line)>& on_line) {
+    const auto use_line = [&on_line](std::string_view line) {
+        on_line(line);
+        return true; // the caller checks the lines
+    };
+    return is_recording(source.path, read_file_start(source.path))
+               ? read_recording(source.path, quiet, use_line)
+               : read_capture(source, quiet, on_line);
 }
 
 } // namespace tw::cli

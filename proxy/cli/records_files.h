@@ -21,15 +21,23 @@
 namespace tw::cli {
 
 /// The largest session number. Session numbers start at 1.
-inline constexpr std::int64_t kLastSession = std::numeric_limits<std::uint32_t>::max();
-
-/// Prints on standard error which part of a file could not be read, and how many lines were read.
-/// Returns false if the file is damaged. A file that a crash truncated does not count as damaged.
-[[nodiscard]] bool report_unread_data(const std::string& path, const store::LineReader& reader);
+inline constexpr std::int64_t kMaxSessionNumber = std::numeric_limits<std::uint32_t>::max();
 
 /// Prints on standard error how many lines of a file were skipped because they are not records.
 /// Returns true if no line was skipped.
-bool report_invalid_lines(const std::string& path, std::uint64_t lines);
+bool report_invalid_lines(const std::string& path, std::uint64_t count);
+
+/// A file whose lines were read.
+struct ReadFile {
+    const std::string& path;
+    const store::LineReader& reader;
+    std::uint64_t invalid_lines = 0; ///< lines that are not records
+
+    /// Prints on standard error which part of the file could not be read, how many lines were read,
+    /// and how many of them are not records. Returns false if the file is damaged or such lines
+    /// exist. A file that a crash truncated does not count as damaged.
+    [[nodiscard]] bool report_problems() const;
+};
 
 /// Reads the files of recordings, in the order given. A folder stands for its segments, in the
 /// order of their start. Records that --max-line split are joined.
@@ -46,57 +54,60 @@ class RecordsFiles {
     void require_recordings() const;
 
     struct ReadCallbacks {
-        std::function<void(const std::string& path)> begin;
-        std::function<void(std::string_view line)> line;
-        std::function<void(const store::LineReader& reader)> end;
-        std::function<void()> pause = [] {}; ///< called if there is no more data at the moment
-        /// Called before each line. If it returns true, reading stops, and `end` is not called for
-        /// the current file.
-        std::function<bool()> enough = [] { return false; };
+        std::function<void(const std::string& path)> on_file_begin = [](const auto&) {};
+        /// Returns whether the line is a record.
+        std::function<bool(std::string_view line)> on_line;
+        std::function<void(const ReadFile& file)> on_file_end = [](const auto&) {};
+        std::function<void()> on_pause = [] {}; ///< called if there is no more data at the moment
+        /// Called before each line. If it returns true, reading stops, and on_file_end is not called
+        /// for the current file.
+        std::function<bool()> has_enough = [] { return false; };
     };
 
     /// Reads all files to their ends.
     /// Errors: UsageError for a file that cannot be opened.
-    void read(const ReadCallbacks& use);
-    /// Continues after read() until `stopped` returns true: reads data that is added to the last
-    /// file, a new file of the same name, and further segments of the recording in its folder.
-    void follow(const ReadCallbacks& use, const std::function<bool()>& stopped);
+    void read_files(const ReadCallbacks& callbacks);
+    /// Reads all files, and until `stopped` returns true also data that is added to the last file, a
+    /// new file of the same name, and further segments of the recording in its folder.
+    void follow_files(const ReadCallbacks& callbacks, const std::function<bool()>& stopped);
 
   private:
-    void open(const std::string& path, const ReadCallbacks& use);
-    void read_lines_so_far(const ReadCallbacks& use);
-    void close(const ReadCallbacks& use);
+    void open_file(const std::string& path, const ReadCallbacks& callbacks);
+    void read_available_lines(const ReadCallbacks& callbacks);
+    void close_file(const ReadCallbacks& callbacks);
     [[nodiscard]] std::string next_file(const std::vector<store::Segment>& segments) const;
     [[nodiscard]] bool is_file_replaced() const;
-    void report_unfollowed(const std::vector<store::Segment>& segments);
+    void report_unfollowed_recordings(const std::vector<store::Segment>& segments);
 
     std::vector<std::string> files_;
-    std::string folder_;          ///< the last path, if it is a folder
-    std::set<std::string> names_; ///< names of the recordings in that folder
-    std::string current_;
+    std::string folder_;                    ///< the last path, if it is a folder
+    std::set<std::string> recording_names_; ///< names of the recordings in that folder
+    std::string current_file_;
+    std::uint64_t invalid_lines_ = 0; ///< of the current file
     std::unique_ptr<store::LineReader> reader_;
     sink::LineJoiner joiner_;
 };
 
-/// Cuts the blocks of an output into lines.
-class LineSplitter final : public sink::Output {
+/// An output that passes each line to a function.
+class LineOutput final : public sink::Output {
   public:
-    explicit LineSplitter(std::function<void(std::string_view line)> use) : use_{std::move(use)} {}
+    explicit LineOutput(std::function<void(std::string_view line)> on_line)
+        : on_line_{std::move(on_line)} {}
 
     void write(std::string_view block) override;
 
   private:
-    std::function<void(std::string_view line)> use_;
+    std::function<void(std::string_view line)> on_line_;
 };
 
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
 /// part could not be read. Returns true if everything could be read.
 /// Errors: UsageError, as RecordsFiles, and for a file with lines of which none is a record.
 [[nodiscard]] bool read_records(const std::string& path,
-                                const std::function<void(std::string_view line)>& use);
+                                const std::function<void(std::string_view line)>& on_record);
 
 /// The source of record lines: a capture, demo or recording, or a folder with segments.
-struct RecordsOrigin {
+struct RecordSource {
     std::string path;
     capture::ServerDetector servers; ///< for a capture: the servers whose traffic is read
     const snapshot::ObjectSet* objects = nullptr;
@@ -104,16 +115,16 @@ struct RecordsOrigin {
 };
 
 /// Reads a file's first bytes, which distinguish captures from recordings.
-[[nodiscard]] store::FileStartReader read_file_begin(const std::string& path);
+[[nodiscard]] store::FileStartReader read_file_start(const std::string& path);
 
-/// True if the path is read as records: a folder with segments of records, or a file that starts
-/// neither like a capture nor like a demo. So an empty or damaged recording counts, too.
-[[nodiscard]] bool holds_records(const std::string& path, const store::FileStartReader& begin);
+/// True for a folder with segments of records, and for a file that starts neither like a capture nor
+/// like a demo, such as an empty or damaged recording.
+[[nodiscard]] bool is_recording(const std::string& path, const store::FileStartReader& start);
 
 /// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
-/// messages. Returns true if the source could be read to its end. `quiet`: does not report
-/// oddities. Errors: UsageError; CaptureError for a file of an unknown type.
-[[nodiscard]] bool read_lines(const RecordsOrigin& origin, bool quiet,
-                              const std::function<void(std::string_view line)>& use);
+/// messages. Returns true if the source could be read to its end. `quiet`: do not print what could
+/// not be read. Errors: UsageError; CaptureError for a file of an unknown type.
+[[nodiscard]] bool read_record_lines(const RecordSource& source, bool quiet,
+                                     const std::function<void(std::string_view line)>& on_line);
 
 } // namespace tw::cli

@@ -120,9 +120,7 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
                                  maps,
                                  nobody,
                                  numbers};
-    CaptureFlags named;
-    named.paths = {flags.capture};
-    capture::CaptureRun captured{named.files(), capture::ServerDetector{}};
+    capture::CaptureRun captured{capture_files({flags.capture}), capture::ServerDetector{}};
     captured.read(inspector);
     if (reader.is_truncated()) {
         sink::print_error("{}: does not fit in memory; only its beginning is played",
@@ -243,7 +241,7 @@ void add_replay_command(Command& command) {
     command.add("-s,--server", &flags.server, "HOST:PORT", "Game server to play on");
     command.add_number("--clients", &flags.clients, 1, kMaxClients,
                        "Number of simultaneous clients; they share the capture's sessions");
-    command.add_number("--session", &flags.session, 1, kLastSession,
+    command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
                        "Replay only this session of the capture");
     command.add_decimal("--speed", flags.speed, 0.01, 100,
                         "Playback speed, relative to the capture");

@@ -176,10 +176,7 @@ bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& 
     if (folder.empty() || std::filesystem::exists(folder, ignored)) {
         return false;
     }
-    const auto full = [&ignored](const std::filesystem::path& path) {
-        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
-    };
-    const auto rest = full(flags.state_folder()).lexically_relative(full(folder));
+    const auto rest = full_path(flags.state_folder()).lexically_relative(full_path(folder));
     return !rest.empty() && *rest.begin() != "..";
 }
 
@@ -333,9 +330,7 @@ std::vector<std::filesystem::path> RunFlags::folders_of_reopened_files() const {
     for (const std::string& path : paths) {
         std::error_code ignored;
         if (!path.empty() && path != "-" && !std::filesystem::is_character_file(path, ignored)) {
-            folders.push_back(
-                std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored)
-                    .parent_path());
+            folders.push_back(full_path(path).parent_path());
         }
     }
     return folders;

@@ -403,27 +403,21 @@ void Settings::set_flag(Flag& flag, const Texts& values, const std::string& sour
 
 HostPort parse_host_port(const std::string& text, const std::string& flag) {
     const auto colon = text.rfind(':');
-    const bool bracketed = text.starts_with('[');
     const auto port = colon == std::string::npos
                           ? std::nullopt
                           : base::parse_number<std::uint64_t>(text.substr(colon + 1));
     if (port > std::numeric_limits<std::uint16_t>::max()) {
         throw usage_error("{} {}: expected a port up to 65535", flag, text);
     }
-    bool good = port.has_value();
-    std::string host = good ? text.substr(0, colon) : "";
-    if (bracketed) {
-        good = good && host.size() > 2 && host.back() == ']';
-        host = good ? host.substr(1, host.size() - 2) : "";
-    } else {
-        good = good && host.find(':') == std::string::npos;
-    }
-    if (!good) {
+    std::string host = text.substr(0, colon);
+    const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (!port || (!has_brackets && host.find_first_of("[:") != std::string::npos)) {
         throw usage_error("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
                           "[::1]:8303",
                           flag, text);
     }
-    return {.host = host, .port = static_cast<std::uint16_t>(*port)};
+    host = has_brackets ? host.substr(1, host.size() - 2) : host;
+    return {.host = std::move(host), .port = static_cast<std::uint16_t>(*port)};
 }
 
 HostPort parse_server(const std::string& text) {
@@ -445,6 +439,11 @@ boost::asio::ip::udp::endpoint parse_endpoint(const std::string& text, const std
                           flag, text);
     }
     return {address, where.port};
+}
+
+std::filesystem::path full_path(const std::filesystem::path& path) {
+    std::error_code ignored; // weakly_canonical() alone leaves the path of a new file relative
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
 }
 
 std::vector<std::filesystem::path> existing_folders(const std::string& flag,

@@ -115,6 +115,9 @@ Flags& add_settings(Command& command, int (*run)(const Flags& flags)) {
     return *flags;
 }
 
+/// Returns the absolute path of a file that may not exist, without symbolic links.
+[[nodiscard]] std::filesystem::path full_path(const std::filesystem::path& path);
+
 /// Returns the folders that a flag names.
 /// Errors: UsageError if a path is no folder.
 [[nodiscard]] std::vector<std::filesystem::path>

@@ -26,18 +26,17 @@ std::vector<std::string> followed(const TemporaryFolder& folder,
     cli::RecordsFiles files{{folder.path()}};
     std::size_t at = 0;
     int idle = 0;
-    files.follow({.begin = [](const std::string&) {},
-                  .line = [&lines](std::string_view line) { lines.emplace_back(line); },
-                  .end = [](const store::LineReader&) {},
-                  .pause =
-                      [&] {
-                          if (at < steps.size()) {
-                              steps[at++]();
-                          } else {
-                              ++idle;
-                          }
-                      }},
-                 [&idle] { return idle > 1; });
+    const auto next_step = [&] {
+        if (at < steps.size()) {
+            steps[at++]();
+        } else {
+            ++idle;
+        }
+    };
+    const auto add_line = [&lines](std::string_view line) {
+        return !lines.emplace_back(line).empty();
+    };
+    files.follow_files({.on_line = add_line, .on_pause = next_step}, [&idle] { return idle > 1; });
     return lines;
 }
 
