@@ -142,6 +142,13 @@ Function real(const char* name) {
     return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
+/// Calls the C library's function that kFunction replaces, or returns -1 if this call must fail.
+template <auto kFunction, typename... Args>
+auto call(KindId kind, const char* name, Args... args) {
+    static const auto next = real<decltype(kFunction)>(name);
+    return fails(kind) ? decltype(next(args...)){-1} : next(args...);
+}
+
 __attribute__((constructor)) void begin() {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): before main there is one thread
     const char* const wanted = std::getenv("TW_FAULT");
@@ -212,62 +219,52 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) {
 }
 
 ssize_t write(int file, const void* data, std::size_t size) {
-    static const auto next = real<ssize_t (*)(int, const void*, std::size_t)>("write");
+    static const auto next = real<decltype(&::write)>("write");
     return !is_eventfd(file) && fails(KindId::writing) ? -1 : next(file, data, size);
 }
 
 ssize_t writev(int file, const iovec* parts, int count) {
-    static const auto next = real<ssize_t (*)(int, const iovec*, int)>("writev");
-    return fails(KindId::writing) ? -1 : next(file, parts, count);
+    return call<&::writev>(KindId::writing, "writev", file, parts, count);
 }
 
 ssize_t send(int socket, const void* data, std::size_t size, int flags) {
-    static const auto next = real<ssize_t (*)(int, const void*, std::size_t, int)>("send");
-    return fails(KindId::sending) ? -1 : next(socket, data, size, flags);
+    return call<&::send>(KindId::sending, "send", socket, data, size, flags);
 }
 
 ssize_t sendto(int socket, const void* data, std::size_t size, int flags, const sockaddr* to,
                socklen_t length) {
-    static const auto next =
-        real<ssize_t (*)(int, const void*, std::size_t, int, const sockaddr*, socklen_t)>("sendto");
-    return fails(KindId::sending) ? -1 : next(socket, data, size, flags, to, length);
+    return call<&::sendto>(KindId::sending, "sendto", socket, data, size, flags, to, length);
 }
 
 ssize_t sendmsg(int socket, const msghdr* message, int flags) {
-    static const auto next = real<ssize_t (*)(int, const msghdr*, int)>("sendmsg");
-    return fails(KindId::sending) ? -1 : next(socket, message, flags);
+    return call<&::sendmsg>(KindId::sending, "sendmsg", socket, message, flags);
 }
 
 int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
-    static const auto next = real<int (*)(int, mmsghdr*, unsigned, int)>("sendmmsg");
-    return fails(KindId::sending) ? -1 : next(socket, messages, count, flags);
+    return call<&::sendmmsg>(KindId::sending, "sendmmsg", socket, messages, count, flags);
 }
 
 ssize_t recv(int socket, void* data, std::size_t size, int flags) {
-    static const auto next = real<ssize_t (*)(int, void*, std::size_t, int)>("recv");
-    return fails(KindId::receiving) ? -1 : next(socket, data, size, flags);
+    return call<&::recv>(KindId::receiving, "recv", socket, data, size, flags);
 }
 
 ssize_t recvfrom(int socket, void* data, std::size_t size, int flags, sockaddr* from,
                  socklen_t* length) {
-    static const auto next =
-        real<ssize_t (*)(int, void*, std::size_t, int, sockaddr*, socklen_t*)>("recvfrom");
-    return fails(KindId::receiving) ? -1 : next(socket, data, size, flags, from, length);
+    return call<&::recvfrom>(KindId::receiving, "recvfrom", socket, data, size, flags, from,
+                             length);
 }
 
 ssize_t recvmsg(int socket, msghdr* message, int flags) {
-    static const auto next = real<ssize_t (*)(int, msghdr*, int)>("recvmsg");
-    return fails(KindId::receiving) ? -1 : next(socket, message, flags);
+    return call<&::recvmsg>(KindId::receiving, "recvmsg", socket, message, flags);
 }
 
 int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-    static const auto next = real<int (*)(int, mmsghdr*, unsigned, int, timespec*)>("recvmmsg");
-    return fails(KindId::receiving) ? -1 : next(socket, messages, count, flags, timeout);
+    return call<&::recvmmsg>(KindId::receiving, "recvmmsg", socket, messages, count, flags,
+                             timeout);
 }
 
 int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
-    static const auto next = real<int (*)(int, const sockaddr*, socklen_t)>("bind");
-    return fails(KindId::binding) ? -1 : next(socket, address, length);
+    return call<&::bind>(KindId::binding, "bind", socket, address, length);
 }
 
 int open(const char* path, int flags, ...) {
@@ -295,18 +292,15 @@ void* mmap(void* where, std::size_t size, int protection, int flags, int file,
 }
 
 int ftruncate(int file, off_t size) noexcept {
-    static const auto next = real<int (*)(int, off_t)>("ftruncate");
-    return fails(KindId::mapping) ? -1 : next(file, size);
+    return call<&::ftruncate>(KindId::mapping, "ftruncate", file, size);
 }
 
 int socket(int domain, int type, int protocol) noexcept {
-    static const auto next = real<int (*)(int, int, int)>("socket");
-    return fails(KindId::sockets) ? -1 : next(domain, type, protocol);
+    return call<&::socket>(KindId::sockets, "socket", domain, type, protocol);
 }
 
 int socketpair(int domain, int type, int protocol, int* ends) noexcept {
-    static const auto next = real<int (*)(int, int, int, int*)>("socketpair");
-    return fails(KindId::sockets) ? -1 : next(domain, type, protocol, ends);
+    return call<&::socketpair>(KindId::sockets, "socketpair", domain, type, protocol, ends);
 }
 
 int eventfd(unsigned value, int flags) noexcept {
@@ -327,28 +321,23 @@ int close(int file) {
 }
 
 int timerfd_create(clockid_t clock, int flags) noexcept {
-    static const auto next = real<int (*)(clockid_t, int)>("timerfd_create");
-    return fails(KindId::sockets) ? -1 : next(clock, flags);
+    return call<&::timerfd_create>(KindId::sockets, "timerfd_create", clock, flags);
 }
 
 int memfd_create(const char* name, unsigned flags) noexcept {
-    static const auto next = real<int (*)(const char*, unsigned)>("memfd_create");
-    return fails(KindId::sockets) ? -1 : next(name, flags);
+    return call<&::memfd_create>(KindId::sockets, "memfd_create", name, flags);
 }
 
 int epoll_create1(int flags) noexcept {
-    static const auto next = real<int (*)(int)>("epoll_create1");
-    return fails(KindId::polling) ? -1 : next(flags);
+    return call<&::epoll_create1>(KindId::polling, "epoll_create1", flags);
 }
 
 int epoll_ctl(int set, int operation, int file, epoll_event* event) noexcept {
-    static const auto next = real<int (*)(int, int, int, epoll_event*)>("epoll_ctl");
-    return fails(KindId::polling) ? -1 : next(set, operation, file, event);
+    return call<&::epoll_ctl>(KindId::polling, "epoll_ctl", set, operation, file, event);
 }
 
 int dup(int file) noexcept {
-    static const auto next = real<int (*)(int)>("dup");
-    return fails(KindId::duplicates) ? -1 : next(file);
+    return call<&::dup>(KindId::duplicates, "dup", file);
 }
 
 int fcntl(int file, int command, ...) {
