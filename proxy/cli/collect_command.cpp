@@ -118,7 +118,7 @@ void CollectFlags::add_to(Command& command) {
     command.add_switch("--until-end", until_end,
                        "Exit once all available records have been handled");
     add_duration_flag(command, duration);
-    http.add_access(
+    http.add_access_flags(
         command,
         "Serve a page of all servers, /healthz, /readyz, /metrics and /api/state at this address");
     command.add("--http-server-page", &server_pages, "[NAME=]URL",
@@ -156,7 +156,7 @@ std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const s
     return std::make_unique<process::FleetPage>(
         process::PageOptions{.listening = flags.http.open_page_sockets(),
                              .access = flags.http.access,
-                             .token = flags.http.token(state_folder(flags.state)),
+                             .token = flags.http.read_token(state_folder(flags.state)),
                              .log_is_private = log_stream().is_terminal()},
         process::FleetPage::Stream{.name = stream, .pages = parse_server_pages(flags.server_pages)},
         mod);
@@ -164,12 +164,12 @@ std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const s
 
 int run_collect(const CollectFlags& flags) {
     flags.check();
-    const bus::BusAccess access = flags.access.access();
-    const std::string stream = flags.access.stream();
+    const bus::BusAccess access = flags.access.bus_access();
+    const std::string stream = flags.access.stream_name();
     open_log(flags.log_level);
     const RecordFlags& records = flags.records;
-    const auto mod = records.lookup.description();
-    RecordLineChecks checks{records.expectations(*mod)};
+    const auto mod = records.lookup.read_mod_description();
+    RecordLineChecks checks{records.parse_expectations(*mod)};
     const analyze::FindingsToFailOn fail_on = records.fail_on_findings();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
@@ -193,7 +193,7 @@ int run_collect(const CollectFlags& flags) {
         if (output.page) {
             output.page->flush_to_page();
         }
-        return stop_wanted != 0 || output.failed() ||
+        return stop_wanted != 0 || output.has_reader_left() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.has_ever_connected()) {
@@ -207,7 +207,7 @@ int run_collect(const CollectFlags& flags) {
                 : "the bus could not be reached");
         return kExitNotYet;
     }
-    const bool written = output.finish();
+    const bool written = output.finish_stream();
     const bool has_stopped_early = flags.until_end && !collector.reached_end();
     const std::uint64_t missed = flags.until_end ? collector.missed_record_count() : 0;
     if (has_stopped_early) {

@@ -118,8 +118,8 @@ std::unique_ptr<Command> make_command(const CommandInfo& info) {
         command->footer += '\n';
     }
     command->footer +=
-        (command->find("--config") == nullptr ? "" : kSettings) + exit_codes_text(info);
-    if (command->find("--color") == nullptr) {
+        (command->find_flag("--config") == nullptr ? "" : kSettings) + exit_codes_text(info);
+    if (command->find_flag("--color") == nullptr) {
         add_color_flag(*command);
     }
     add_help_flags(*command);
@@ -290,7 +290,7 @@ std::string unknown_variable_error() {
 /// has it.
 std::string describe_unknown_flag(const Command& command, const UnknownFlagError& error) {
     for (const auto& other : make_commands()) {
-        if (error.flag.starts_with("--") && other->find(error.flag) != nullptr) {
+        if (error.flag.starts_with("--") && other->find_flag(error.flag) != nullptr) {
             return fmt::format("{} has no {}; {} has it", command.name, error.flag, other->name);
         }
     }
@@ -328,7 +328,7 @@ int parse_and_run(Invocation invocation) {
         return usage_error("{} (see 'twscope {} --help')", error, command->name);
     };
     try {
-        command->parse({given.begin() + 2, given.end()});
+        command->parse_arguments({given.begin() + 2, given.end()});
     } catch (const UnknownFlagError& error) {
         throw refuse(describe_unknown_flag(*command, error));
     } catch (const UsageError& error) {

@@ -113,8 +113,8 @@ class DecodeCommand {
 
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.fail_on_findings()},
-      mod_{flags.records.lookup.description()}, config_{flags.records.complete(
-                                                    *mod_, flags.bus.is_enabled())},
+      mod_{flags.records.lookup.read_mod_description()}, config_{flags.records.make_config(
+                                                             *mod_, flags.bus.is_enabled())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
                                                     {.cache = flags.records.map_cache,
                                                      .memory = &memory_,
@@ -122,7 +122,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     const RecordFlags& records = flags.records;
     records.check_capture();
     check_reports(flags);
-    std::ignore = flags.bus.options(name_on_bus());
+    std::ignore = flags.bus.publish_options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
                           {"--summary", records.summary},
@@ -166,7 +166,7 @@ bool DecodeCommand::finish_records() {
          .stats = &result_.totals,
          .sessions = result_.sessions,
          .worlds = worlds_ ? std::optional{worlds_->totals().worlds} : std::nullopt});
-    const bool written = file_ == nullptr || cli::finish_records("--output", *file_);
+    const bool written = file_ == nullptr || finish_output("--output", *file_);
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
 
@@ -181,7 +181,7 @@ sink::Output* DecodeCommand::open_lines() {
         check_replaceable("--output", output);
         file_ = open_recording({lines_recording_kind(), output});
     }
-    bus_ = flags_->bus.open(name_on_bus(), bus::kFileTimeouts);
+    bus_ = flags_->bus.open_output(name_on_bus(), bus::kFileTimeouts);
     if (file_ != nullptr && bus_ != nullptr) {
         return &both_.emplace(*file_, *bus_);
     }
@@ -359,8 +359,8 @@ int DecodeCommand::run() {
     findings_.finish(explain_command());
     const bool recorded = finish_records();
     const bool captured =
-        capture_ == nullptr || (cli::finish_records("--write", *capture_, "packet[s] [is|are]") &&
-                                result_.capture_losses == 0);
+        capture_ == nullptr ||
+        (finish_output("--write", *capture_, "packet[s] [is|are]") && result_.capture_losses == 0);
     const bool filmed = finish_demos();
     const int reported = print_reports();
     print_totals();

@@ -97,7 +97,7 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
 /// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
-    const auto mod = flags.lookup.description();
+    const auto mod = flags.lookup.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     LineOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
@@ -209,7 +209,7 @@ class ExplainedSizes final : public record::RecordSink {
 /// Reads captures again, to infer the sizes of the server's objects from the server's checksums.
 /// Returns a text about objects with a size that was not agreed; empty if they are not the cause.
 std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
-    const auto mod = flags.lookup.description();
+    const auto mod = flags.lookup.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
     ExplainedSizes sizes{story};

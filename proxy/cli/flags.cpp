@@ -16,8 +16,8 @@ namespace tw::cli {
 
 namespace {
 
-/// Help shows an upper limit of a flag only if the limit is lower than this.
-constexpr std::int64_t kUnlimited = 1'000'000'000;
+/// Help shows an upper limit of a flag only if the limit is lower than this number.
+constexpr std::int64_t kShownLimit = 1'000'000'000;
 constexpr double kDay = 86400;
 
 /// Parses a time in seconds, or with a unit.
@@ -52,15 +52,15 @@ bool parse_switch(const std::string& title, const std::string& text) {
 
 } // namespace
 
-std::string Flag::title() const {
+std::string Flag::dashed_name() const {
     return is_argument ? name : name.empty() ? '-' + letter : "--" + name;
 }
 
-bool Flag::set(const Texts& values) {
+bool Flag::set_values(const Texts& new_values) {
     Texts all;
-    for (const std::string& value : values) {
+    for (const std::string& value : new_values) {
         Texts parts{value};
-        if (has_commas) {
+        if (is_comma_separated) {
             boost::algorithm::split(parts, value, boost::algorithm::is_any_of(","));
             std::erase(parts, std::string{});
         }
@@ -70,16 +70,17 @@ bool Flag::set(const Texts& values) {
         return false;
     }
     if (all.size() > std::max<std::size_t>(most_values, 1)) {
-        throw usage_error("{}: {}", title(),
+        throw usage_error("{}: {}", dashed_name(),
                           most_values > 1 ? "has too many values" : "may be given once");
     }
     for (const std::string& value : all) {
         if (!words.empty() && std::ranges::find(words, value) == words.end()) {
-            throw usage_error("{} {}: expected one of {}", title(), value, fmt::join(words, ", "));
+            throw usage_error("{} {}: expected one of {}", dashed_name(), value,
+                              fmt::join(words, ", "));
         }
     }
-    take(all);
-    given = values;
+    set_variable(all);
+    values = new_values;
     return true;
 }
 
@@ -101,7 +102,7 @@ Flag& Command::add(const std::string& names, std::string* variable, const std::s
                    const std::string& help) {
     Flag& flag = add_flag(names, value, help);
     flag.default_text = *variable;
-    flag.take = [variable](const Texts& values) { *variable = values.front(); };
+    flag.set_variable = [variable](const Texts& values) { *variable = values.front(); };
     return flag;
 }
 
@@ -109,8 +110,8 @@ Flag& Command::add(const std::string& names, Texts* variable, const std::string&
                    const std::string& help) {
     Flag& flag = add_flag(names, value, help);
     flag.default_text = fmt::format("{}", fmt::join(*variable, ","));
-    flag.most_values = Flag::kMany;
-    flag.take = [variable](const Texts& values) { *variable = values; };
+    flag.most_values = Flag::kUnlimited;
+    flag.set_variable = [variable](const Texts& values) { *variable = values; };
     return flag;
 }
 
@@ -118,8 +119,9 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
                           std::int64_t most, const std::string& help, const std::string& value) {
     Flag& flag = add_flag(names, value, help);
     const std::string limits =
-        most < kUnlimited ? fmt::format("{} to {}", least, most) : fmt::to_string(least);
-    const auto parse_value = [least, most, limits, title = flag.title()](const std::string& text) {
+        most < kShownLimit ? fmt::format("{} to {}", least, most) : fmt::to_string(least);
+    const auto parse_value = [least, most, limits,
+                              title = flag.dashed_name()](const std::string& text) {
         const auto number = base::parse_number<std::int64_t>(text);
         if (!number || *number < least || *number > most) {
             throw usage_error("{} {}: expected a number from {}", title, text, limits);
@@ -128,18 +130,18 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
     };
     const auto add_variable = [&]<typename Value>(Value* target) {
         if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
-            flag.most_values = Flag::kMany;
-            flag.take = [target, parse_value](const Texts& values) {
+            flag.most_values = Flag::kUnlimited;
+            flag.set_variable = [target, parse_value](const Texts& values) {
                 target->clear();
                 std::ranges::transform(values, std::back_inserter(*target), parse_value);
             };
         } else {
-            flag.take = [target, parse_value](const Texts& values) {
+            flag.set_variable = [target, parse_value](const Texts& values) {
                 *target = static_cast<Value>(parse_value(values.front()));
             };
         }
         if constexpr (std::is_integral_v<Value>) {
-            flag.note = most < kUnlimited ? limits : "";
+            flag.limits_text = most < kShownLimit ? limits : "";
             if (std::cmp_less_equal(least, *target) && std::cmp_less_equal(*target, most)) {
                 flag.default_text = fmt::to_string(*target);
             }
@@ -153,9 +155,10 @@ Flag& Command::add_parsed(const std::string& names, double& variable, double lea
                           const std::string& help, const std::string& value,
                           std::optional<double> (*parse_value)(std::string_view)) {
     Flag& flag = add_flag(names, value, help);
-    flag.note = most <= kDay ? fmt::format("{} to {}", least, most) : "";
+    flag.limits_text = most <= kDay ? fmt::format("{} to {}", least, most) : "";
     flag.default_text = least <= variable ? fmt::to_string(variable) : "";
-    flag.take = [&variable, least, most, parse_value, title = flag.title()](const Texts& values) {
+    flag.set_variable = [&variable, least, most, parse_value,
+                         title = flag.dashed_name()](const Texts& values) {
         const auto number = parse_value(values.front());
         if (!number || !(least <= *number && *number <= most)) { // NaN is not in any range
             throw usage_error("{} {}: expected {} from {} to {}", title, values.front(),
@@ -177,7 +180,8 @@ Flag& Command::add_decimal(const std::string& names, double& variable, double le
 Flag& Command::add_time(const std::string& names, double& seconds, double least, double most,
                         const std::string& help) {
     Flag& flag = add_parsed(names, seconds, least, most, help, "TIME", parse_seconds);
-    flag.note += (flag.note.empty() ? "" : "; ") + std::string{"or with a unit: ms, s, min, h"};
+    flag.limits_text +=
+        (flag.limits_text.empty() ? "" : "; ") + std::string{"or with a unit: ms, s, min, h"};
     return flag;
 }
 
@@ -185,18 +189,18 @@ Flag& Command::add_switch(const std::string& names, bool& variable, const std::s
                           bool value) {
     Flag& flag = add_flag(names, {}, help);
     flag.most_values = 0;
-    flag.take = [&variable, value, title = flag.title()](const Texts& values) {
+    flag.set_variable = [&variable, value, title = flag.dashed_name()](const Texts& values) {
         variable = parse_switch(title, values.back()) ? value : variable;
     };
     return flag;
 }
 
-Flag& Command::add_list(const std::string& names, std::function<void(const Texts&)> take,
+Flag& Command::add_list(const std::string& names, std::function<void(const Texts&)> set_variable,
                         const std::string& value, const std::string& help) {
     Flag& flag = add_flag(names, value, help);
-    flag.most_values = Flag::kMany;
-    flag.has_commas = true;
-    flag.take = std::move(take);
+    flag.most_values = Flag::kUnlimited;
+    flag.is_comma_separated = true;
+    flag.set_variable = std::move(set_variable);
     return flag;
 }
 
@@ -206,11 +210,11 @@ Flag& Command::add_list(const std::string& names, Texts& variable, const std::st
         names, [&variable](const Texts& values) { variable = values; }, value, help);
 }
 
-void Command::remove(std::string_view flag) {
-    std::erase_if(flags, [&](const Flag& each) { return each.title() == flag; });
+void Command::remove_flag(std::string_view flag) {
+    std::erase_if(flags, [&](const Flag& each) { return each.dashed_name() == flag; });
 }
 
-Flag* Command::find(std::string_view flag) {
+Flag* Command::find_flag(std::string_view flag) {
     const bool is_long = flag.size() > 2 && flag.starts_with("--");
     const bool is_short = flag.size() == 2 && flag.starts_with('-');
     const auto found = std::ranges::find_if(flags, [&](const Flag& each) {
@@ -220,14 +224,14 @@ Flag* Command::find(std::string_view flag) {
     return found == flags.end() ? nullptr : &*found;
 }
 
-std::string Command::suggest_flag(std::string_view like, std::string_view dashes) const {
+std::string Command::suggest_flag(std::string_view name_like, std::string_view dashes) const {
     std::vector<std::string_view> names;
     for (const Flag& flag : flags) {
         if (is_setting(flag)) {
             names.emplace_back(flag.name);
         }
     }
-    const std::string_view similar = filter::most_similar_word(like, names);
+    const std::string_view similar = filter::most_similar_word(name_like, names);
     return similar.empty() ? std::string{} : fmt::format("; did you mean {}{}?", dashes, similar);
 }
 
@@ -238,13 +242,13 @@ UnknownFlagError Command::unknown_flag(const std::string& argument) {
         return {flag, fmt::format("{} has no {}{}", name, flag,
                                   suggest_flag(std::string_view{flag}.substr(2), "--"))};
     }
-    if (find('-' + flag) != nullptr) {
+    if (find_flag('-' + flag) != nullptr) {
         return {flag, fmt::format("{0} has no {1}; did you mean -{1}?", name, flag)};
     }
     Texts suggestions;
     for (const Flag& each : flags) {
         if (is_setting(each) && each.name[0] == flag[1] && each.replacement.empty()) {
-            suggestions.push_back(each.title());
+            suggestions.push_back(each.dashed_name());
         }
     }
     const bool is_clear = !suggestions.empty() && suggestions.size() <= kMostSuggestions;
@@ -260,41 +264,41 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
     const auto equals = is_long ? at->find('=') : std::string::npos;
     for (std::string text = *at;;) {
         const std::string flag_name = text.substr(0, is_long ? equals : 2);
-        Flag* const flag = find(flag_name);
+        Flag* const flag = find_flag(flag_name);
         if (flag == nullptr) {
             throw unknown_flag(text);
         }
         std::string value = text.substr(flag_name.size());
         if (flag->is_switch() && !is_long && !value.empty()) { // letters of further flags
-            flag->given = {"true"};
+            flag->values = {"true"};
             text = '-' + value;
             continue;
         }
         if (flag->name == "help" || flag->letter == "h") {
             wanted_help = flag->name.empty() ? Help::brief : Help::full;
         } else if (flag->is_switch()) {
-            flag->given = {value.empty() ? "true" : value.substr(1)};
+            flag->values = {value.empty() ? "true" : value.substr(1)};
         } else if (!value.empty()) {
-            flag->given.push_back(value.starts_with('=') ? value.substr(1) : value);
+            flag->values.push_back(value.starts_with('=') ? value.substr(1) : value);
         } else {
             const auto next = std::next(at);
             const bool is_flag = next != end && next->starts_with("--") &&
-                                 find(next->substr(0, next->find('='))) != nullptr;
+                                 find_flag(next->substr(0, next->find('='))) != nullptr;
             if (next == end || is_flag) {
-                throw usage_error("{}: needs a value{}", flag->title(),
+                throw usage_error("{}: needs a value{}", flag->dashed_name(),
                                   is_flag ? " before " + next->substr(0, next->find('=')) : "");
             }
-            flag->given.push_back(*++at);
+            flag->values.push_back(*++at);
             if (flag->most_values == 2 && std::next(at) != end &&
                 !std::next(at)->starts_with('-')) {
-                flag->given.push_back(*++at);
+                flag->values.push_back(*++at);
             }
         }
         return;
     }
 }
 
-void Command::parse(const Texts& arguments) {
+void Command::parse_arguments(const Texts& arguments) {
     Texts others;
     bool are_flags_over = false;
     for (auto at = arguments.begin(); at != arguments.end(); ++at) {
@@ -304,7 +308,7 @@ void Command::parse(const Texts& arguments) {
         } else if (*at == "--") {
             are_flags_over = true;
         } else if (!ignored_prefix.empty() && at->starts_with(ignored_prefix) &&
-                   find(at->substr(0, at->find('='))) == nullptr) {
+                   find_flag(at->substr(0, at->find('='))) == nullptr) {
             const bool has_value = at->find('=') == std::string::npos &&
                                    std::next(at) != arguments.end() &&
                                    !std::next(at)->starts_with('-');
@@ -320,10 +324,10 @@ void Command::parse(const Texts& arguments) {
         if (flag.is_argument) {
             const auto end = others.begin() +
                              static_cast<std::ptrdiff_t>(std::min(flag.most_values, others.size()));
-            flag.given.assign(others.begin(), end);
+            flag.values.assign(others.begin(), end);
             others.erase(others.begin(), end);
         }
-        if (flag.is_required && flag.given.empty()) {
+        if (flag.is_required && flag.values.empty()) {
             throw usage_error("{} needs {}: {}", name, flag.name, flag.help);
         }
     }
@@ -331,8 +335,8 @@ void Command::parse(const Texts& arguments) {
         throw usage_error("{} does not take '{}'", name, others.front());
     }
     for (Flag& flag : flags) {
-        if (!flag.given.empty() && !flag.set(flag.given)) {
-            throw usage_error("{}: is empty; leave it out, or give it a value", flag.title());
+        if (!flag.values.empty() && !flag.set_values(flag.values)) {
+            throw usage_error("{}: is empty; leave it out, or give it a value", flag.dashed_name());
         }
     }
 }

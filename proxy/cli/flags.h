@@ -37,33 +37,32 @@ using Texts = std::vector<std::string>;
 
 /// A flag of a command, or an argument without dashes.
 struct Flag {
-    /// The value of `most_values` for a flag that is repeatable without limit.
-    static constexpr std::size_t kMany = std::numeric_limits<std::size_t>::max();
+    /// The value of `most_values` for a flag that may be repeated any number of times.
+    static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
     std::string name;         ///< long name without dashes; empty if there is only a letter
-    std::string letter{};     ///< of -o; empty if there is none
+    std::string letter{};     ///< the o of -o; empty if there is none
     bool is_argument = false; ///< has no dashes
     std::string value_name{}; ///< such as FILE or DIR, which shells complete
     std::string help{};
-    std::string note{};          ///< limits of the value, for help
+    std::string limits_text{};   ///< limits of the value, for help
     std::string default_text{};  ///< default for help; empty if there is none
-    Texts words{};               ///< all values that the flag accepts; empty if it accepts any
+    Texts words{};               ///< the only values that the flag accepts; empty if any
     std::string replacement{};   ///< what replaces a flag of earlier versions; empty for others
     std::size_t most_values = 1; ///< 0 for a switch
-    bool has_commas = false;     ///< commas separate values
+    bool is_comma_separated = false;
     bool is_required = false;
-    /// Sets the variable of the flag. Errors: UsageError.
-    std::function<void(const Texts& values)> take{};
-    Texts given{};        ///< the values from the command line, a variable or a file
-    std::string source{}; ///< where `given` is from, also if it is not valid; empty if not given
+    std::function<void(const Texts& values)> set_variable{}; ///< Errors: UsageError
+    Texts values{};       ///< from the command line, a variable or a file
+    std::string source{}; ///< where the values are from, even if not valid; empty without values
 
     [[nodiscard]] bool is_switch() const { return most_values == 0; }
 
-    /// Returns the name with dashes, as errors show it.
-    [[nodiscard]] std::string title() const;
-    /// Sets the variable and `given`. Returns false if there is no value, or an empty one.
+    /// Returns the name with dashes; that of an argument as it is.
+    [[nodiscard]] std::string dashed_name() const;
+    /// Sets the variable and `values`. Returns false if there is no value, or an empty one.
     /// Errors: UsageError.
-    [[nodiscard]] bool set(const Texts& values);
+    [[nodiscard]] bool set_values(const Texts& new_values);
 };
 
 /// An argument that looks like a flag, but is none of the command's flags.
@@ -77,9 +76,9 @@ struct UnknownFlagError : UsageError {
 /// Runs a command after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int(const Invocation& invocation)>;
 
-/// A command of the program. The functions add flags. Each flag has names ("-o,--output"; "file"
-/// for an argument without dashes), a variable, a word for its value, and help. Help shows the
-/// variable's value as the default, unless the value is empty or outside of the limits.
+/// A command of the program, with its flags. `names`: "-o,--output", or "file" for an argument without
+/// dashes. `value`: the name of the value in help. Help shows the variable's initial value as the
+/// default, unless that is empty or outside of the limits.
 struct Command {
     using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*,
                                         std::optional<std::int64_t>*, std::vector<std::int64_t>*>;
@@ -92,7 +91,7 @@ struct Command {
 
     std::string name;
     std::string about{};
-    std::string footer{}; ///< the end of help
+    std::string footer{}; ///< the last lines of help
     /// The heading of the flags about the source of traffic. Empty for a command whose help has no
     /// headings.
     std::string traffic_heading{};
@@ -102,7 +101,7 @@ struct Command {
     Action action{};
     std::string color{"auto"}; ///< the value of --color
     Help wanted_help = Help::none;
-    Texts problems{}; ///< errors of variables and of the configuration file
+    Texts problems{}; ///< errors in variables and in the configuration file
 
     /// Adds a flag with a text.
     Flag& add(const std::string& names, std::string* variable, const std::string& value,
@@ -124,14 +123,14 @@ struct Command {
     /// Adds a flag without a value. It sets the variable to `value`.
     Flag& add_switch(const std::string& names, bool& variable, const std::string& help,
                      bool value = true);
-    /// Adds a repeatable flag with several values, separated by commas. `take` gets all of them,
-    /// and may throw a UsageError.
-    Flag& add_list(const std::string& names, std::function<void(const Texts&)> take,
+    /// Adds a repeatable flag with values that are separated by commas. `set_variable` gets all
+    /// values, and may throw a UsageError.
+    Flag& add_list(const std::string& names, std::function<void(const Texts&)> set_variable,
                    const std::string& value, const std::string& help);
     Flag& add_list(const std::string& names, Texts& variable, const std::string& value,
                    const std::string& help);
 
-    /// Adds a flag with one of a few words, each of which stands for a value of the variable.
+    /// Adds a flag that accepts a few words, each of which stands for a value of the variable.
     template <typename Value>
     void add_choice(const std::string& names, Value& variable, const std::string& value,
                     const std::vector<std::pair<std::string, Value>>& choices,
@@ -140,25 +139,26 @@ struct Command {
         Flag& flag = add_flag(names, value, help);
         std::ranges::transform(choices, std::back_inserter(flag.words), &Choice::first);
         flag.default_text = std::ranges::find(choices, variable, &Choice::second)->first;
-        flag.take = [&variable, choices](const Texts& given) {
-            variable = std::ranges::find(choices, given.front(), &Choice::first)->second;
+        flag.set_variable = [&variable, choices](const Texts& values) {
+            variable = std::ranges::find(choices, values.front(), &Choice::first)->second;
         };
     }
 
     /// Removes a flag that does not apply to this command. `flag`: with dashes.
-    void remove(std::string_view flag);
+    void remove_flag(std::string_view flag);
 
     /// Returns the flag with this name or letter, with dashes; null if the command has no such
     /// flag.
-    [[nodiscard]] Flag* find(std::string_view flag);
+    [[nodiscard]] Flag* find_flag(std::string_view flag);
 
     /// Parses the arguments after the command's name, until one requests help.
     /// Errors: UsageError.
-    void parse(const Texts& arguments);
+    void parse_arguments(const Texts& arguments);
 
-    /// Returns "; did you mean --keep?" with the flag whose name is most similar to `like`, with
-    /// `dashes` before it; empty if none is similar.
-    [[nodiscard]] std::string suggest_flag(std::string_view like, std::string_view dashes) const;
+    /// Returns "; did you mean --keep?" with the flag whose name is most similar; empty if none is
+    /// similar. `dashes`: the text before the flag's name.
+    [[nodiscard]] std::string suggest_flag(std::string_view name_like,
+                                           std::string_view dashes) const;
 
   private:
     Flag& add_flag(const std::string& names, const std::string& value, const std::string& help);
@@ -169,7 +169,7 @@ struct Command {
     [[nodiscard]] UnknownFlagError unknown_flag(const std::string& argument);
 };
 
-/// True for a flag that a variable and a configuration file can set, too.
+/// True if an environment variable or a configuration file can also set the flag.
 [[nodiscard]] bool is_setting(const Flag& flag);
 
 } // namespace tw::cli

@@ -235,8 +235,8 @@ std::string help_line(const std::string& name, const std::string& text) {
 
 std::string flag_help(const Flag& flag) {
     std::vector<std::string> notes;
-    if (!flag.note.empty()) {
-        notes.push_back(flag.note);
+    if (!flag.limits_text.empty()) {
+        notes.push_back(flag.limits_text);
     }
     if (!flag.default_text.empty()) {
         notes.push_back("default: " + flag.default_text);

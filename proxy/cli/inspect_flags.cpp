@@ -110,10 +110,10 @@ void CaptureFlags::add_to(Command& command) {
     add_source_flags(command);
 }
 
-void CaptureFlags::add_source_flags(Command& command, const std::string& about) {
+void CaptureFlags::add_source_flags(Command& command, const std::string& verb) {
     command.add("--server", &server, "[ADDRESS]:PORT",
-                about + " only this server's traffic (by default, servers are recognised by what "
-                        "they send)");
+                verb + " only this server's traffic (by default, servers are recognised by what "
+                       "they send)");
     add_memory_flag(command, memory_mib);
 }
 
@@ -173,7 +173,7 @@ std::vector<std::filesystem::path> MapAndObjectFlags::map_folders() const {
     return existing_folders("--maps", maps);
 }
 
-std::unique_ptr<wire::ModDescription> MapAndObjectFlags::description() const {
+std::unique_ptr<wire::ModDescription> MapAndObjectFlags::read_mod_description() const {
     auto mod = std::make_unique<wire::ModDescription>();
     read_objects_file(objects_file, *mod);
     return mod;
@@ -211,7 +211,8 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
     return *std::move(parsed);
 }
 
-std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescription& mod) const {
+std::optional<filter::Filter>
+RecordFlags::parse_output_filter(const wire::ModDescription& mod) const {
     auto parsed = parse_filter("--filter", filter, mod);
     if (parsed && !config.json.messages && filter::matches_only_messages(parsed->program())) {
         throw usage_error(
@@ -221,7 +222,8 @@ std::optional<filter::Filter> RecordFlags::output_filter(const wire::ModDescript
     return parsed;
 }
 
-std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescription& mod) const {
+std::vector<filter::Expectation>
+RecordFlags::parse_expectations(const wire::ModDescription& mod) const {
     std::vector<filter::Expectation> expectations;
     for (const std::string& text : expect) {
         auto expectation =
@@ -235,16 +237,17 @@ std::vector<filter::Expectation> RecordFlags::expectations(const wire::ModDescri
     return expectations;
 }
 
-pipeline::Config RecordFlags::complete(const wire::ModDescription& mod, bool publishes) const {
+pipeline::Config RecordFlags::make_config(const wire::ModDescription& mod,
+                                          bool has_other_output) const {
     pipeline::Config completed = config;
     completed.mod = &mod;
     completed.json.objects = &mod.objects;
-    completed.filter = output_filter(mod);
+    completed.filter = parse_output_filter(mod);
     completed.console_filter = parse_filter("--console-filter", console_filter, mod);
-    completed.expectations = expectations(mod);
-    completed.demos = demos();
+    completed.expectations = parse_expectations(mod);
+    completed.demos = demo_options();
     completed.capture_filter = parse_filter("--write-filter", capture_filter, mod);
-    completed.inspect.messages = ((!output.empty() || publishes) && config.json.messages) ||
+    completed.inspect.messages = ((!output.empty() || has_other_output) && config.json.messages) ||
                                  !expect.empty() || completed.demos || completed.capture_filter;
     return completed;
 }
@@ -281,7 +284,7 @@ void RecordFlags::add_demo_and_capture_flags(Command& command) {
                 "== 3' (proxy/filter/FILTERS.md)");
 }
 
-std::optional<demo::DemoOptions> RecordFlags::demos() const {
+std::optional<demo::DemoOptions> RecordFlags::demo_options() const {
     if (demo.empty()) {
         return std::nullopt;
     }

@@ -33,8 +33,8 @@ struct CaptureFlags {
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
 
     void add_to(Command& command);
-    /// Adds --server and --memory. `about`: the start of the help of --server.
-    void add_source_flags(Command& command, const std::string& about = "Inspect");
+    /// Adds --server and --memory. `verb`: the start of the help of --server.
+    void add_source_flags(Command& command, const std::string& verb = "Inspect");
 
     /// Returns capture_files() of `paths`.
     [[nodiscard]] std::vector<std::string> files() const { return capture_files(paths); }
@@ -50,26 +50,28 @@ void add_server(capture::ServerDetector& detector, const std::string& server);
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 
-/// Parses ids of findings and severities.
+/// Parses ids of findings and severities, the words of a flag.
 [[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,
                                                        const std::vector<std::string>& words);
 
+/// The flags --maps and --objects.
 struct MapAndObjectFlags {
     std::vector<std::string> maps;
     std::string objects_file;
 
     /// `maps_help`: the end of the help of --maps.
     void add_to(Command& command, const std::string& maps_help);
-    /// The folders in which maps are searched. Errors: UsageError for a folder that does not exist.
+    /// Returns the folders of --maps. Errors: UsageError for a folder that does not exist.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
-    /// The standard objects and messages, and those of `objects_file`.
-    [[nodiscard]] std::unique_ptr<wire::ModDescription> description() const;
+    /// Returns the objects and messages of the game, and those of `objects_file`.
+    /// Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<wire::ModDescription> read_mod_description() const;
 };
 
 /// The flags that `proxy` and `decode` share: maps, records, conditions for failure, demos and
 /// captures.
 struct RecordFlags {
-    pipeline::Config config; ///< members that flags set directly; complete() adds the others
+    pipeline::Config config; ///< the members that flags set directly; see make_config()
     MapAndObjectFlags lookup;
     std::string map_cache;
     std::string output; ///< empty if no records are written
@@ -85,9 +87,10 @@ struct RecordFlags {
 
     /// Adds the flags about records and conditions for failure.
     void add_to(Command& command);
+    /// Adds the flags about conditions for failure.
     void add_result_flags(Command& command);
     void add_demo_and_capture_flags(Command& command);
-    /// The folders with maps, --map-cache included.
+    /// Returns the folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
 
@@ -95,26 +98,26 @@ struct RecordFlags {
         return parse_findings("--fail-on", fail_on);
     }
 
-    /// The filter of a flag; nullopt if the flag was not given.
+    /// Parses the filter of a flag. Returns nullopt if `text` is empty. Errors: UsageError.
     [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
                                                              const std::string& text,
                                                              const wire::ModDescription& mod) const;
-    /// The filter of --filter.
+    /// Parses the filter of --filter.
     /// Errors: UsageError, also if --no-messages is given and only messages can match the filter.
     [[nodiscard]] std::optional<filter::Filter>
-    output_filter(const wire::ModDescription& mod) const;
+    parse_output_filter(const wire::ModDescription& mod) const;
     [[nodiscard]] std::vector<filter::Expectation>
-    expectations(const wire::ModDescription& mod) const;
+    parse_expectations(const wire::ModDescription& mod) const;
 
-    /// The options for demos; nullopt if no demos are written. Errors: UsageError for a folder that
-    /// cannot be written to.
-    [[nodiscard]] std::optional<demo::DemoOptions> demos() const;
-    /// Checks the flags of the capture. Errors: UsageError if the capture would contain secrets
-    /// that must not be shown.
+    /// Returns the options for demos; nullopt if no demos are written. Errors: UsageError for a
+    /// folder that cannot be written to.
+    [[nodiscard]] std::optional<demo::DemoOptions> demo_options() const;
+    /// Errors: UsageError if --write is given without --show-secrets.
     void check_capture() const;
-    /// Returns the complete configuration of these flags. `mod` must outlive it. `publishes`:
-    /// whether an output other than -o writes messages.
-    [[nodiscard]] pipeline::Config complete(const wire::ModDescription& mod, bool publishes) const;
+    /// Returns the configuration that all these flags make. `mod` must outlive it. `has_other_output`:
+    /// whether an output other than -o needs messages.
+    [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod,
+                                               bool has_other_output) const;
 };
 
 } // namespace tw::cli

@@ -105,12 +105,12 @@ process::ReloadedSettings ConfigReloader::reread() {
     RunFlags& flags = *made;
     Settings settings{command};
     flags.add_to(command);
-    command.parse({given.begin() + 2, given.end()});
+    command.parse_arguments({given.begin() + 2, given.end()});
     settings.fill_flags();
-    flags.check(settings);
+    flags.check_flags(settings);
     process::ReloadedSettings reload;
     if (flags.http.is_enabled()) {
-        reload.token = flags.http.token(flags.state_folder());
+        reload.token = flags.http.read_token(flags.state_folder());
     }
     reload.servers = servers_of(flags);
     std::array<std::vector<std::string>, 2> waiting; // [0]: need a takeover; [1]: a restart
@@ -152,7 +152,7 @@ ConfigReloader::servers_of(const RunFlags& flags) const {
     if (flags_at_start_->servers().empty() || servers.empty()) {
         return std::nullopt;
     }
-    flags_at_start_->prepare_servers(servers.size());
+    flags_at_start_->raise_descriptor_limit(servers.size());
     return servers;
 }
 
@@ -161,7 +161,7 @@ ConfigReloader::servers_of(const RunFlags& flags) const {
 sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     const RecordFlags& records = flags.records;
     std::error_code ignored;
-    const bool is_split = !flags.recording.folder(flags.recordings().front()).empty() &&
+    const bool is_split = !flags.recording.segment_folder(flags.recordings().front()).empty() &&
                           !std::filesystem::is_directory(records.output, ignored);
     if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
@@ -197,7 +197,7 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
     auto readable = flags.records.map_folders();
-    const auto of_bus = flags.bus.access.files();
+    const auto of_bus = flags.bus.access.readable_files();
     readable.insert(readable.end(), of_bus.begin(), of_bus.end());
     const process::Confinement confinement =
         process::confine({.readable = std::move(readable),
@@ -267,18 +267,18 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     post.waits = greeting->waits;
     settings.complete_from_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
-    const auto mod = flags.records.lookup.description();
+    const auto mod = flags.records.lookup.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
     const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
     const auto recordings = flags.recordings();
-    const auto file = flags.recording.open(recordings[0], begin);
-    const auto capture = flags.recording.open(recordings[1], begin);
+    const auto file = flags.recording.open_live_recording(recordings[0], begin);
+    const auto capture = flags.recording.open_live_recording(recordings[1], begin);
     // Text for users must not be mixed with records on standard output.
     sink::BoundedWaitStream console{flags.records.output == "-" ? STDERR_FILENO : STDOUT_FILENO};
     console.set_colors(log_stream().colors());
     const auto bus =
-        flags.bus.open(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());
-    process::ObserverOptions options{.config = flags.config(*mod),
+        flags.bus.open_output(flags.server_name(), bus::kLiveTimeouts, !flags.servers().empty());
+    process::ObserverOptions options{.config = flags.make_config(*mod),
                                      .map_folders = flags.records.map_folders(),
                                      .map_cache = flags.records.map_cache,
                                      .inspect = !flags.no_inspect,
@@ -323,7 +323,7 @@ process::SupervisorOptions supervision(const RunFlags& flags, const Settings& se
     }
     options.startup.flags = settings.flags();
     if (flags.http.is_enabled()) {
-        options.startup.token = flags.http.token(flags.state_folder());
+        options.startup.token = flags.http.read_token(flags.state_folder());
     }
     if (flags.duration > 0) {
         options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
@@ -465,7 +465,8 @@ std::filesystem::path takeover_file(const ProxyFlags& flags,
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
-    flags.check(settings); // also checks the observer's flags, so that errors are printed once
+    flags.check_flags(
+        settings); // also checks the observer's flags, so that errors are printed once
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = supervision(flags, settings, invocation);
     options.started = [&started] {
@@ -480,7 +481,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         options.example_client = record::client_address_text(std::string{process::kExampleClient},
                                                              flags.records.config.pseudonym_key);
     }
-    flags.prepare_servers(std::max<std::size_t>(options.servers.size(), 1));
+    flags.raise_descriptor_limit(std::max<std::size_t>(options.servers.size(), 1));
     std::optional<process::HandoverTaker> taker;
     if (flags.takeover) {
         options.taker = &taker.emplace(options.takeover_file, options.example_client);
@@ -581,7 +582,8 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
             const std::function<void()>& started) {
-    flags.check(settings); // also checks the observer's flags, so that errors are printed once
+    flags.check_flags(
+        settings); // also checks the observer's flags, so that errors are printed once
     process::TapRunOptions options = tap_run_options(flags);
     options.supervision = supervision(flags, settings, invocation);
     std::optional<process::TapRun> tap;

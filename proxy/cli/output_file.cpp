@@ -148,7 +148,7 @@ std::string file_type_hint(const std::string& path, FileType wanted) {
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 
-bool finish_records(const std::string& flag, store::OutputFile& file, std::string_view what) {
+bool finish_output(const std::string& flag, store::OutputFile& file, std::string_view what) {
     file.finish();
     if (!file.failed()) {
         return true;
@@ -245,10 +245,10 @@ void RecordLineChecks::check_line(std::string_view line) {
     for (filter::Expectation& expectation : expectations_) {
         expectation.evaluate_line(line);
     }
-    count(line);
+    count_record(line);
 }
 
-void RecordLineChecks::count(std::string_view line) {
+void RecordLineChecks::count_record(std::string_view line) {
     const auto head = filter::read_line_head(line);
     if (!head) {
         return;
@@ -262,7 +262,7 @@ void RecordLineChecks::count(std::string_view line) {
                 1 + object.find_count("left_out");
         }
     } else if (head->type == "session") {
-        sessions_ += object.find_text("event") == R"("established")" ? 1U : 0U;
+        num_sessions_ += object.find_text("event") == R"("established")" ? 1U : 0U;
     } else if (head->type == "snapshot") {
         ++totals_.snapshots;
         totals_.verified += object.find_text("ok") == "true" ? 1U : 0U;
@@ -273,7 +273,7 @@ analyze::Outcome RecordLineChecks::outcome(const analyze::FindingsToFailOn& fail
                                            double seconds) const {
     auto checks = fail_on.make_checks(totals_, "--fail-on");
     analyze::add_expectation_checks(checks, expectations_, "--expect");
-    return analyze::make_outcome(std::move(checks), totals_, sessions_, seconds);
+    return analyze::make_outcome(std::move(checks), totals_, num_sessions_, seconds);
 }
 
 std::string collected_file_name(const bus::CollectedRecord& record) {
@@ -294,17 +294,17 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
     }
     std::error_code ignored;
     const std::filesystem::path path{output};
-    folder_ = output.ends_with('/') || std::filesystem::is_directory(path, ignored);
-    const bool special = std::filesystem::exists(path, ignored) && !folder_ &&
+    has_folder_ = output.ends_with('/') || std::filesystem::is_directory(path, ignored);
+    const bool special = std::filesystem::exists(path, ignored) && !has_folder_ &&
                          !std::filesystem::is_regular_file(path, ignored);
     try {
         if (output == "-" || special) {
             stream_ = std::make_unique<store::FileOutput>(output);
             return;
         }
-        file_ = path.filename().string();
-        compressed_ = folder_ || output.ends_with(kCompressed);
-        files_ = std::make_unique<bus::CollectedFiles>(folder_                  ? path
+        file_name_ = path.filename().string();
+        is_compressed_ = has_folder_ || output.ends_with(kCompressed);
+        files_ = std::make_unique<bus::CollectedFiles>(has_folder_              ? path
                                                        : path.has_parent_path() ? path.parent_path()
                                                                                 : ".");
     } catch (const std::system_error& error) {
@@ -323,7 +323,7 @@ std::string CollectedRecordOutput::unconfirmed_batch() const {
 
 int CollectedRecordOutput::write_batch(const std::string& batch,
                                        const std::vector<bus::CollectedRecord>& records) {
-    pending_.clear();
+    unconfirmed_lines_.clear();
     std::map<std::string, std::string> texts;
     invalid_lines_ = 0;
     for (const bus::CollectedRecord& collected : records) {
@@ -334,10 +334,10 @@ int CollectedRecordOutput::write_batch(const std::string& batch,
         if (filter_ && !filter::matches_line(*filter_, collected.line)) {
             continue;
         }
-        std::string& line = pending_.emplace_back();
+        std::string& line = unconfirmed_lines_.emplace_back();
         record::append_terminal_json(collected.line, line); // escapes control characters
         if (files_) {
-            const std::string name = folder_ ? collected_file_name(collected) : file_;
+            const std::string name = has_folder_ ? collected_file_name(collected) : file_name_;
             texts[name].append(line).push_back('\n');
         }
     }
@@ -346,13 +346,13 @@ int CollectedRecordOutput::write_batch(const std::string& batch,
         return 0;
     }
     for (auto& [name, text] : texts) {
-        if (compressed_) {
+        if (is_compressed_) {
             store::ZstdFrameWriter{}.append_frame(std::exchange(text, {}), text);
         }
     }
     const int error = files_->append_batch(batch, texts);
     if (error != 0) {
-        pending_.clear();
+        unconfirmed_lines_.clear();
         batch_.clear(); // only files_ knows whether a part of the batch is written
     }
     return error;
@@ -365,7 +365,7 @@ void CollectedRecordOutput::confirm_batch() {
         files_->confirm_batch();
     }
     std::string block;
-    for (const std::string& line : pending_) {
+    for (const std::string& line : unconfirmed_lines_) {
         checks_->check_line(line);
         if (stream_) {
             block.append(line).push_back('\n');
@@ -374,7 +374,7 @@ void CollectedRecordOutput::confirm_batch() {
     if (stream_) {
         stream_->write(block);
     }
-    pending_.clear();
+    unconfirmed_lines_.clear();
     batch_.clear();
     if (invalid_lines_ != 0) {
         spdlog::warn("skipped {}: something else publishes to this stream",
@@ -386,7 +386,7 @@ void CollectedRecordOutput::confirm_batch() {
 int CollectedRecordOutput::roll_back_batch() {
     const int error = files_ ? files_->roll_back_batch() : 0;
     if (error == 0) {
-        pending_.clear();
+        unconfirmed_lines_.clear();
         batch_.clear();
     }
     return error;

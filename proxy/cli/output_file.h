@@ -44,9 +44,9 @@ void check_replaceable(const std::string& flag, const std::string& path,
 [[nodiscard]] std::string file_type_hint(const std::string& path, FileType wanted);
 
 /// Writes all buffered data, and prints on standard error how many records are missing. Returns
-/// true if no record is missing. `what`: the noun and verb for the message.
-[[nodiscard]] bool finish_records(const std::string& flag, store::OutputFile& file,
-                                  std::string_view what = "record[s] [is|are]");
+/// true if no record is missing. `what`: "record[s] [is|are]", or such words for other content.
+[[nodiscard]] bool finish_output(const std::string& flag, store::OutputFile& file,
+                                 std::string_view what = "record[s] [is|are]");
 
 /// The error for a file that cannot be opened.
 [[nodiscard]] UsageError open_error(const std::string& flag, const std::string& path,
@@ -72,7 +72,7 @@ void check_outputs(const std::vector<std::string>& read, const std::vector<Named
 /// is removed again. Errors: UsageError.
 void check_creatable(const NamedOutput& output);
 
-/// Checks recorded lines against expectations and findings.
+/// Checks lines of records against --expect and --fail-on.
 class RecordLineChecks {
   public:
     explicit RecordLineChecks(std::vector<filter::Expectation> expectations)
@@ -84,11 +84,11 @@ class RecordLineChecks {
                                            double seconds) const;
 
   private:
-    void count(std::string_view line);
+    void count_record(std::string_view line);
 
     std::vector<filter::Expectation> expectations_;
     record::SessionStats totals_;
-    std::uint32_t sessions_ = 0;
+    std::uint32_t num_sessions_ = 0;
 };
 
 /// Writes collected records to files by server and hour in a folder, to one file, or to standard
@@ -107,23 +107,23 @@ class CollectedRecordOutput : public bus::BatchSink {
     [[nodiscard]] int roll_back_batch() override;
 
     /// True if the reader of standard output is gone.
-    [[nodiscard]] bool failed() const { return stream_ && stream_->failed(); }
+    [[nodiscard]] bool has_reader_left() const { return stream_ && stream_->failed(); }
 
     /// Prints on standard error how many records the reader of standard output did not get. Returns
     /// true if no record is missing.
-    [[nodiscard]] bool finish() { return !stream_ || finish_records("--output", *stream_); }
+    [[nodiscard]] bool finish_stream() { return !stream_ || finish_output("--output", *stream_); }
 
   private:
     std::optional<filter::Filter> filter_;
     RecordLineChecks* checks_;
-    bool folder_ = false; ///< writes a file for each server and hour
-    std::string file_;    ///< name of the single file, without a folder
-    bool compressed_ = false;
+    bool has_folder_ = false; ///< writes a file for each server and hour
+    std::string file_name_;   ///< name of the single file, without its folder
+    bool is_compressed_ = false;
     std::unique_ptr<bus::CollectedFiles> files_;
-    std::unique_ptr<store::FileOutput> stream_;
-    std::string batch_; ///< the current batch, not confirmed yet; empty if there is none
-    std::vector<std::string> pending_; ///< lines of the current batch
-    std::uint64_t invalid_lines_ = 0;  ///< lines of the current batch that are not records
+    std::unique_ptr<store::FileOutput> stream_;  ///< standard output, a pipe or a device
+    std::string batch_;                          ///< the unconfirmed batch; empty if none
+    std::vector<std::string> unconfirmed_lines_; ///< lines of the unconfirmed batch
+    std::uint64_t invalid_lines_ = 0; ///< lines of the unconfirmed batch that are not records
 };
 
 /// Returns the file name of a record: SERVER/2026-11-22T18Z.jsonl.zst, by its time. A missing

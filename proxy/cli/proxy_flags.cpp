@@ -373,20 +373,20 @@ std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
     return servers;
 }
 
-/// Raises the limit of descriptors: each session and each address to listen on takes one descriptor
-/// of this process.
-void ProxyFlags::prepare_servers(std::size_t count) const {
+/// Each session and each address to listen on takes one descriptor.
+void ProxyFlags::raise_descriptor_limit(std::size_t server_count) const {
     constexpr std::size_t kOtherDescriptors = 64;
-    const std::size_t addresses = servers().empty() ? listen.size() : count;
+    const std::size_t addresses = servers().empty() ? listen.size() : server_count;
     const std::size_t needed =
-        count * max_sessions + addresses * forwarding.threads + kOtherDescriptors;
+        server_count * max_sessions + addresses * forwarding.threads + kOtherDescriptors;
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < needed) {
         throw usage_error(
             "--max-sessions {}{} needs {} file descriptors, but this process may have only {}; "
             "raise the limit (ulimit -Hn, LimitNOFILE=) or allow fewer sessions",
-            max_sessions, count == 1 ? "" : fmt::format(" for each of {} servers", count), needed,
+            max_sessions,
+            server_count == 1 ? "" : fmt::format(" for each of {} servers", server_count), needed,
             limit.rlim_max);
     }
     // A process that takes over gets as many descriptors as the other one has.

@@ -53,7 +53,7 @@ struct ProxyFlags final : RunFlags {
 
     [[nodiscard]] std::vector<process::ConfiguredServer> servers() const override;
 
-    void prepare_servers(std::size_t count) const override;
+    void raise_descriptor_limit(std::size_t server_count) const override;
 
     [[nodiscard]] relay::Impairment impairment() const override;
 

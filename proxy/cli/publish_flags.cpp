@@ -122,13 +122,13 @@ void check_bus_name(std::string_view flag, const std::string& name) {
     }
 }
 
-std::string BusAccessFlags::stream() const {
+std::string BusAccessFlags::stream_name() const {
     std::string name = url.empty() ? old_stream : parse_bus_url(url).stream;
     check_bus_name("--bus: the stream", name);
     return name.empty() ? bus::kDefaultStream : name;
 }
 
-bus::BusAccess BusAccessFlags::access() const {
+bus::BusAccess BusAccessFlags::bus_access() const {
     if (!url.empty() && !urls.empty()) {
         throw UsageError{"--bus and --nats name one thing; give --bus alone"};
     }
@@ -137,7 +137,7 @@ bus::BusAccess BusAccessFlags::access() const {
         const auto parsed = parse_bus_url(each).urls;
         servers.insert(servers.end(), parsed.begin(), parsed.end());
     }
-    std::ignore = stream();
+    std::ignore = stream_name();
     if (certificate.empty() != key.empty()) {
         throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
     }
@@ -145,7 +145,7 @@ bus::BusAccess BusAccessFlags::access() const {
         if (const auto secrets = bus::read_secrets(file); !secrets) {
             throw usage_error("--bus-file {}: {}", file, secrets.error());
         }
-        if (given_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
+        if (named_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
             throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
                              "it alone"};
         }
@@ -163,7 +163,7 @@ bus::BusAccess BusAccessFlags::access() const {
             .key = key};
 }
 
-std::vector<std::filesystem::path> BusAccessFlags::files() const {
+std::vector<std::filesystem::path> BusAccessFlags::readable_files() const {
     std::vector<std::filesystem::path> files;
     if (!is_enabled()) {
         return files;
@@ -171,7 +171,7 @@ std::vector<std::filesystem::path> BusAccessFlags::files() const {
     // The files used for looking up host names.
     files.assign({"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
                   "/etc/gai.conf", "/run/systemd/resolve"});
-    for (const std::string& path : given_files()) {
+    for (const std::string& path : named_files()) {
         if (!path.empty()) {
             add_file_and_folder(path, files);
         }
@@ -202,8 +202,7 @@ std::filesystem::path BusFlags::spool_folder() const {
     return spool.substr(0, spool.rfind(','));
 }
 
-/// Checks --spool and returns the size limit of the spool.
-std::uint64_t BusFlags::check_spool() const {
+std::uint64_t BusFlags::spool_bytes() const {
     if (spool.empty()) {
         return 0;
     }
@@ -219,28 +218,30 @@ std::uint64_t BusFlags::check_spool() const {
     return size.bytes;
 }
 
-bus::PublishOptions BusFlags::options(const std::string& server, bool many) const {
+bus::PublishOptions BusFlags::publish_options(const std::string& server,
+                                              bool has_named_servers) const {
     check_bus_name("--bus-name", name);
     const std::string own = name.empty() ? bus::make_subject_token(server) : name;
     const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
-    const std::uint64_t spool_bytes = check_spool();
-    return {.access = access.access(),
-            .stream = access.stream(),
-            .server = many ? bus::multi_server_name(own) : own,
+    return {.access = access.bus_access(),
+            .stream = access.stream_name(),
+            .server = has_named_servers ? bus::multi_server_name(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},
             .spool = spool_folder(),
-            .spool_bytes = spool_bytes};
+            .spool_bytes = spool_bytes()};
 }
 
-std::unique_ptr<bus::BusOutput> BusFlags::open(const std::string& server, bus::BusTimeouts timeouts,
-                                               bool many) const {
+std::unique_ptr<bus::BusOutput> BusFlags::open_output(const std::string& server,
+                                                      bus::BusTimeouts timeouts,
+                                                      bool has_named_servers) const {
     if (!is_enabled()) {
         return nullptr;
     }
     try {
-        return std::make_unique<bus::BusOutput>(options(server, many), timeouts);
+        return std::make_unique<bus::BusOutput>(publish_options(server, has_named_servers),
+                                                timeouts);
     } catch (const std::system_error& error) {
         throw usage_error("--spool {}: {}; name a writable folder whose parent exists", spool,
                           error.code().message());
@@ -284,14 +285,14 @@ web::HttpAddress parse_http_address(const std::string& text) {
 } // namespace
 
 void HttpFlags::add_to(Command& command) {
-    add_access(command,
-               "Serve a live page, /healthz, /readyz, /metrics and /api/state at this address");
+    add_access_flags(
+        command, "Serve a live page, /healthz, /readyz, /metrics and /api/state at this address");
     command.add("--http-recordings", &recordings, "DIR",
                 "Let token holders record demos (and, with --show-secrets, captures) from the "
                 "page to this folder (at most 4 GiB), and download them");
 }
 
-void HttpFlags::add_access(Command& command, const std::string& about) {
+void HttpFlags::add_access_flags(Command& command, const std::string& about) {
     command.add("--http", &addresses, "[ADDR:]PORT|unix:PATH",
                 fmt::format("{} (repeatable); a port alone means 127.0.0.1 ({} is "
                             "usual), unix:PATH a unix socket for this user only",
@@ -308,7 +309,7 @@ void HttpFlags::add_access(Command& command, const std::string& about) {
 }
 
 std::optional<pipeline::PageRecordingOptions>
-HttpFlags::page_recordings(const demo::DemoOptions& demos) const {
+HttpFlags::page_recording_options(const demo::DemoOptions& demos) const {
     if (recordings.empty()) {
         return std::nullopt;
     }
@@ -342,7 +343,7 @@ std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {
     return listening;
 }
 
-process::PageToken HttpFlags::token(const std::filesystem::path& state_folder) const {
+process::PageToken HttpFlags::read_token(const std::filesystem::path& state_folder) const {
     if (token_file.empty()) {
         return process::read_or_create_token(state_folder);
     }

@@ -34,23 +34,24 @@ struct BusAccessFlags {
     std::string certificate{};
     std::string key{};
 
+    /// `about`: the start of the help of --bus.
     void add_to(Command& command, const std::string& about);
 
     [[nodiscard]] bool is_enabled() const { return !url.empty() || !urls.empty(); }
 
-    /// How to connect to the bus. Errors: UsageError, also for files that cannot be read.
-    [[nodiscard]] bus::BusAccess access() const;
-    /// The stream's name. Errors: UsageError.
-    [[nodiscard]] std::string stream() const;
+    /// Returns how to connect to the bus. Errors: UsageError, also for files that cannot be read.
+    [[nodiscard]] bus::BusAccess bus_access() const;
+    /// Returns the name of the stream. Errors: UsageError.
+    [[nodiscard]] std::string stream_name() const;
 
-    /// The files of all flags; an empty path for each flag that was not given.
-    [[nodiscard]] std::vector<std::string> given_files() const {
+    /// Returns the files that the flags name; an empty path for each flag that was not given.
+    [[nodiscard]] std::vector<std::string> named_files() const {
         return {file, credentials, authorities, certificate, key};
     }
 
-    /// The files that must be readable at every connection, and their folders, because a renewed
+    /// Returns the files that are read at every connection, and their folders, because a renewed
     /// file replaces the old one.
-    [[nodiscard]] std::vector<std::filesystem::path> files() const;
+    [[nodiscard]] std::vector<std::filesystem::path> readable_files() const;
 };
 
 /// The flags about publishing records.
@@ -65,18 +66,19 @@ struct BusFlags {
 
     [[nodiscard]] bool is_enabled() const { return access.is_enabled(); }
 
-    /// The folder of --spool; empty if not given.
-    /// Errors: UsageError.
+    /// Returns the folder of --spool; empty if not given.
     [[nodiscard]] std::filesystem::path spool_folder() const;
-    /// The options for publishing. `server`: the name to publish under if the user gave none.
-    /// `many`: whether there are several servers, each with a name.
+    /// Returns the size limit of --spool in bytes; 0 if not given. Errors: UsageError.
+    [[nodiscard]] std::uint64_t spool_bytes() const;
+    /// Returns the options for publishing. `server`: the name to publish under if the user gave
+    /// none. `has_named_servers`: whether records have the names of several servers.
     /// Errors: UsageError.
-    [[nodiscard]] bus::PublishOptions options(const std::string& server, bool many = false) const;
-    [[nodiscard]] std::uint64_t check_spool() const;
-    /// Opens the bus output; returns null if nothing is published.
-    /// Errors: UsageError.
-    [[nodiscard]] std::unique_ptr<bus::BusOutput>
-    open(const std::string& server, bus::BusTimeouts timeouts, bool many = false) const;
+    [[nodiscard]] bus::PublishOptions publish_options(const std::string& server,
+                                                      bool has_named_servers = false) const;
+    /// Opens the bus output; returns null if nothing is published. Errors: UsageError.
+    [[nodiscard]] std::unique_ptr<bus::BusOutput> open_output(const std::string& server,
+                                                              bus::BusTimeouts timeouts,
+                                                              bool has_named_servers = false) const;
 };
 
 /// Waits for acknowledgements and prints on standard error how many records were not published.
@@ -94,25 +96,24 @@ struct HttpFlags {
 
     void add_to(Command& command);
     /// Adds the flags of a page that cannot change anything. `about`: what --http serves.
-    void add_access(Command& command, const std::string& about);
+    void add_access_flags(Command& command, const std::string& about);
 
     [[nodiscard]] bool is_enabled() const { return !addresses.empty(); }
 
-    /// The addresses of the page.
-    /// Errors: UsageError.
+    /// Returns the addresses of the page. Errors: UsageError.
     [[nodiscard]] std::vector<web::HttpAddress> page_addresses() const;
 
     /// Binds the page's addresses.
     /// Errors: relay::RetryableStartError for an address that may become available; UsageError.
     [[nodiscard]] std::vector<web::ListeningSocket> open_page_sockets() const;
 
-    /// How the page may record; nullopt if it may not.
+    /// Returns how the page may record; nullopt if it may not.
     /// Errors: UsageError without a page, or for a folder that cannot be written to.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
-    page_recordings(const demo::DemoOptions& demos) const;
+    page_recording_options(const demo::DemoOptions& demos) const;
 
     /// Reads the page's token from its file, or from the state folder. Errors: UsageError.
-    [[nodiscard]] process::PageToken token(const std::filesystem::path& state_folder) const;
+    [[nodiscard]] process::PageToken read_token(const std::filesystem::path& state_folder) const;
 };
 
 } // namespace tw::cli

@@ -129,10 +129,10 @@ bool is_stream(const std::string& path) {
 /// Opens a stream, which cannot be truncated or read again.
 std::unique_ptr<store::OutputFile> open_stream(const RecordingKind& kind, const std::string& path) {
     std::error_code ignored;
-    if (kind.units == &capture::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
+    if (kind.format == &capture::capture_format() && !std::filesystem::is_fifo(path, ignored)) {
         throw usage_error("{} {}: name a file, or a pipe with a reader", kind.flag, path);
     }
-    return open_output_file(kind.flag, path, *kind.units);
+    return open_output_file(kind.flag, path, *kind.format);
 }
 
 std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
@@ -207,7 +207,7 @@ const RecordingKind& lines_recording_kind() {
                                      .suffix = ".jsonl",
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
-                                     .units = &store::record_line_format(),
+                                     .format = &store::record_line_format(),
                                      .readers = store::Readers::group};
     return lines;
 }
@@ -218,7 +218,7 @@ const RecordingKind& capture_recording_kind() {
                                        .suffix = ".pcapng",
                                        .folder_name = "capture",
                                        .folder_suffix = ".pcapng",
-                                       .units = &capture::capture_format(),
+                                       .format = &capture::capture_format(),
                                        .readers = store::Readers::owner};
     return capture;
 }
@@ -231,17 +231,17 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
     return open_files(kind,
                       {.path = path,
                        .compressed = is_compressed(kind.flag, path),
-                       .units = kind.units,
+                       .units = kind.format,
                        .readers = kind.readers,
                        .frame_text = kOfflineFrameText},
                       store::Recording::StartMode::empty);
 }
 
-void RecordingFlags::check(std::span<const NamedRecording> recordings) const {
+void RecordingFlags::check_recordings(std::span<const NamedRecording> recordings) const {
     bool has_files = false;
     bool has_segments = false;
     for (const NamedRecording& each : recordings) {
-        const auto found = options(each);
+        const auto found = disk_options(each);
         has_files = has_files || found;
         has_segments = has_segments || (found && found->segments);
     }
@@ -268,7 +268,7 @@ std::uint64_t RecordingFlags::min_free_bytes() const {
 }
 
 std::optional<store::RecordingOptions>
-RecordingFlags::options(const NamedRecording& recording) const {
+RecordingFlags::disk_options(const NamedRecording& recording) const {
     const auto& [kind, path] = recording;
     const bool folder = is_folder(path);
     const TimeAndSize rotation = parse_time_and_size("--rotate", rotate);
@@ -281,7 +281,7 @@ RecordingFlags::options(const NamedRecording& recording) const {
         .path = path,
         .compressed =
             is_compressed(kind.flag, folder ? kind.folder_suffix : std::string_view{path}),
-        .units = kind.units,
+        .units = kind.format,
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
@@ -300,7 +300,7 @@ std::vector<std::string>
 RecordingFlags::warnings(std::span<const NamedRecording> recordings) const {
     std::vector<std::string> found;
     for (const NamedRecording& each : recordings) {
-        const auto planned = options(each);
+        const auto planned = disk_options(each);
         if (!planned || !planned->segments || planned->keep.bytes == 0) {
             continue;
         }
@@ -326,17 +326,18 @@ RecordingFlags::warnings(std::span<const NamedRecording> recordings) const {
     return found;
 }
 
-std::string RecordingFlags::folder(const NamedRecording& recording) const {
-    const auto found = options(recording);
+std::string RecordingFlags::segment_folder(const NamedRecording& recording) const {
+    const auto found = disk_options(recording);
     return found && found->segments ? found->segments->folder : std::string{};
 }
 
-std::unique_ptr<store::OutputFile> RecordingFlags::open(const NamedRecording& recording,
-                                                        store::Recording::StartMode begin) const {
+std::unique_ptr<store::OutputFile>
+RecordingFlags::open_live_recording(const NamedRecording& recording,
+                                    store::Recording::StartMode begin) const {
     if (recording.path.empty()) {
         return nullptr;
     }
-    const auto found = options(recording);
+    const auto found = disk_options(recording);
     return found ? open_files(recording.kind, *found, begin)
                  : open_stream(recording.kind, recording.path);
 }
@@ -351,11 +352,11 @@ constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kLeastPause
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
 /// Returns limits and folder of --flight. An environment variable has both, with a blank between.
-std::pair<std::string, std::string> flight_values(const std::vector<std::string>& what) {
-    if (what.size() > 1) {
-        return {what[0], what[1]};
+std::pair<std::string, std::string> flight_values(const std::vector<std::string>& values) {
+    if (values.size() > 1) {
+        return {values[0], values[1]};
     }
-    const std::string& text = what.front();
+    const std::string& text = values.front();
     const auto blank = text.find(' ');
     if (blank == std::string::npos) {
         throw usage_error("--flight {}: expected limits and a folder, for example 60s,64MiB DIR",
@@ -368,7 +369,7 @@ std::pair<std::string, std::string> flight_values(const std::vector<std::string>
 
 void FlightRecorderFlags::add_to(Command& command) {
     command
-        .add("--flight", &what, "TIME,SIZE DIR",
+        .add("--flight", &values, "TIME,SIZE DIR",
              "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
              "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
              "finding; it contains passwords, so it requires --show-secrets")
@@ -376,18 +377,18 @@ void FlightRecorderFlags::add_to(Command& command) {
     command.add_list(
         "--flight-on", triggers, "ID,...",
         "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)");
-    command.add_switch("--flight-all", whole,
+    command.add_switch("--flight-all", writes_all_sessions,
                        "On a finding, write all sessions instead of only the one it is about");
 }
 
 std::filesystem::path FlightRecorderFlags::folder() const {
-    return writable_folder("--flight", flight_values(what).second);
+    return writable_folder("--flight", flight_values(values).second);
 }
 
 std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_secrets,
                                                                    std::size_t memory_mib) const {
     if (!is_enabled()) {
-        if (!triggers.empty() || whole) {
+        if (!triggers.empty() || writes_all_sessions) {
             throw UsageError{"--flight-on and --flight-all need --flight, for example --flight "
                              "60s,64MiB DIR"};
         }
@@ -397,22 +398,22 @@ std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_sec
         throw UsageError{"--flight: a capture contains every byte, passwords and whispers "
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
-    const auto kept = parse_time_and_size("--flight", flight_values(what).first);
+    const auto kept = parse_time_and_size("--flight", flight_values(values).first);
     if (kept.time.count() != 0 && kept.time < kMinTime) {
         throw usage_error("--flight {}: keep at least 5 s, the shortest time between files",
-                          flight_values(what).first);
+                          flight_values(values).first);
     }
     const std::uint64_t bytes = kept.bytes == 0 ? kUsualBytes : kept.bytes;
     if (bytes < kMinBytes || bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
         throw usage_error("--flight {}: keep at least 1 MiB, and at most half of --memory ({} MiB)",
-                          what.front(), memory_mib);
+                          values.front(), memory_mib);
     }
     return capture::FlightOptions{
         .folder = folder(),
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
         .bytes = bytes,
         .triggers = parse_findings("--flight-on", triggers).selected_findings(),
-        .whole = whole};
+        .whole = writes_all_sessions};
 }
 
 } // namespace tw::cli

@@ -19,13 +19,13 @@ struct Command;
 
 // The functions of this header throw UsageError for a flag whose value is not valid.
 
-/// A time and a size, such as "1h,512MiB"; zero if missing.
+/// A time and a size, such as "1h,512MiB"; 0 for one that is missing.
 struct TimeAndSize {
     std::chrono::seconds time{0};
     std::uint64_t bytes = 0;
 };
 
-/// `expected`: what the error says that the flag expects.
+/// Parses the value of a flag. `expected`: the end of the error. Errors: UsageError.
 [[nodiscard]] TimeAndSize
 parse_time_and_size(const std::string& flag, const std::string& text,
                     std::string_view expected = "a time (s, min, h, d), a size (KiB, MiB, GiB, "
@@ -33,12 +33,12 @@ parse_time_and_size(const std::string& flag, const std::string& text,
 
 /// A kind of recording: its flag, file names, content and permissions.
 struct RecordingKind {
-    std::string flag;             ///< the flag whose value is the path
-    std::string_view content;     ///< "records" or "a capture"
-    std::string_view suffix;      ///< suffix of a single file
-    std::string_view folder_name; ///< base name of segments in a folder
-    std::string_view folder_suffix;
-    const store::RecordingFormat* units;
+    std::string flag;               ///< the flag whose value is the path
+    std::string_view content;       ///< "records" or "a capture"
+    std::string_view suffix;        ///< suffix of a single file
+    std::string_view folder_name;   ///< base name of segments in a folder
+    std::string_view folder_suffix; ///< suffix of segments in a folder
+    const store::RecordingFormat* format;
     store::Readers readers;
 };
 
@@ -65,37 +65,37 @@ struct RecordingFlags {
 
     void add_to(Command& command);
     /// Errors: UsageError for flags that apply to none of the recordings.
-    void check(std::span<const NamedRecording> recordings) const;
-    /// The limit of --message-limit in bytes; 0 for no limit.
+    void check_recordings(std::span<const NamedRecording> recordings) const;
+    /// Returns the limit of --message-limit in bytes; 0 for no limit.
     [[nodiscard]] std::uint64_t message_bytes() const;
-    /// The value of --min-free in bytes; 0 if the flag is not given.
+    /// Returns the value of --min-free in bytes; 0 if the flag is not given.
     [[nodiscard]] std::uint64_t min_free_bytes() const;
-    /// The options for recording; nullopt if the path is no file on a disk but standard output, a
-    /// pipe or a device.
+    /// Returns the options for a recording on a disk; nullopt for standard output, a pipe or a
+    /// device.
     [[nodiscard]] std::optional<store::RecordingOptions>
-    options(const NamedRecording& recording) const;
+    disk_options(const NamedRecording& recording) const;
     /// Returns a sentence for each recording whose disk has no room for the size of --keep.
     [[nodiscard]] std::vector<std::string>
     warnings(std::span<const NamedRecording> recordings) const;
-    /// The folder of the segments; empty if the recording has none.
-    [[nodiscard]] std::string folder(const NamedRecording& recording) const;
-    /// Opens the output; returns null if the path is empty.
-    [[nodiscard]] std::unique_ptr<store::OutputFile> open(const NamedRecording& recording,
-                                                          store::Recording::StartMode begin) const;
+    /// Returns the folder of the segments; empty if the recording has none.
+    [[nodiscard]] std::string segment_folder(const NamedRecording& recording) const;
+    /// Opens the file or stream of a live recording; returns null if the path is empty.
+    [[nodiscard]] std::unique_ptr<store::OutputFile>
+    open_live_recording(const NamedRecording& recording, store::Recording::StartMode begin) const;
 };
 
 struct FlightRecorderFlags {
     /// The values of --flight: limits of time and size, then a folder; empty: no flight recorder.
-    std::vector<std::string> what;
-    std::vector<std::string> triggers;
-    bool whole = false;
+    std::vector<std::string> values;
+    std::vector<std::string> triggers; ///< ids of findings, and severities
+    bool writes_all_sessions = false;  ///< on a finding, not only the session that it is about
 
     void add_to(Command& command);
 
-    [[nodiscard]] bool is_enabled() const { return !what.empty(); }
+    [[nodiscard]] bool is_enabled() const { return !values.empty(); }
 
     [[nodiscard]] std::filesystem::path folder() const;
-    /// The options of the flight recorder; nullopt if there is none. `memory_mib`: the memory for
+    /// Returns the options of the flight recorder; nullopt if there is none. `memory_mib`: the memory for
     /// inspection. Errors: UsageError, also if its files would contain secrets that must not be
     /// shown.
     [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets,

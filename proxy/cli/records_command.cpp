@@ -383,7 +383,7 @@ class SelectionWriter {
         if (table_) {
             report_empty_columns();
         }
-        return finish_records("--output", *file_);
+        return finish_output("--output", *file_);
     }
 
   private:

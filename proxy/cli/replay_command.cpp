@@ -192,8 +192,8 @@ int run_replay_command(const ReplayFlags& flags) {
     inspect::MemoryBudget memory{flags.memory_mib << 20U};
     pipeline::MapFolders maps{records.map_folders(),
                               {.cache = records.map_cache, .memory = &memory}};
-    const auto mod = records.lookup.description();
-    const pipeline::Config config = records.complete(*mod, false);
+    const auto mod = records.lookup.read_mod_description();
+    const pipeline::Config config = records.make_config(*mod, false);
     check_outputs({flags.capture, records.lookup.objects_file},
                   {{"--output", records.output}, {"--summary", records.summary}});
     const HostPort server = parse_server(flags.server);
@@ -215,7 +215,7 @@ int run_replay_command(const ReplayFlags& flags) {
         written.write_summary({.head = {.time = base::now_utc()},
                                .stats = &result.totals,
                                .sessions = result.sessions});
-        is_recorded = finish_records("--output", *file);
+        is_recorded = finish_output("--output", *file);
     }
     sink::print_text(records.output == "-" ? stderr : stdout,
                      replay_text(result, clients.withheld));
@@ -255,7 +255,7 @@ void add_replay_command(Command& command) {
     flags.records.add_to(command);
     // A replay has no console and no merged snapshots, and the clients are our own.
     for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
-        command.remove(useless);
+        command.remove_flag(useless);
     }
     add_memory_flag(command, flags.memory_mib);
 }

@@ -99,7 +99,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
     const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
     const auto described = [this, mod]() -> const wire::ModDescription& {
         if (*mod == nullptr) {
-            *mod = records.lookup.description();
+            *mod = records.lookup.read_mod_description();
         }
         return **mod;
     };
@@ -111,14 +111,14 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
         [this] { std::ignore = parse_time_and_size("--keep", recording.keep); },
         [this] { std::ignore = recording.min_free_bytes(); },
         [this] { std::ignore = recording.message_bytes(); },
-        [this] { recording.check(recordings()); },
+        [this] { recording.check_recordings(recordings()); },
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
-        [this] { std::ignore = records.demos(); },
+        [this] { std::ignore = records.demo_options(); },
         [this] { records.check_capture(); },
         [this] { check_inspecting(); },
         [this] { std::ignore = flight.options(records.config.json.show_secrets, memory_mib); },
-        [this, described] { std::ignore = records.output_filter(described()); },
+        [this, described] { std::ignore = records.parse_output_filter(described()); },
         [this, described] {
             std::ignore =
                 records.parse_filter("--write-filter", records.capture_filter, described());
@@ -127,14 +127,14 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
             std::ignore =
                 records.parse_filter("--console-filter", records.console_filter, described());
         },
-        [this, described] { std::ignore = records.expectations(described()); },
+        [this, described] { std::ignore = records.parse_expectations(described()); },
         [this] { std::ignore = http.page_addresses(); },
-        [this] { std::ignore = bus.options(server_name(), !servers().empty()); },
-        [this] { std::ignore = page_recordings(); },
+        [this] { std::ignore = bus.publish_options(server_name(), !servers().empty()); },
+        [this] { std::ignore = page_recording_options(); },
     };
 }
 
-void RunFlags::check(const Settings& settings) const {
+void RunFlags::check_flags(const Settings& settings) const {
     for (const Check& check : checks(settings)) {
         check();
     }
@@ -147,7 +147,7 @@ std::string RunFlags::describe_recording() const {
             continue;
         }
         std::string place = each.path == "-" ? "standard output" : each.path;
-        if (!recording.folder(each).empty()) {
+        if (!recording.segment_folder(each).empty()) {
             place += fmt::format(
                 " in segments{}{}", recording.keep.empty() ? "" : ", keeping " + recording.keep,
                 recording.min_free.empty() ? "" : ", leaving " + recording.min_free + " free");
@@ -186,11 +186,12 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
     for (const RunFlags::Check& check : flags.checks(settings)) {
         add_problem_of_check(problems, check);
     }
-    add_problem_of_check(
-        problems, [&] { flags.prepare_servers(std::max<std::size_t>(flags.servers().size(), 1)); });
+    add_problem_of_check(problems, [&] {
+        flags.raise_descriptor_limit(std::max<std::size_t>(flags.servers().size(), 1));
+    });
     for (const NamedRecording& each : flags.recordings()) {
         add_problem_of_check(problems, [&] {
-            const std::string folder = flags.recording.folder(each);
+            const std::string folder = flags.recording.segment_folder(each);
             const std::string created = folder.empty() ? each.path : folder;
             if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
                 check_creatable({each.kind.flag, created});
@@ -199,7 +200,7 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
     }
     add_problem_of_check(problems, [&] { check_creatable({"--summary", flags.records.summary}); });
     add_problem_of_check(problems, [&] {
-        if (flags.recording.folder(flags.recordings().front()).empty()) {
+        if (flags.recording.segment_folder(flags.recordings().front()).empty()) {
             check_replaceable("--output", flags.records.output);
         }
     });
@@ -231,8 +232,9 @@ int check_config(const RunFlags& flags, Settings& settings) {
     const RecordingFlags& recording = flags.recording;
     const auto recordings = flags.recordings();
     if (recording.keep.empty() && recording.min_free.empty() &&
-        std::ranges::any_of(
-            recordings, [&](const auto& each) { return recording.options(each).has_value(); })) {
+        std::ranges::any_of(recordings, [&](const auto& each) {
+            return recording.disk_options(each).has_value();
+        })) {
         text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
     for (const std::string& warning : recording.warnings(recordings)) {
@@ -251,7 +253,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // replaces a path of segments, which is only the start of their names
     const bool whole = recording.rotate.empty();
-    std::vector<std::string> read = bus.access.given_files();
+    std::vector<std::string> read = bus.access.named_files();
     read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
@@ -273,9 +275,9 @@ void RunFlags::check_inspecting() const {
     }
 }
 
-pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
-    auto on_page = page_recordings();
-    pipeline::Config config = records.complete(mod, on_page || bus.is_enabled());
+pipeline::Config RunFlags::make_config(const wire::ModDescription& mod) const {
+    auto on_page = page_recording_options();
+    pipeline::Config config = records.make_config(mod, on_page || bus.is_enabled());
     config.memory_bytes = memory_mib << 20U;
     config.message_bytes = recording.message_bytes();
     config.limits_findings = true;
@@ -284,11 +286,11 @@ pipeline::Config RunFlags::config(const wire::ModDescription& mod) const {
     return config;
 }
 
-std::optional<pipeline::PageRecordingOptions> RunFlags::page_recordings() const {
-    return http.page_recordings({.folder = {},
-                                 .version = records.demo_version,
-                                 .messages = records.config.json.messages,
-                                 .show_secrets = records.config.json.show_secrets});
+std::optional<pipeline::PageRecordingOptions> RunFlags::page_recording_options() const {
+    return http.page_recording_options({.folder = {},
+                                        .version = records.demo_version,
+                                        .messages = records.config.json.messages,
+                                        .show_secrets = records.config.json.show_secrets});
 }
 
 std::vector<std::filesystem::path> RunFlags::recording_folders() const {
@@ -299,7 +301,7 @@ std::vector<std::filesystem::path> RunFlags::recording_folders() const {
     if (flight.is_enabled()) {
         folders.push_back(flight.folder());
     }
-    if (const auto page = page_recordings()) {
+    if (const auto page = page_recording_options()) {
         folders.push_back(page->demos.folder);
     }
     return folders;
@@ -314,7 +316,7 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
         folders.push_back(folder);
     }
     for (const NamedRecording& each : recordings()) {
-        if (const std::string folder = recording.folder(each); !folder.empty()) {
+        if (const std::string folder = recording.segment_folder(each); !folder.empty()) {
             folders.emplace_back(folder);
         }
     }
@@ -324,7 +326,7 @@ std::vector<std::filesystem::path> RunFlags::written_folders() const {
 std::vector<std::filesystem::path> RunFlags::folders_of_reopened_files() const {
     std::vector<std::string> paths{records.summary};
     for (const NamedRecording& each : recordings()) {
-        paths.push_back(recording.folder(each).empty() ? each.path : std::string{});
+        paths.push_back(recording.segment_folder(each).empty() ? each.path : std::string{});
     }
     std::vector<std::filesystem::path> folders;
     for (const std::string& path : paths) {

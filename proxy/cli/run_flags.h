@@ -56,17 +56,17 @@ struct RunFlags {
     RunFlags(RunFlags&&) = delete;
     RunFlags& operator=(RunFlags&&) = delete;
 
-    /// Returns flags of the same command with their defaults.
+    /// Returns new flags of the same command, with their defaults.
     [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default() const = 0;
     virtual void add_to(Command& command) = 0;
-    /// A check of some flags. Errors: UsageError.
+    /// Checks some flags. Errors: UsageError.
     using Check = std::function<void()>;
 
-    /// All checks of the flags. `settings`: the settings that completed the flags.
+    /// Returns all checks of the flags. `settings`: those of the same command.
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const;
     /// Checks the flags about the forwarded or tapped traffic.
     virtual void check_traffic(const Settings& settings) const = 0;
-    void check(const Settings& settings) const;
+    void check_flags(const Settings& settings) const;
 
     /// The recordings of --output and --write.
     [[nodiscard]] std::array<NamedRecording, 2> recordings() const {
@@ -78,9 +78,9 @@ struct RunFlags {
     [[nodiscard]] std::string describe_recording() const;
     /// Describes the forwarded or tapped traffic, one line for each address.
     [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
-    /// The configuration of the run. `mod` must outlive it.
-    [[nodiscard]] pipeline::Config config(const wire::ModDescription& mod) const;
-    [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recordings() const;
+    /// Returns the configuration of the run. `mod` must outlive it.
+    [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod) const;
+    [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recording_options() const;
     /// The folders with recordings that the page may offer for download.
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are created during the run.
@@ -100,9 +100,9 @@ struct RunFlags {
     /// The servers with names; empty if there is one server without a name.
     [[nodiscard]] virtual std::vector<process::ConfiguredServer> servers() const { return {}; }
 
-    /// Prepares the system for forwarding to `count` servers.
+    /// Raises this process's limit of descriptors to what forwarding to these servers needs.
     /// Errors: UsageError if the system does not allow that.
-    virtual void prepare_servers(std::size_t /*count*/) const {}
+    virtual void raise_descriptor_limit(std::size_t /*server_count*/) const {}
 
     /// True if the run requests full snapshots from the server when a session cannot be decoded.
     [[nodiscard]] virtual bool requests_resync() const { return false; }

@@ -194,13 +194,13 @@ constexpr RequiredFlag kRequiredFlags[]{
 
 void check_required_flags(Command& command) {
     const auto is_given = [&command](const char* flag) {
-        const Flag* const found = flag == nullptr ? nullptr : command.find(flag);
-        return found != nullptr && !found->given.empty();
+        const Flag* const found = flag == nullptr ? nullptr : command.find_flag(flag);
+        return found != nullptr && !found->values.empty();
     };
     for (const RequiredFlag& need : kRequiredFlags) {
         if (is_given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), is_given)) {
             const char* const other = need.one_of[1];
-            const Flag* const found = other == nullptr ? nullptr : command.find(other);
+            const Flag* const found = other == nullptr ? nullptr : command.find_flag(other);
             const bool is_told = found != nullptr && found->replacement.empty();
             throw usage_error("{} has no effect without {}{}{}", need.flag, need.one_of[0],
                               is_told ? " or " : "", is_told ? other : "");
@@ -234,7 +234,7 @@ std::vector<process::GivenFlag> Settings::flags() const {
     std::vector<process::GivenFlag> flags;
     for (const Flag& flag : command_->flags) {
         if (is_setting(flag)) {
-            flags.push_back({flag.name, flag.given});
+            flags.push_back({flag.name, flag.values});
         }
     }
     return flags;
@@ -243,8 +243,8 @@ std::vector<process::GivenFlag> Settings::flags() const {
 void Settings::complete() {
     fill_flags();
     for (const Flag& flag : command_->flags) {
-        if (!flag.given.empty() && !flag.replacement.empty()) {
-            sink::print_error("{} is now {}", flag.title(), flag.replacement);
+        if (!flag.values.empty() && !flag.replacement.empty()) {
+            sink::print_error("{} is now {}", flag.dashed_name(), flag.replacement);
         }
     }
     apply_color();
@@ -253,7 +253,7 @@ void Settings::complete() {
 void Settings::complete_from_process(const std::vector<process::GivenFlag>& flags) {
     for (const auto& [name, values] : flags) {
         if (!values.empty()) {
-            static_cast<void>(command_->find("--" + name)->set(values));
+            static_cast<void>(command_->find_flag("--" + name)->set_values(values));
         }
     }
     apply_color();
@@ -274,7 +274,7 @@ void Settings::fill_flags() {
 
 std::vector<std::string> Settings::try_fill_flags() {
     for (Flag& flag : command_->flags) {
-        flag.source = flag.given.empty() ? "" : kCommandLine;
+        flag.source = flag.values.empty() ? "" : kCommandLine;
     }
     complete_from_variables();
     is_read_ = file_.empty();
@@ -306,12 +306,12 @@ std::vector<std::string> Settings::sources() const {
 }
 
 bool Settings::has_flag(const std::string& flag) const {
-    const Flag* const found = command_->find("--" + flag);
+    const Flag* const found = command_->find_flag("--" + flag);
     return found != nullptr && !found->source.empty() && found->source != kCommandLine;
 }
 
 std::string Settings::add_source_to_message(std::string message) const {
-    const Flag* const flag = command_->find(message.substr(0, message.find_first_of(" :")));
+    const Flag* const flag = command_->find_flag(message.substr(0, message.find_first_of(" :")));
     return flag == nullptr || flag->source.empty() || flag->source == kCommandLine
                ? message
                : fmt::format("{} (set by {})", message,
@@ -331,7 +331,7 @@ void Settings::complete_from_variables() {
         const std::string variable = variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* const value = std::getenv(variable.c_str());
-        if (!is_setting(flag) || !flag.given.empty() || value == nullptr) {
+        if (!is_setting(flag) || !flag.values.empty() || value == nullptr) {
             continue;
         }
         set_flag(flag, {value}, variable,
@@ -350,12 +350,12 @@ void Settings::complete_from_file() {
     const auto find_flag = [this](std::string_view key) -> Flag* {
         const std::string section = command_->name + '.';
         key.remove_prefix(key.starts_with(section) ? section.size() : 0);
-        Flag* const flag = command_->find(fmt::format("--{}", key));
+        Flag* const flag = command_->find_flag(fmt::format("--{}", key));
         return flag != nullptr && is_setting(*flag) && key != "config" ? flag : nullptr;
     };
     ConfigReader reader{text, file_, [&](const std::string& key) {
                             const Flag* const flag = find_flag(key);
-                            return flag != nullptr && flag->most_values == Flag::kMany;
+                            return flag != nullptr && flag->most_values == Flag::kUnlimited;
                         }};
     std::vector<std::pair<Flag*, ConfigLine>> found;
     while (const auto line = reader.next()) {
@@ -373,7 +373,7 @@ void Settings::complete_from_file() {
         } else if (same != found.end() && !line->values.empty()) { // a key may occur several times
             same->second.values.insert(same->second.values.end(), line->values.begin(),
                                        line->values.end());
-        } else if (flag->given.empty() || line->values.empty()) {
+        } else if (flag->values.empty() || line->values.empty()) {
             found.emplace_back(flag, *line);
         } else if (std::ranges::find(overridden_, flag->name) == overridden_.end()) {
             overridden_.push_back(flag->name); // flags and variables win
@@ -392,7 +392,7 @@ void Settings::set_flag(Flag& flag, const Texts& values, const std::string& sour
                         const std::string& if_empty) {
     add_problem_of_check(command_->problems, [&] {
         try {
-            if (!flag.set(values)) {
+            if (!flag.set_values(values)) {
                 throw UsageError{if_empty};
             }
         } catch (const UsageError& error) {

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ProxyFlags flags;
     Settings settings{command};
     flags.add_to(command);
-    command.parse({"--config", file.path()});
+    command.parse_arguments({"--config", file.path()});
     try {
         settings.fill_flags();
         demand(flags.relay_options().max_sessions == flags.max_sessions);

@@ -40,11 +40,11 @@ TEST_CASE("a file that is renewed by renaming stays readable through its folder,
     for (const Row& row : rows) {
         CAPTURE(row.file);
         const BusAccessFlags flags{.urls = {"nats://x"}, .credentials = row.file};
-        CHECK(has(flags.files(), row.file));
-        CHECK(has(flags.files(), row.folder) == row.readable);
+        CHECK(has(flags.readable_files(), row.file));
+        CHECK(has(flags.readable_files(), row.folder) == row.readable);
     }
     CHECK(BusAccessFlags{.credentials = "/nowhere/a.creds"}
-              .files()
+              .readable_files()
               .empty()); // files without a bus are not used
 }
 
@@ -56,9 +56,9 @@ TEST_CASE("the target of a symbolic link can be renewed, too") {
     tw::test::write_text(folder / "archive" / "client1.pem", "of the first year");
     fs::create_symlink("../archive/client1.pem", folder / "live" / "client.pem");
     const BusAccessFlags flags{.urls = {"nats://x"}, .certificate = folder / "live" / "client.pem"};
-    CHECK(has(flags.files(), folder / "live"));
-    CHECK(has(flags.files(), folder / "archive"));
-    CHECK_FALSE(has(flags.files(), folder));
+    CHECK(has(flags.readable_files(), folder / "live"));
+    CHECK(has(flags.readable_files(), folder / "archive"));
+    CHECK_FALSE(has(flags.readable_files(), folder));
 }
 
 TEST_CASE("one URL contains the servers of a bus and the stream") {
@@ -83,8 +83,8 @@ TEST_CASE("one URL contains the servers of a bus and the stream") {
         CAPTURE(row.url);
         const BusAccessFlags flags{.url = row.url};
         CHECK(flags.is_enabled());
-        CHECK(flags.access().urls == row.urls);
-        CHECK(flags.stream() == row.stream);
+        CHECK(flags.bus_access().urls == row.urls);
+        CHECK(flags.stream_name() == row.stream);
     }
     for (const char* const url :
          {"127.0.0.1:4222", "nats://", "nats:///games", "http://a:1", "tls://a ,b", "nats://a,,b",
@@ -93,7 +93,7 @@ TEST_CASE("one URL contains the servers of a bus and the stream") {
         CAPTURE(url);
         try {
             const BusAccessFlags flags{.url = url};
-            static_cast<void>(flags.access());
+            static_cast<void>(flags.bus_access());
             CHECK_MESSAGE(false, "no error");
         } catch (const tw::cli::UsageError& error) {
             CHECK(std::string_view{error.what()}.starts_with("--bus"));
@@ -105,9 +105,9 @@ TEST_CASE("one URL contains the servers of a bus and the stream") {
 TEST_CASE(
     "flags of earlier versions have the same effect, but cannot be combined with the new ones") {
     const BusAccessFlags old{.urls = {"nats://a:1", "nats://b:2"}, .old_stream = "games"};
-    CHECK(old.access().urls == std::vector<std::string>{"nats://a:1", "nats://b:2"});
-    CHECK(old.stream() == "games");
+    CHECK(old.bus_access().urls == std::vector<std::string>{"nats://a:1", "nats://b:2"});
+    CHECK(old.stream_name() == "games");
     CHECK_THROWS_AS(
-        static_cast<void>(BusAccessFlags{.url = "nats://a:1", .urls = {"nats://a:1"}}.access()),
+        static_cast<void>(BusAccessFlags{.url = "nats://a:1", .urls = {"nats://a:1"}}.bus_access()),
         tw::cli::UsageError);
 }

@@ -61,12 +61,12 @@ struct Sample {
 
 TEST_CASE("each kind of flag sets its variable") {
     Sample sample;
-    sample.command.parse({"a",        "-o",        "out",       "--maps",    "m",      "b",
-                          "--maps=n", "--session", "1",         "--session", "2",      "--other",
-                          "3",        "--fail-on", "x,y",       "--fail-on", "z",      "--flight",
-                          "60s",      "folder",    "--threads", "64",        "--tick", "-1",
-                          "--color",  "never",     "--version", "four",      "-n",     "--duration",
-                          "500ms",    "--",        "--raw"});
+    sample.command.parse_arguments(
+        {"a",         "-o",         "out",       "--maps",   "m",       "b",         "--maps=n",
+         "--session", "1",          "--session", "2",        "--other", "3",         "--fail-on",
+         "x,y",       "--fail-on",  "z",         "--flight", "60s",     "folder",    "--threads",
+         "64",        "--tick",     "-1",        "--color",  "never",   "--version", "four",
+         "-n",        "--duration", "500ms",     "--",       "--raw"});
     CHECK(sample.files == Texts{"a", "b", "--raw"});
     CHECK(sample.output == "out");
     CHECK(sample.maps == Texts{"m", "n"});
@@ -87,13 +87,13 @@ TEST_CASE("letters may stand together, and a value may follow its letter") {
     for (const Texts& arguments : {Texts{"-rnoout"}, {"-rn", "-o=out"}, {"-r", "-no", "out"}}) {
         CAPTURE(arguments.front());
         Sample sample;
-        sample.command.parse(arguments);
+        sample.command.parse_arguments(arguments);
         CHECK(sample.raw);
         CHECK_FALSE(sample.messages);
         CHECK(sample.output == "out");
     }
     Sample off;
-    off.command.parse({"--raw=false", "--no-messages=off"});
+    off.command.parse_arguments({"--raw=false", "--no-messages=off"});
     CHECK_FALSE(off.raw);
     CHECK(off.messages);
 }
@@ -126,7 +126,7 @@ TEST_CASE("a value that a flag does not accept is an error that names the flag")
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());
         Sample sample;
-        CHECK_THROWS_WITH_AS(sample.command.parse(row.arguments),
+        CHECK_THROWS_WITH_AS(sample.command.parse_arguments(row.arguments),
                              doctest::Contains(std::string{row.says}.c_str()), UsageError);
     }
 }

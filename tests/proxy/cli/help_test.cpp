@@ -124,10 +124,10 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
         CHECK(all == tw::test::twscope({"help", command}).out);
         CHECK(contains(all, "\nAdvanced:\n"));
         for (const tw::cli::Flag& flag : command_named(command).flags) {
-            CAPTURE(flag.title());
+            CAPTURE(flag.dashed_name());
             const std::string letter =
                 flag.letter.empty() || flag.name.empty() ? "" : '-' + flag.letter + ", ";
-            const std::string start = "\n  " + letter + flag.title();
+            const std::string start = "\n  " + letter + flag.dashed_name();
             CHECK(count_of(all, start + ' ') + count_of(all, start + '\n') ==
                   (flag.replacement.empty() ? 1 : 0));
         }
@@ -151,8 +151,8 @@ TEST_CASE("each flag with a heading is a flag of a live run") {
     for (const std::string_view flag : tw::cli::names_of_flags_with_heading()) {
         CAPTURE(flag);
         const std::string name = "--" + std::string{flag};
-        CHECK((command_named("proxy").find(name) != nullptr ||
-               command_named("tap").find(name) != nullptr));
+        CHECK((command_named("proxy").find_flag(name) != nullptr ||
+               command_named("tap").find_flag(name) != nullptr));
     }
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("the manual has a page for each command with every flag and its purpos
         const std::string own_page = page("twscope-" + command->name);
         CHECK(contains(own_page, "\ntwscope-" + command->name + " \\- "));
         for (const tw::cli::Flag& flag : command->flags) {
-            std::string name = flag.title();
+            std::string name = flag.dashed_name();
             boost::algorithm::replace_all(name, "-", "\\-");
             CAPTURE(name);
             CHECK((contains(own_page, name) || !flag.replacement.empty()));

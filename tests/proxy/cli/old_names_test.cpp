@@ -134,11 +134,11 @@ TEST_CASE("old names are neither in help nor in completions") {
             if (flag.replacement.empty()) {
                 continue;
             }
-            CAPTURE(flag.title());
+            CAPTURE(flag.dashed_name());
             ++old;
-            CHECK_FALSE(contains(own, "  " + flag.title() + ' '));
-            CHECK_FALSE(contains(own, "  " + flag.title() + '\n'));
-            CHECK_FALSE(contains(bash, command->name + "\\ " + flag.title() + ')'));
+            CHECK_FALSE(contains(own, "  " + flag.dashed_name() + ' '));
+            CHECK_FALSE(contains(own, "  " + flag.dashed_name() + '\n'));
+            CHECK_FALSE(contains(bash, command->name + "\\ " + flag.dashed_name() + ')'));
             CHECK_FALSE(contains(fish, command->name + "' -l " + flag.name + ' '));
         }
     }

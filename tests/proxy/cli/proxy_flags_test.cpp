@@ -24,7 +24,7 @@ struct Parsed {
     explicit Parsed(const Arguments& arguments) {
         Command command{"proxy"};
         flags.add_to(command);
-        command.parse(arguments);
+        command.parse_arguments(arguments);
     }
 
     ProxyFlags flags;

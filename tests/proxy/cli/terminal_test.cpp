@@ -27,7 +27,7 @@ using Udp = boost::asio::ip::udp;
 TEST_CASE("every command has --color, and it decides the colours of the log") {
     for (const auto& command : tw::cli::make_commands()) {
         CAPTURE(command->name);
-        CHECK(command->find("--color") != nullptr);
+        CHECK(command->find_flag("--color") != nullptr);
     }
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
