@@ -95,10 +95,10 @@ bool requires_message(const Comparison& comparison) {
     const Key& key = comparison.key;
     const Operand& literal = comparison.literal;
     const bool is_absence = literal.null && comparison.op == Operator::equal;
-    if (key.scope == KeyScope::item || key.way == Key::Location::place || is_absence) {
+    if (key.scope == KeyScope::item || key.location == Key::Location::place || is_absence) {
         return false;
     }
-    if (key.way != Key::Location::row) {
+    if (key.location != Key::Location::direct && key.location != Key::Location::header) {
         return true; // only messages have the objects `fields` and `names`
     }
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {

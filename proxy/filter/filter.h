@@ -188,7 +188,7 @@ class Evaluation {
     [[nodiscard]] bool has_any_key() {
         bool named = false;
         for (const Comparison& comparison : program_->comparisons) {
-            if (comparison.key.common) {
+            if (comparison.key.location == Key::Location::header) {
                 continue;
             }
             named = true;

@@ -88,7 +88,7 @@ bool path_exists(std::string_view path, const std::vector<Field>& fields) {
 /// differs between the objects.
 bool find_field(Key& key, DescribedTypes more) {
     const std::vector<Field> fields = fields_of(key.scope, more);
-    const bool named = key.way == Key::Location::names;
+    const bool named = key.location == Key::Location::names;
     if (key.scope == KeyScope::record && !named) {
         return path_exists(key.path, fields);
     }
@@ -103,38 +103,46 @@ bool find_field(Key& key, DescribedTypes more) {
     return found;
 }
 
-/// Sets `of_records`, `kind` and `common` of a record's key by its name. Returns false if no record
-/// type has the key.
+/// Returns the entry of a key; null if the table has none.
+const SchemaKey* find_entry(const SchemaKeys& table, std::string_view name) {
+    const auto found = std::ranges::find(table, name, &SchemaKey::name);
+    return found == table.end() ? nullptr : &*found;
+}
+
+/// Sets the entry and the kind of a key. Returns false if the table has no such entry.
+bool set_entry(Key& key, const SchemaKeys& table, std::string_view name) {
+    key.entry = find_entry(table, name);
+    key.kind = key.entry != nullptr ? key.entry->kind : key.kind;
+    return key.entry != nullptr;
+}
+
+/// Finds the entries of a record's key by its name. Returns false if no record type has the key.
 bool find_record_key(Key& key) {
-    std::size_t types = 0;
+    if (set_entry(key, header_keys(), key.name)) {
+        key.location = Key::Location::header;
+        key.of_records.fill(key.entry);
+        return true;
+    }
+    bool found = false;
     for (std::size_t type = 0; type < key.of_records.size(); ++type) {
-        const auto* const row = find_row(record_keys()[type], key.name);
-        key.of_records[type] = row;
-        if (row != nullptr) {
-            key.kind = types != 0 && key.kind != row->kind ? KeyKind::any : row->kind;
-            ++types;
+        const SchemaKey* const entry = find_entry(record_keys()[type], key.name);
+        key.of_records[type] = entry;
+        if (entry != nullptr) {
+            key.kind = found && key.kind != entry->kind ? KeyKind::any : entry->kind;
+            found = true;
         }
     }
-    key.common = types == key.of_records.size();
-    return types != 0;
+    return found;
 }
 
 bool find_item_key(Key& key) {
     const bool is_data = key.name == record::kItemData.key.name();
     if (is_data || key.name == record::kItemSeenBy.key.name()) {
-        key.way = is_data ? Key::Location::data : Key::Location::seen_by;
+        key.location = is_data ? Key::Location::data : Key::Location::seen_by;
         key.kind = KeyKind::number;
         return true;
     }
-    key.of_item = find_row(item_keys(), key.name);
-    key.kind = key.of_item != nullptr ? key.of_item->kind : key.kind;
-    return key.of_item != nullptr;
-}
-
-bool find_place(Key& key) {
-    key.of_place = find_row(place_keys(), key.path);
-    key.kind = key.of_place != nullptr ? key.of_place->kind : key.kind;
-    return key.of_place != nullptr;
+    return set_entry(key, item_keys(), key.name);
 }
 
 /// Returns the edit distance of two words. Two swapped neighbouring letters count as one change.
@@ -188,6 +196,15 @@ Value time_value(record::Timestamp time, FormatBuffer& buffer) {
     return Value::of(std::string_view{buffer.text.data(), written.size});
 }
 
+Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
+    const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
+    return Value::of(
+        std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
+}
+
+namespace {
+
+/// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
     if (!names.flags) {
         const auto name = names.find(value);
@@ -203,8 +220,6 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
     return false;
 }
 
-namespace {
-
 /// Finds a key of records or of items.
 std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes more) {
     static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
@@ -216,14 +231,14 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
     key.scope = scope;
     for (const auto& [prefix, way] : kPrefixes) {
         if (name.starts_with(prefix)) {
-            key.way = way;
+            key.location = way;
             key.path = name.substr(prefix.size());
         }
     }
-    const bool found = key.way == Key::Location::place ? find_place(key)
-                       : key.way != Key::Location::row ? find_field(key, more)
-                       : scope == KeyScope::record     ? find_record_key(key)
-                                                       : find_item_key(key);
+    const bool found = key.location == Key::Location::place ? set_entry(key, place_keys(), key.path)
+                       : key.location != Key::Location::direct ? find_field(key, more)
+                       : scope == KeyScope::record             ? find_record_key(key)
+                                                               : find_item_key(key);
     return found ? std::optional{std::move(key)} : std::nullopt;
 }
 
@@ -236,7 +251,7 @@ std::optional<Key> find_row_key(std::string_view name, DescribedTypes more) {
         Key key;
         key.name = name;
         key.scope = KeyScope::item;
-        key.way = Key::Location::removed;
+        key.location = Key::Location::removed;
         key.kind = KeyKind::boolean;
         return key;
     }
@@ -263,14 +278,16 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
             }
         }
     };
-    for (const auto& row : place_keys()) {
-        add(kAt, row.name);
-    }
+    const auto add_entries = [&](std::string_view prefix, const SchemaKeys& keys) {
+        for (const SchemaKey& key : keys) {
+            add(prefix, key.name);
+        }
+    };
+    add_entries(kAt, place_keys());
     if (scope != KeyScope::item) {
-        for (const auto& keys : record_keys()) {
-            for (const auto& row : keys) {
-                add({}, row.name);
-            }
+        add_entries({}, header_keys());
+        for (const SchemaKeys& keys : record_keys()) {
+            add_entries({}, keys);
         }
         add_fields_of(KeyScope::record);
     }
@@ -280,9 +297,7 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
     if (scope != KeyScope::record) {
         names.emplace_back(record::kItemData.key.name());
         names.emplace_back(record::kItemSeenBy.key.name());
-        for (const auto& row : item_keys()) {
-            add({}, row.name);
-        }
+        add_entries({}, item_keys());
         add_fields_of(KeyScope::item);
     }
     std::ranges::sort(names);
@@ -365,10 +380,10 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes mo
 
 std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more) {
     std::vector<std::string_view> words;
-    if (key.way == Key::Location::place) {
+    if (key.location == Key::Location::place) {
         return tile_names(key.path);
     }
-    if (key.way == Key::Location::names) {
+    if (key.location == Key::Location::names) {
         for (const Field& field : fields_of(key.scope, more)) {
             if (field.name == key.path && field.names != nullptr) {
                 for (const snapshot::NamedValue& value : field.names->values) {
@@ -376,13 +391,12 @@ std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more
                 }
             }
         }
-    } else if (key.name == "item.type" || (key.of_item != nullptr && key.name == "type")) {
+    } else if (key.name == "item.type" || (key.scope == KeyScope::item && key.name == "type")) {
         return item_type_names(more);
-    } else if (key.way == Key::Location::row && key.scope == KeyScope::record) {
-        for (const auto& keys : record_keys()) {
-            const auto* const row = find_row(keys, key.name);
-            if (row != nullptr && !row->words.empty()) {
-                return row->words;
+    } else {
+        for (const SchemaKey* const entry : key.of_records) {
+            if (entry != nullptr && !entry->words.empty()) {
+                return entry->words;
             }
         }
     }
@@ -494,26 +508,116 @@ bool visit_field_names(std::string_view path, const MessageRecord& record, Value
     return false;
 }
 
+bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
+    return std::ranges::any_of(ints, [&](std::int32_t value) {
+        return visitor.receive_value(Value::of(std::int64_t{value}));
+    });
+}
+
 } // namespace
 
 bool visit_record(const Key& key, const record::Record& record, ReadContext reading,
                   ValueVisitor& visitor) {
     OptionalValue found;
-    if (key.way == Key::Location::row) {
-        const auto* const row = key.of_records[record.index()];
-        found = row == nullptr ? std::nullopt : row->read(record, reading);
-    } else if (key.way == Key::Location::place) {
+    if (key.location == Key::Location::header) {
+        const auto* const head = std::visit([](const auto* each) { return &each->head; }, record);
+        const record::TypedHeader header{head, record.index()};
+        found = key.entry->read(&header, reading);
+    } else if (key.location == Key::Location::direct) {
+        if (const SchemaKey* const entry = key.of_records[record.index()]) {
+            found = entry->read(std::visit([](const void* each) { return each; }, record), reading);
+        }
+    } else if (key.location == Key::Location::place) {
         const auto* const* finding = std::get_if<const record::FindingRecord*>(&record);
         if (finding != nullptr && (*finding)->place) {
-            found = key.of_place->read(*(*finding)->place, reading);
+            found = key.entry->read(&*(*finding)->place, reading);
         }
     } else if (const auto* const* message = std::get_if<const MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {
             return false; // items of unknown objects have no fields
         }
         std::span<const FieldValue> values = (*message)->values;
-        return key.way == Key::Location::names ? visit_field_names(key.path, **message, visitor)
-                                               : visit_fields(values, key.path, reading, visitor);
+        return key.location == Key::Location::names
+                   ? visit_field_names(key.path, **message, visitor)
+                   : visit_fields(values, key.path, reading, visitor);
+    }
+    return found && visitor.receive_value(*found);
+}
+
+FilteredItem::FilteredItem(const record::SnapshotRecord& record, std::size_t index)
+    : shown_{&record, record.items[index], nullptr}, index_{index} {
+    const std::uint16_t type = shown_.item.key.type;
+    shown_.object = record.types != nullptr ? record.types->object(type)
+                                            : snapshot::find_object(type, snapshot::Dialect::six);
+}
+
+const std::optional<map::Location>& FilteredItem::place() {
+    if (!located_ && shown_.record->tile_map != nullptr && shown_.object != nullptr) {
+        place_ = shown_.record->tile_map->tiles_at(*shown_.object, data());
+    }
+    located_ = true;
+    return place_;
+}
+
+const FieldSpec* FilteredItem::find_field(std::string_view name) const {
+    const auto fields =
+        shown_.object == nullptr ? std::span<const FieldSpec>{} : shown_.object->fields;
+    for (const FieldSpec& field : fields) {
+        if (std::size_t{field.offset} + field.count > data().size()) {
+            return nullptr;
+        }
+        if (field.name == name) {
+            const record::Sightings* const sightings = shown_.record->sightings;
+            const std::uint32_t missing =
+                sightings == nullptr ? 0 : sightings->missing_ints[index_];
+            return (missing & record::Sightings::int_bit(field.offset)) == 0 ? &field : nullptr;
+        }
+    }
+    return nullptr;
+}
+
+bool FilteredItem::visit_sessions(ValueVisitor& visitor) const {
+    bool enough = false;
+    if (const record::Sightings* sightings = shown_.record->sightings) {
+        sightings->for_each_session(index_, [&](std::uint32_t session) {
+            enough = visitor.receive_value(Value::of(std::int64_t{session}));
+            return enough;
+        });
+    }
+    return enough;
+}
+
+bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVisitor& visitor) {
+    OptionalValue found;
+    const bool is_field =
+        key.location == Key::Location::fields || key.location == Key::Location::names;
+    const FieldSpec* const field = is_field ? item.find_field(key.path) : nullptr;
+    switch (key.location) {
+    case Key::Location::direct:
+        found = key.entry->read(&item.record_item(), reading);
+        break;
+    case Key::Location::place:
+        found = item.place() ? key.entry->read(&*item.place(), reading) : std::nullopt;
+        break;
+    case Key::Location::fields:
+        if (field != nullptr && field->kind == snapshot::FieldKind::int_string) {
+            found =
+                int_string_value(item.data().subspan(field->offset, field->count), reading.buffer);
+            break;
+        }
+        return field != nullptr &&
+               visit_ints(item.data().subspan(field->offset, field->count), visitor);
+    case Key::Location::names:
+        return field != nullptr && field->names != nullptr &&
+               snapshot::names_hold(field->names_when, field->offset, item.data()) &&
+               visit_names(*field->names, item.data()[field->offset], visitor);
+    case Key::Location::data:
+        return visit_ints(item.data(), visitor);
+    case Key::Location::seen_by:
+        return item.visit_sessions(visitor);
+    case Key::Location::header:
+    case Key::Location::removed: // only lines of recordings have this key
+        break;
     }
     return found && visitor.receive_value(*found);
 }

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,18 +42,44 @@ struct ReadContext {
     bool show_secrets;
 };
 
-/// A key of a record type, an item or a place on the map, with the function that reads its value.
-template <typename Source>
+/// A key of a record type, an item or a place on the map. Reads the key's value.
 struct SchemaKey {
+    /// A function that returns an object in another object, or null, and the getter in the schema
+    /// that the function calls.
+    struct Step {
+        const void* (*find_object)(const void* object, const void* get);
+        const void* get;
+    };
+
+    /// A function that reads a value of an object, with its arguments. `part`: which value, if the
+    /// getter returns several.
+    struct Reader {
+        OptionalValue (*read)(const void* object, const void* get, std::size_t part,
+                              ReadContext reading);
+        const void* get;
+        std::size_t part;
+    };
+
     std::string name;
     KeyKind kind = KeyKind::any;
     std::vector<std::string_view> words; ///< all possible values; empty if they are no closed set
-    /// Returns the key's value; nullopt if the value is absent or null.
-    std::function<OptionalValue(const Source&, ReadContext)> read;
+    std::vector<Step> path;              ///< leads to the nested object that has the value
+    Reader reader;
+
+    /// Returns the key's value; nullopt if the value is absent or null. `object`: points to an
+    /// object of the type for which the key's table was made.
+    [[nodiscard]] OptionalValue read(const void* object, ReadContext reading) const {
+        for (const Step& step : path) {
+            object = step.find_object(object, step.get);
+            if (object == nullptr) {
+                return std::nullopt;
+            }
+        }
+        return reader.read(object, reader.get, reader.part, reading);
+    }
 };
 
-template <typename Source>
-using SchemaKeys = std::vector<SchemaKey<Source>>;
+using SchemaKeys = std::vector<SchemaKey>;
 
 inline constexpr std::size_t kRecordTypeCount = std::variant_size_v<record::Record>;
 
@@ -62,8 +87,9 @@ inline constexpr std::size_t kRecordTypeCount = std::variant_size_v<record::Reco
 struct Key {
     /// Where the key's values are found.
     enum class Location : std::uint8_t {
-        row,     ///< in the record or item itself; read by `of_records` or `of_item`
-        place,   ///< in the object `at`, a place on the map; read by `of_place`
+        header,  ///< among the first values of every record: v, t, type, session, dir, server_name
+        direct,  ///< in the record or item itself
+        place,   ///< in the object `at`, a place on the map
         fields,  ///< in the object `fields` of a message or item, at `path`
         names,   ///< in the object `names` of a message or item, at `path`
         data,    ///< the values are the ints of an item
@@ -73,15 +99,12 @@ struct Key {
 
     std::string name; ///< dotted name as in the JSON; an item's key has no leading "items."
     KeyScope scope = KeyScope::record;
-    Location way = Location::row;
+    Location location = Location::direct;
     KeyKind kind = KeyKind::any;
-    bool common = false; ///< the key is v, t, type, session (in all records) or dir (in most)
-    /// For each record type, the key's entry in the table of the type; null if the type does not
-    /// have the key.
-    std::array<const SchemaKey<record::Record>*, kRecordTypeCount> of_records{};
-    const SchemaKey<record::RecordItem>* of_item = nullptr;
-    const SchemaKey<map::Location>* of_place = nullptr;
-    std::string path; ///< the dotted name below `fields`, `names` or `at`
+    /// For a key of records, its entry in the table of each type; null if the type lacks the key.
+    std::array<const SchemaKey*, kRecordTypeCount> of_records{};
+    const SchemaKey* entry = nullptr; ///< for a header, an item or a place, the key's entry
+    std::string path;                 ///< the dotted name below `fields`, `names` or `at`
 };
 
 /// The objects and messages of a mod's description, which extend the standard tables.
@@ -152,32 +175,19 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
 [[nodiscard]] Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer);
 [[nodiscard]] Value time_value(record::Timestamp time, FormatBuffer& buffer);
 
-/// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
-bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor);
+[[nodiscard]] Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer);
 
-/// Returns the key with this name; null if the table has none.
-template <typename Source>
-const SchemaKey<Source>* find_row(const SchemaKeys<Source>& table, std::string_view name) {
-    const auto found = std::ranges::find(table, name, &SchemaKey<Source>::name);
-    return found == table.end() ? nullptr : &*found;
-}
+using KeysByType = std::array<SchemaKeys, kRecordTypeCount>;
 
-template <typename Integer>
-OptionalValue number_value(const Integer& value) {
-    return Value::of(static_cast<std::int64_t>(value));
-}
-
-template <typename Integer>
-OptionalValue number_value(const std::optional<Integer>& value) {
-    return value ? number_value(*value) : std::nullopt;
-}
-
-/// Returns the keys of each record type.
-[[nodiscard]] const std::array<SchemaKeys<record::Record>, kRecordTypeCount>& record_keys();
-/// Returns the keys below `at`, which describe the item's place on the map.
-[[nodiscard]] const SchemaKeys<map::Location>& place_keys();
-/// Returns the keys of an item, except fields, names, at and data, which are read separately.
-[[nodiscard]] const SchemaKeys<record::RecordItem>& item_keys();
+/// Returns the keys that all records have, with a record::TypedHeader as object.
+[[nodiscard]] const SchemaKeys& header_keys();
+/// Returns the other keys of each record type, in the order of record::Record.
+[[nodiscard]] const KeysByType& record_keys();
+/// Returns the keys below `at`, with a map::Location as object.
+[[nodiscard]] const SchemaKeys& place_keys();
+/// Returns the keys of an item, with a record::RecordItem as object. The keys fields, names, at and
+/// data are read separately.
+[[nodiscard]] const SchemaKeys& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
 

@@ -40,7 +40,7 @@ constexpr std::string_view kFindings = "findings.";
 WantedTexts find_wanted_texts(const Comparison& comparison) {
     const bool absent = comparison.literal.null && comparison.op == Operator::equal;
     WantedTexts wanted;
-    if (absent || comparison.key.way == Key::Location::removed) {
+    if (absent || comparison.key.location == Key::Location::removed) {
         return wanted;
     }
     std::string_view path = comparison.key.name;

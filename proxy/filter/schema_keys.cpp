@@ -14,9 +14,10 @@
 
 /// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
 /// nested objects and in record::Spread (count, min, mean, max) get dotted names.
+///
+/// Each row of a schema has its own type. The rows are converted to one type, UntypedRow, with few
+/// functions for each row, because more took half a minute to compile.
 namespace tw::filter {
-
-using record::Record;
 
 namespace {
 
@@ -28,13 +29,21 @@ constexpr bool kIsOptional = false;
 template <typename Inner>
 constexpr bool kIsOptional<std::optional<Inner>> = true;
 
+/// True for the values of TotalsRow: all counters or all spreads of an object.
+template <typename Type>
+constexpr bool kIsCells = false;
+template <typename Cell, std::size_t kCount>
+constexpr bool kIsCells<std::array<Cell, kCount>> =
+    kIsOneOf<Cell, std::uint64_t, record::Spread>; // a UUID is an array, too
+
 /// The kind of the values of a type in schemas; nullopt if filters cannot read them.
 template <typename Type>
 constexpr std::optional<KeyKind> kKindOf = []() -> std::optional<KeyKind> {
     if (std::is_same_v<Type, bool>) {
         return KeyKind::boolean;
     }
-    if (std::is_integral_v<Type> || kIsOneOf<Type, double, record::NumberOrNull>) {
+    if (std::is_integral_v<Type> || kIsCells<Type> ||
+        kIsOneOf<Type, double, record::NumberOrNull, record::NumberPair, record::FindingTotals>) {
         return KeyKind::number;
     }
     if (record::kIsWord<Type> ||
@@ -69,21 +78,44 @@ std::vector<std::string_view> possible_words_of() {
     return words;
 }
 
-Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
-    const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
-    return Value::of(
-        std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
+template <typename Integer>
+OptionalValue number_value(Integer value) {
+    return Value::of(static_cast<std::int64_t>(value));
 }
 
-/// Returns a value of a schema as filters read it; nullopt if it is null.
+/// The keys of a record::Spread, in the order of read_spread().
+constexpr std::array<std::string_view, 4> kSpreadParts{".count", ".min", ".mean", ".max"};
+
+/// Returns the value of a key of the spread. A spread of no numbers has only its count.
+OptionalValue read_spread(const record::Spread& spread, std::size_t part) {
+    if (part == 0 || spread.count == 0) {
+        return part == 0 ? number_value(spread.count) : std::nullopt;
+    }
+    return part == 2 ? Value::of(spread.mean()) : number_value(part == 1 ? spread.min : spread.max);
+}
+
+/// Returns a value of a schema as filters read it; nullopt if it is null. `part`: the index in
+/// the names of a value that has several keys.
 template <typename Type>
-OptionalValue read_value(const Type& value, ReadContext reading) {
-    if constexpr (kIsOneOf<Type, bool, double, std::string_view>) {
+OptionalValue read_value(const Type& value, std::size_t part, ReadContext reading) {
+    if constexpr (kIsOptional<Type>) {
+        return value ? read_value(*value, part, reading) : std::nullopt;
+    } else if constexpr (kIsOneOf<Type, bool, double, std::string_view>) {
         return Value::of(value);
     } else if constexpr (std::is_integral_v<Type>) {
         return number_value(value);
     } else if constexpr (std::is_same_v<Type, record::NumberOrNull>) {
-        return number_value(value.value);
+        return read_value(value.value, part, reading);
+    } else if constexpr (std::is_same_v<Type, record::NumberPair>) {
+        return number_value(part == 0 ? value.x : value.y);
+    } else if constexpr (std::is_same_v<Type, record::FindingTotals>) {
+        return number_value((*value.counts)[part]);
+    } else if constexpr (kIsCells<Type>) {
+        if constexpr (std::is_same_v<typename Type::value_type, record::Spread>) {
+            return read_spread(value[part / kSpreadParts.size()], part % kSpreadParts.size());
+        } else {
+            return number_value(value[part]);
+        }
     } else if constexpr (record::kIsWord<Type>) {
         return Value::of(value.text);
     } else if constexpr (std::is_same_v<Type, record::Severity>) {
@@ -110,183 +142,159 @@ OptionalValue read_value(const Type& value, ReadContext reading) {
     }
 }
 
-template <typename Inner>
-OptionalValue read_value(const std::optional<Inner>& value, ReadContext reading) {
-    return value ? read_value(*value, reading) : std::nullopt;
+// These functions return the names of a row's keys, in the order of the argument `part` of
+// read_value(), if the row has several. A name follows the row's own key.
+
+std::vector<std::string> finding_names() {
+    std::vector<std::string> names;
+    // The value is zero if the finding did not occur, although the JSON then lacks the key.
+    for (const record::FindingInfo& info : record::finding_table()) {
+        names.push_back('.' + std::string{info.name});
+    }
+    return names;
 }
 
-/// The keys of a record::Spread, and functions that read them. A spread of no numbers has only its
-/// count.
-constexpr std::array<std::pair<std::string_view, OptionalValue (*)(const record::Spread&)>, 4>
-    kSpreadParts{{
-        {".count", [](const record::Spread& s) { return number_value(s.count); }},
-        {".min",
-         [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.min); }},
-        {".mean",
-         [](const record::Spread& s) {
-             return s.count == 0 ? std::nullopt : OptionalValue{Value::of(s.mean())};
-         }},
-        {".max",
-         [](const record::Spread& s) { return s.count == 0 ? std::nullopt : number_value(s.max); }},
-    }};
-
-/// Collects the keys of the source type `From`. `reach`: a function that takes a `From` and returns
-/// the object in it that a nested schema describes; null or nullopt if the object is absent.
-template <typename From>
-class KeyCollector {
-  public:
-    template <typename Reach, typename Schema>
-    void add_schema(const std::string& prefix, const Reach& reach, const Schema& schema) {
-        record::for_each_row(schema, [&](const auto& row) { add_row(prefix, reach, row); });
-    }
-
-    [[nodiscard]] SchemaKeys<From> take_keys() { return std::move(keys_); }
-
-  private:
-    template <typename Reach, typename Row>
-    void add_row(const std::string& prefix, const Reach& reach, const Row& row) {
-        if constexpr (record::kIsTotals<Row>) {
-            add_keys_of_totals(prefix, reach, row);
-        } else if constexpr (record::kIsMerged<Row>) {
-            add_schema(prefix, nested_reach(reach, row.get), *row.schema);
-        } else if constexpr (record::kIsObject<Row>) {
-            add_schema(prefix + std::string{row.key.name()} + '.', nested_reach(reach, row.get),
-                       *row.schema);
+template <typename SchemaRow>
+std::vector<std::string> cell_names() {
+    std::vector<std::string> names;
+    for (const auto& row : SchemaRow::rows()) {
+        if constexpr (std::is_same_v<typename SchemaRow::CellType, record::Spread>) {
+            for (const std::string_view part : kSpreadParts) {
+                names.push_back(std::string{row.key} + std::string{part});
+            }
         } else {
-            add_key(prefix + std::string{row.key.name()}, reach, row);
+            names.emplace_back(row.key);
         }
     }
+    return names;
+}
 
-    template <typename Reach, typename Get>
-    [[nodiscard]] static auto nested_reach(const Reach& reach, const Get& get) {
-        return [reach, get](const From& from) {
-            const auto source = reach(from);
-            return source ? get(*source) : nullptr;
-        };
-    }
+/// A row of a schema of objects, without the types of row and object. The functions take pointers
+/// to the object and to the row's getter.
+struct UntypedRow {
+    std::string_view key{}; ///< empty if the row has several keys, or adds those of another object
+    const void* get = nullptr;
 
-    template <typename Reach, typename Row>
-    void add_key(const std::string& name, const Reach& reach, const Row& row) {
-        using Source = std::remove_cvref_t<decltype(*reach(std::declval<From>()))>;
-        using Result = std::remove_cvref_t<std::invoke_result_t<decltype(row.get), const Source&>>;
-        const auto get = row.get;
-        if constexpr (std::is_same_v<Result, record::FindingTotals>) {
-            // The value is zero if the finding did not occur, although the JSON then lacks the key.
-            for (const record::FindingInfo& info : record::finding_table()) {
-                const auto id = static_cast<std::size_t>(info.id);
-                add_number(name + '.' + std::string{info.name}, reach, [get, id](const Source& s) {
-                    return number_value((*get(s).counts)[id]);
-                });
-            }
-        } else if constexpr (std::is_same_v<Result, record::NumberPair>) {
-            add_number(name + ".x", reach,
-                       [get](const Source& s) { return number_value(std::invoke(get, s).x); });
-            add_number(name + ".y", reach,
-                       [get](const Source& s) { return number_value(std::invoke(get, s).y); });
-        } else if constexpr (kKindOf<Result> != std::nullopt) {
-            add(name, *kKindOf<Result>, possible_words_of<Result>(), reach,
-                [get](const Source& s, ReadContext reading) {
-                    return read_value(std::invoke(get, s), reading);
-                });
-        }
-    }
+    // For a row with values. Null for a row with an object, and for values that filters do not read.
+    OptionalValue (*read)(const void* object, const void* get, std::size_t part,
+                          ReadContext reading) = nullptr;
+    KeyKind kind = KeyKind::any;
+    std::vector<std::string_view> (*words)() = nullptr;
+    std::vector<std::string> (*part_names)() = nullptr; ///< null if the row has one key
 
-    template <typename Reach, typename Row>
-    void add_keys_of_totals(const std::string& prefix, const Reach& reach, const Row& row) {
-        for (std::size_t i = 0; i < row.rows().size(); ++i) {
-            const std::string name = prefix + std::string{row.rows()[i].key};
-            if constexpr (std::is_same_v<typename Row::CellType, record::Spread>) {
-                for (const auto& part : kSpreadParts) {
-                    add_number(name + std::string{part.first}, reach,
-                               [i, read = part.second](const auto& source) {
-                                   return read(Row::cells(source)[i]);
-                               });
-                }
-            } else {
-                add_number(name, reach,
-                           [i](const auto& source) { return number_value(Row::cells(source)[i]); });
-            }
-        }
-    }
-
-    /// Adds a key. `read`: returns the key's value; takes the object that `reach` returns.
-    template <typename Reach, typename Read>
-    void add(std::string name, KeyKind kind, std::vector<std::string_view> words,
-             const Reach& reach, const Read& read) {
-        keys_.push_back({std::move(name), kind, std::move(words),
-                         [reach, read](const From& from, ReadContext reading) -> OptionalValue {
-                             const auto source = reach(from);
-                             return source ? read(*source, reading) : std::nullopt;
-                         }});
-    }
-
-    template <typename Reach, typename Read>
-    void add_number(std::string name, const Reach& reach, const Read& read) {
-        add(std::move(name), KeyKind::number, {}, reach,
-            [read](const auto& source, ReadContext /*unused*/) { return read(source); });
-    }
-
-    SchemaKeys<From> keys_;
+    // For a row with an object that has its own schema; otherwise null and empty.
+    const void* (*find_object)(const void* object, const void* get) = nullptr;
+    std::span<const UntypedRow> rows{};
 };
 
-using KeysByType = std::array<SchemaKeys<Record>, kRecordTypeCount>;
+/// Returns the rows of a schema of objects of the type `Object`.
+template <typename Object, const auto& kSchema>
+constexpr std::span<const UntypedRow> untyped_rows();
 
-template <std::size_t kType>
-SchemaKeys<Record> make_keys() {
-    KeyCollector<Record> keys;
-    keys.add_schema(
-        {},
-        [](const Record& record) {
-            return std::optional{record::TypedHeader{&std::get<kType>(record)->head, kType}};
-        },
-        record::kHeadSchema);
-    using Concrete = std::remove_cvref_t<decltype(*std::get<kType>(Record{}))>;
-    keys.add_schema(
-        {}, [](const Record& record) { return std::get<kType>(record); },
-        record::schema_of(Concrete{}));
-    return keys.take_keys();
+template <typename Object, typename Get>
+decltype(auto) call_getter(const void* object, const void* get) {
+    return std::invoke(*static_cast<const Get*>(get), *static_cast<const Object*>(object));
 }
 
-template <std::size_t... kType>
-KeysByType make_all_keys(std::index_sequence<kType...> /*unused*/) {
-    return {make_keys<kType>()...};
+template <typename Object, const auto& kSchema, std::size_t kIndex>
+constexpr UntypedRow untyped_row() {
+    constexpr const auto& kRow = std::get<kIndex>(kSchema);
+    using SchemaRow = std::remove_cvref_t<decltype(kRow)>;
+    using Get = std::remove_cvref_t<decltype(kRow.get)>;
+    using Type = std::remove_cvref_t<std::invoke_result_t<Get, const Object&>>;
+    UntypedRow untyped{.get = &kRow.get};
+    if constexpr (!record::kIsTotals<SchemaRow> && !record::kIsMerged<SchemaRow>) {
+        untyped.key = kRow.key.name();
+    }
+    if constexpr (std::is_pointer_v<Type>) {
+        untyped.find_object = [](const void* object, const void* get) -> const void* {
+            return call_getter<Object, Get>(object, get);
+        };
+        untyped.rows = untyped_rows<std::remove_pointer_t<Type>, *kRow.schema>();
+    } else if constexpr (kKindOf<Type> != std::nullopt) {
+        untyped.read = [](const void* object, const void* get, std::size_t part,
+                          ReadContext reading) {
+            return read_value(call_getter<Object, Get>(object, get), part, reading);
+        };
+        untyped.kind = *kKindOf<Type>;
+        untyped.words = possible_words_of<Type>;
+        if constexpr (record::kIsTotals<SchemaRow>) {
+            untyped.part_names = cell_names<SchemaRow>;
+        } else if constexpr (std::is_same_v<Type, record::FindingTotals>) {
+            untyped.part_names = finding_names;
+        } else if constexpr (std::is_same_v<Type, record::NumberPair>) {
+            untyped.part_names = [] { return std::vector<std::string>{".x", ".y"}; };
+        }
+    }
+    return untyped;
 }
 
-} // namespace
+template <typename Object, const auto& kSchema, typename Indices>
+constexpr std::array<UntypedRow, 0> kUntypedRows{};
+template <typename Object, const auto& kSchema, std::size_t... kIndex>
+constexpr std::array kUntypedRows<Object, kSchema, std::index_sequence<kIndex...>>{
+    untyped_row<Object, kSchema, kIndex>()...};
 
-const KeysByType& record_keys() {
-    static const KeysByType all = make_all_keys(std::make_index_sequence<kRecordTypeCount>{});
-    return all;
+template <typename Object, const auto& kSchema>
+constexpr std::span<const UntypedRow> untyped_rows() {
+    constexpr std::size_t kCount = std::tuple_size_v<std::remove_cvref_t<decltype(kSchema)>>;
+    return kUntypedRows<Object, kSchema, std::make_index_sequence<kCount>>;
 }
 
-using record::RecordItem;
-using snapshot::FieldSpec;
-
-namespace {
-
-template <typename From, typename Schema>
-SchemaKeys<From> keys_of(const Schema& schema) {
-    KeyCollector<From> keys;
-    keys.add_schema(
-        {}, [](const From& from) { return &from; }, schema);
-    return keys.take_keys();
+/// Adds the keys of the object to which `path` leads. `prefix`: stands before the name of each key.
+// NOLINTNEXTLINE(misc-no-recursion): schemas have at most four levels
+void add_keys(std::span<const UntypedRow> rows, const std::string& prefix,
+              std::vector<SchemaKey::Step>& path, SchemaKeys& keys) {
+    for (const UntypedRow& row : rows) {
+        const std::string name = prefix + std::string{row.key};
+        if (row.find_object != nullptr) {
+            path.push_back({row.find_object, row.get});
+            add_keys(row.rows, row.key.empty() ? prefix : name + '.', path, keys);
+            path.pop_back();
+        } else if (row.read != nullptr) {
+            const auto names =
+                row.part_names == nullptr ? std::vector<std::string>{""} : row.part_names();
+            for (std::size_t i = 0; i < names.size(); ++i) {
+                keys.push_back(
+                    {name + names[i], row.kind, row.words(), path, {row.read, row.get, i}});
+            }
+        }
+    }
 }
 
-bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
-    return std::ranges::any_of(ints, [&](std::int32_t value) {
-        return visitor.receive_value(Value::of(std::int64_t{value}));
-    });
-}
-
-} // namespace
-
-const SchemaKeys<map::Location>& place_keys() {
-    static const auto keys = keys_of<map::Location>(record::kPlaceSchema);
+SchemaKeys make_keys(std::span<const UntypedRow> rows) {
+    SchemaKeys keys;
+    std::vector<SchemaKey::Step> path;
+    add_keys(rows, {}, path, keys);
     return keys;
 }
 
-const SchemaKeys<RecordItem>& item_keys() {
-    static const auto keys = keys_of<RecordItem>(record::kItemSchema);
+template <std::size_t... kType>
+KeysByType keys_by_type(std::index_sequence<kType...> /*unused*/) {
+    return {make_keys(
+        untyped_rows<std::remove_pointer_t<std::variant_alternative_t<kType, record::Record>>,
+                     *std::get<kType>(record::kSchemas)>())...};
+}
+
+} // namespace
+
+const SchemaKeys& header_keys() {
+    static const auto keys = make_keys(untyped_rows<record::TypedHeader, record::kHeadSchema>());
+    return keys;
+}
+
+const KeysByType& record_keys() {
+    static const auto keys = keys_by_type(std::make_index_sequence<kRecordTypeCount>{});
+    return keys;
+}
+
+const SchemaKeys& place_keys() {
+    static const auto keys = make_keys(untyped_rows<map::Location, record::kPlaceSchema>());
+    return keys;
+}
+
+const SchemaKeys& item_keys() {
+    static const auto keys = make_keys(untyped_rows<record::RecordItem, record::kItemSchema>());
     return keys;
 }
 
@@ -302,82 +310,6 @@ std::vector<std::string_view> tile_names(std::string_view key) {
         }
     }
     return words;
-}
-
-FilteredItem::FilteredItem(const record::SnapshotRecord& record, std::size_t index)
-    : shown_{&record, record.items[index], nullptr}, index_{index} {
-    const std::uint16_t type = shown_.item.key.type;
-    shown_.object = record.types != nullptr ? record.types->object(type)
-                                            : snapshot::find_object(type, snapshot::Dialect::six);
-}
-
-const std::optional<map::Location>& FilteredItem::place() {
-    if (!located_ && shown_.record->tile_map != nullptr && shown_.object != nullptr) {
-        place_ = shown_.record->tile_map->tiles_at(*shown_.object, data());
-    }
-    located_ = true;
-    return place_;
-}
-
-const FieldSpec* FilteredItem::find_field(std::string_view name) const {
-    const auto fields =
-        shown_.object == nullptr ? std::span<const FieldSpec>{} : shown_.object->fields;
-    for (const FieldSpec& field : fields) {
-        if (std::size_t{field.offset} + field.count > data().size()) {
-            return nullptr;
-        }
-        if (field.name == name) {
-            const record::Sightings* const sightings = shown_.record->sightings;
-            const std::uint32_t missing =
-                sightings == nullptr ? 0 : sightings->missing_ints[index_];
-            return (missing & record::Sightings::int_bit(field.offset)) == 0 ? &field : nullptr;
-        }
-    }
-    return nullptr;
-}
-
-bool FilteredItem::visit_sessions(ValueVisitor& visitor) const {
-    bool enough = false;
-    if (const record::Sightings* sightings = shown_.record->sightings) {
-        sightings->for_each_session(index_, [&](std::uint32_t session) {
-            enough = visitor.receive_value(Value::of(std::int64_t{session}));
-            return enough;
-        });
-    }
-    return enough;
-}
-
-bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVisitor& visitor) {
-    OptionalValue found;
-    const bool is_field = key.way == Key::Location::fields || key.way == Key::Location::names;
-    const FieldSpec* const field = is_field ? item.find_field(key.path) : nullptr;
-    switch (key.way) {
-    case Key::Location::row:
-        found = key.of_item->read(item.record_item(), reading);
-        break;
-    case Key::Location::place:
-        found = item.place() ? key.of_place->read(*item.place(), reading) : std::nullopt;
-        break;
-    case Key::Location::fields:
-        if (field != nullptr && field->kind == snapshot::FieldKind::int_string) {
-            found =
-                int_string_value(item.data().subspan(field->offset, field->count), reading.buffer);
-            break;
-        }
-        return field != nullptr &&
-               visit_ints(item.data().subspan(field->offset, field->count), visitor);
-    case Key::Location::names:
-        return field != nullptr && field->names != nullptr &&
-               snapshot::names_hold(field->names_when, field->offset, item.data()) &&
-               visit_names(*field->names, item.data()[field->offset], visitor);
-    case Key::Location::data:
-        return visit_ints(item.data(), visitor);
-    case Key::Location::seen_by:
-        return item.visit_sessions(visitor);
-    case Key::Location::removed: // only lines of recordings have this key
-        break;
-    }
-    return found && visitor.receive_value(*found);
 }
 
 } // namespace tw::filter

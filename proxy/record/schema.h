@@ -69,9 +69,7 @@ struct TotalsRow {
     using CellType = Cell;
 
     /// Returns the cells of a struct of these totals or of a derived struct.
-    [[nodiscard]] static constexpr auto cells(const Totals<Cell>& source) {
-        return cells_of<Totals>(source);
-    }
+    static constexpr auto get = [](const Totals<Cell>& source) { return cells_of<Totals>(source); };
 
     [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
 };

@@ -189,7 +189,7 @@ void JsonLines::write_rows(const Source& source, const Schema& schema) {
 template <typename Source, typename Row>
 void JsonLines::write_row(const Source& source, const Row& row) {
     if constexpr (record::kIsTotals<Row>) {
-        const auto cells = row.cells(source);
+        const auto cells = row.get(source);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             out_.append_key(row.rows()[i].key);
             put(cells[i]);
