@@ -41,13 +41,13 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
         return;
     }
     std::int64_t time = datagram.time;
-    const std::size_t ends = hash_of(datagram.source) + hash_of(datagram.destination);
+    const std::size_t hash = hash_of(datagram.source) + hash_of(datagram.destination);
     if (!waiting_.empty() && time < waiting_.back().time - kWindow) {
         num_before_jump_ = waiting_.size();
     }
     std::size_t place = waiting_.size();
     while (place > num_before_jump_ && waiting_[place - 1].time > time) {
-        if (waiting_[place - 1].ends == ends) {
+        if (waiting_[place - 1].hash == hash) {
             time = waiting_[place - 1].time;
             break;
         }
@@ -57,14 +57,14 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
         const auto before = waiting_.begin() + static_cast<std::ptrdiff_t>(place);
         has_several_threads_ =
             std::any_of(waiting_.begin() + static_cast<std::ptrdiff_t>(num_before_jump_), before,
-                        [ends](const WaitingDatagram& each) { return each.ends == ends; });
+                        [hash](const WaitingDatagram& each) { return each.hash == hash; });
         if (!has_several_threads_) {
             place = waiting_.size();
             time = waiting_.back().time;
         }
     }
     waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(place),
-                    {.time = time, .ends = ends, .item = std::move(item)});
+                    {.time = time, .hash = hash, .item = std::move(item)});
 }
 
 const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
@@ -146,7 +146,7 @@ CaptureRun::CaptureSource CaptureRun::open_source(std::string path) {
         return {.path = std::move(path), .capture = std::move(capture)};
     }
     auto demo = std::make_unique<demo::DemoFile>(path);
-    auto head = demo::decode_demo_head(demo->bytes());
+    auto head = demo::decode_demo_parts(demo->bytes());
     if (!head) {
         throw CaptureError{fmt::format("{}: {} (offset {})", path,
                                        demo::demo_error_info(head.error().code).sentence,
@@ -156,16 +156,16 @@ CaptureRun::CaptureSource CaptureRun::open_source(std::string path) {
 }
 
 CaptureRun::CaptureRun(std::vector<std::string> paths, ServerDetector servers)
-    : guess_{std::move(servers)} {
+    : detector_{std::move(servers)} {
     for (std::string& path : paths) {
         sources_.push_back(open_source(std::move(path)));
     }
 }
 
 void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp last) {
-    first_ = any_ ? first_ : first;
+    first_ = has_datagrams_ ? first_ : first;
     last_ = last;
-    any_ = true;
+    has_datagrams_ = true;
 }
 
 CaptureRun::DatagramPosition CaptureRun::datagram_position_at(record::Timestamp time) const {
@@ -194,9 +194,9 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
     positions_.resize(kPositions);
     positions_[num_positions_++ % kPositions] = {
         .path = source.path, .frame = datagram.frame, .time = datagram.time};
-    guess_.select_traffic(source.capture->is_written_by_twscope()
-                              ? ServerDetector::TrafficSelection::everything
-                              : ServerDetector::TrafficSelection::game_ports);
+    detector_.select_traffic(source.capture->is_written_by_twscope()
+                                 ? ServerDetector::TrafficSelection::everything
+                                 : ServerDetector::TrafficSelection::game_ports);
     sessions.on_datagram(datagram);
     source.ignored += sessions.ignored_datagrams() - ignored;
     source.refused += sessions.refused_datagrams() - refused;
@@ -215,8 +215,8 @@ void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
                              : std::filesystem::is_regular_file(source.path, ignored) ? 1
                                                                                       : 0;
     CapturedDatagram datagram;
-    while (!enough_() && source.capture->read_datagram(datagram)) {
-        order_.add_datagram(datagram, index, sorts);
+    while (!is_enough_() && source.capture->read_datagram(datagram)) {
+        sorter_.add_datagram(datagram, index, sorts);
         pass_on_waiting_datagrams(sessions, most);
         datagram = {};
     }
@@ -226,7 +226,7 @@ void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
 }
 
 void CaptureRun::pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most) {
-    while (const TimeSorter::OrderedDatagram* const item = order_.next_datagram(most)) {
+    while (const TimeSorter::OrderedDatagram* const item = sorter_.next_datagram(most)) {
         pass_on_datagram(item->datagram, sources_[item->file], sessions);
     }
 }
@@ -238,9 +238,9 @@ void CaptureRun::report_captures() {
         if (!source.capture || !source.begun) {
             continue;
         }
-        damaged_ = damaged_ || !source.capture->read_error().empty();
+        is_damaged_ = is_damaged_ || !source.capture->read_error().empty();
         if (!quiet_) {
-            report_capture(source.path, *source.capture, guess_.has_servers(), source.ignored,
+            report_capture(source.path, *source.capture, detector_.has_servers(), source.ignored,
                            source.refused, source.oversized);
         }
     }
@@ -254,7 +254,7 @@ void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& insp
     if (played.error.code == demo::DemoErrc::none) {
         return;
     }
-    damaged_ = damaged_ || !demo::is_truncation(played.error.code);
+    is_damaged_ = is_damaged_ || !demo::is_truncation(played.error.code);
     if (quiet_) {
         return;
     }
@@ -265,8 +265,8 @@ void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& insp
 void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
     inspector.expect_missing_datagrams();
     InspectorSessionReceiver inspected{inspector, pseudonym_key};
-    CaptureSessions sessions{inspected, guess_, {}};
-    for (std::size_t index = 0; index < sources_.size() && !enough_(); ++index) {
+    CaptureSessions sessions{inspected, detector_, {}};
+    for (std::size_t index = 0; index < sources_.size() && !is_enough_(); ++index) {
         CaptureSource& source = sources_[index];
         source.begun = true;
         if (source.demo || !source.capture->is_written_by_twscope()) {
@@ -280,7 +280,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     }
     pass_on_waiting_datagrams(sessions, 0);
     report_captures();
-    damaged_ = damaged_ || sessions.truncated_datagrams() != 0;
+    is_damaged_ = is_damaged_ || sessions.truncated_datagrams() != 0;
     inspector.finish(sessions.now(), "end of capture");
 }
 

@@ -60,7 +60,7 @@ class TimeSorter {
         /// The time by which the datagram is sorted: its own, or the later time of a waiting
         /// datagram that the datagram must follow.
         std::int64_t time = 0;
-        std::size_t ends = 0; ///< hash of the two endpoints of the datagram
+        std::size_t hash = 0; ///< hash of the two endpoints of the datagram
         std::unique_ptr<OrderedDatagram> item;
     };
 
@@ -88,7 +88,7 @@ class CaptureRun {
     void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
     /// Sets a function that is called before each datagram. Reading ends when it returns true.
-    void stop_when(std::function<bool()> enough) { enough_ = std::move(enough); }
+    void stop_when(std::function<bool()> enough) { is_enough_ = std::move(enough); }
 
     /// If `quiet` is true, read() does not print counts on standard error.
     void set_quiet(bool quiet) { quiet_ = quiet; }
@@ -117,7 +117,7 @@ class CaptureRun {
 
     /// Returns true if records are missing because a file could not be read to its end, or because
     /// the recorder truncated datagrams of sessions.
-    [[nodiscard]] bool is_damaged() const { return damaged_; }
+    [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
   private:
     /// A file to read: a capture or a demo.
@@ -125,7 +125,7 @@ class CaptureRun {
         std::string path;
         std::unique_ptr<CaptureFile> capture{};
         std::unique_ptr<demo::DemoFile> demo{};
-        demo::DemoHead head{}; ///< header of the demo
+        demo::DemoParts head{}; ///< header of the demo
         // Counts of the capture's datagrams:
         /// Datagrams that are not game traffic or do not belong to a requested server.
         std::uint64_t ignored = 0;
@@ -147,16 +147,16 @@ class CaptureRun {
     void extend_time_range(record::Timestamp first, record::Timestamp last);
 
     std::vector<CaptureSource> sources_;
-    ServerDetector guess_;
-    TimeSorter order_; ///< sorts the datagrams of all files of a recording together
+    ServerDetector detector_;
+    TimeSorter sorter_; ///< sorts the datagrams of all files of a recording together
     std::vector<DatagramPosition> positions_; ///< positions of the latest datagrams, in a ring
     std::size_t num_positions_ = 0;           ///< number of datagrams that were inspected
     record::Timestamp first_ = 0;
     record::Timestamp last_ = 0;
-    bool any_ = false;
-    bool damaged_ = false;
+    bool has_datagrams_ = false;
+    bool is_damaged_ = false;
     bool quiet_ = false;
-    std::function<bool()> enough_ = [] { return false; };
+    std::function<bool()> is_enough_ = [] { return false; };
 };
 
 } // namespace tw::capture

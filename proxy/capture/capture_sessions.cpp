@@ -206,7 +206,7 @@ void InspectorSessionReceiver::on_datagram(std::uint64_t key, std::int64_t time,
     inspector_->on_datagram(key, time, direction, bytes, next);
 }
 
-void InspectorSessionReceiver::on_cut(std::uint64_t key, std::int64_t time) {
+void InspectorSessionReceiver::on_truncated_datagram(std::uint64_t key, std::int64_t time) {
     inspector_->on_gap(key, time, 1, "truncated");
 }
 
@@ -239,12 +239,12 @@ std::size_t CaptureSessions::PairHash::operator()(const EndpointPair& pair) cons
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
     // true if the clock was set back, or the time of a datagram is wrong
-    if (now_ + kSecond < next_sweep_) {
-        next_sweep_ = now_ + kSecond;
+    if (now_ + kSecond < next_idle_check_) {
+        next_idle_check_ = now_ + kSecond;
     }
-    if (now_ >= next_sweep_) {
+    if (now_ >= next_idle_check_) {
         close_idle_sessions();
-        next_sweep_ = now_ + kSecond;
+        next_idle_check_ = now_ + kSecond;
     }
 }
 
@@ -253,12 +253,12 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     wire::Direction direction = wire::Direction::c2s;
     auto found = find_session(datagram, direction);
     if (datagram.cut) {
-        on_cut(found);
+        on_truncated_datagram(found);
         return;
     }
     // The sides can be exchanged until the content of a datagram has shown which side is the
     // client.
-    if (found != open_.end() && !found->second.sides_known && guess_->is_from_client(datagram)) {
+    if (found != open_.end() && !found->second.sides_known && detector_->is_from_client(datagram)) {
         found->second.sides_known = true;
         if (direction == wire::Direction::s2c) {
             end_session(found, SessionEnd::sides_exchanged);
@@ -293,28 +293,28 @@ CaptureSessions::Sessions::iterator CaptureSessions::find_session(const Captured
 
 /// Reports a truncated datagram of an open session. Truncated datagrams do not open sessions,
 /// because they may be other traffic.
-void CaptureSessions::on_cut(Sessions::iterator session) {
+void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
     receiver_->on_next_skipped();
     if (session == open_.end()) {
         return;
     }
-    ++cut_;
+    ++truncated_count_;
     update_session(session, wire::Direction::c2s, false);
-    receiver_->on_cut(session->second.key, now_);
+    receiver_->on_truncated_datagram(session->second.key, now_);
 }
 
 /// Opens a session for a datagram. Returns end() if the datagram does not belong to a requested
 /// server or the limit of sessions is reached.
 CaptureSessions::Sessions::iterator
 CaptureSessions::open_session(const CapturedDatagram& datagram) {
-    const ServerDetector::Side side = guess_->find_server_side(datagram);
+    const ServerDetector::Side side = detector_->find_server_side(datagram);
     if (side == ServerDetector::Side::neither) {
-        ++ignored_;
+        ++ignored_count_;
         return open_.end();
     }
     if (open_.size() >= limits_.max_sessions &&
         !make_room_for_session(!wire::is_connless(datagram.payload))) {
-        ++refused_;
+        ++refused_count_;
         return open_.end();
     }
     const std::optional<bool> said = recorded_direction(datagram);

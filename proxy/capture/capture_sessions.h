@@ -82,7 +82,7 @@ class SessionReceiver : public record::Interface {
     virtual void on_next_skipped() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
-    virtual void on_cut(std::uint64_t /*key*/, std::int64_t /*time*/) {}
+    virtual void on_truncated_datagram(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
     /// Called with a session's state in the capture, encoded by inspect::encode_checkpoint().
     virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
@@ -105,7 +105,7 @@ class InspectorSessionReceiver final : public SessionReceiver {
 
     void on_next_skipped() override { inspector_->on_next_skipped(); }
 
-    void on_cut(std::uint64_t key, std::int64_t time) override;
+    void on_truncated_datagram(std::uint64_t key, std::int64_t time) override;
 
     void on_state(std::uint64_t key, std::span<const std::byte> state) override;
     void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) override;
@@ -124,8 +124,8 @@ class CaptureSessions {
         std::size_t max_sessions = 65536;           ///< limit of sessions open at the same time
     };
 
-    CaptureSessions(SessionReceiver& receiver, ServerDetector& guess, Limits limits)
-        : receiver_{&receiver}, guess_{&guess}, limits_{limits} {}
+    CaptureSessions(SessionReceiver& receiver, ServerDetector& detector, Limits limits)
+        : receiver_{&receiver}, detector_{&detector}, limits_{limits} {}
 
     void on_datagram(const CapturedDatagram& datagram);
     /// Advances the time while no datagram arrives. Closes idle sessions.
@@ -133,12 +133,12 @@ class CaptureSessions {
 
     [[nodiscard]] std::size_t open_session_count() const { return open_.size(); }
 
-    [[nodiscard]] std::uint64_t ignored_datagrams() const { return ignored_; }
+    [[nodiscard]] std::uint64_t ignored_datagrams() const { return ignored_count_; }
 
-    [[nodiscard]] std::uint64_t refused_datagrams() const { return refused_; }
+    [[nodiscard]] std::uint64_t refused_datagrams() const { return refused_count_; }
 
     /// Returns the number of truncated datagrams of open sessions.
-    [[nodiscard]] std::uint64_t truncated_datagrams() const { return cut_; }
+    [[nodiscard]] std::uint64_t truncated_datagrams() const { return truncated_count_; }
 
     [[nodiscard]] std::int64_t now() const { return now_; }
 
@@ -174,23 +174,23 @@ class CaptureSessions {
     [[nodiscard]] Sessions::iterator find_session(const CapturedDatagram& datagram,
                                                   wire::Direction& direction);
     [[nodiscard]] Sessions::iterator open_session(const CapturedDatagram& datagram);
-    void on_cut(Sessions::iterator session);
+    void on_truncated_datagram(Sessions::iterator session);
     [[nodiscard]] bool make_room_for_session(bool connection);
     void update_session(Sessions::iterator session, wire::Direction direction, bool connection);
     void end_session(Sessions::iterator session, SessionEnd why);
     void close_idle_sessions();
 
     SessionReceiver* receiver_;
-    ServerDetector* guess_;
+    ServerDetector* detector_;
     Limits limits_;
     Sessions open_;
     std::array<SessionList, 3> sessions_by_stage_; ///< one list for each stage
     std::uint64_t next_key_ = 1;
-    std::uint64_t ignored_ = 0;
-    std::uint64_t refused_ = 0;
-    std::uint64_t cut_ = 0;
+    std::uint64_t ignored_count_ = 0;
+    std::uint64_t refused_count_ = 0;
+    std::uint64_t truncated_count_ = 0;
     std::int64_t now_ = 0;
-    std::int64_t next_sweep_ = 0;
+    std::int64_t next_idle_check_ = 0;
 };
 
 } // namespace tw::capture

@@ -93,26 +93,26 @@ const store::RecordingFormat& capture_format() {
 }
 
 void CaptureBlockBuffer::end_datagram() {
-    if (!blocks_.end_datagram(gathered_)) {
+    if (!blocks_.end_datagram(collected_)) {
         ++lost_;
         return;
     }
     ++packets_;
-    if (gathered_.size() >= kBlockBytes) {
+    if (collected_.size() >= kBlockBytes) {
         flush();
     }
 }
 
 void CaptureBlockBuffer::flush() {
     const std::uint64_t packets = std::exchange(packets_, 0);
-    if (!gathered_.empty() && !put_(gathered_)) {
+    if (!collected_.empty() && !put_(collected_)) {
         lost_ += packets;
     }
-    gathered_.clear();
+    collected_.clear();
 }
 
 void CaptureBlockBuffer::finish(record::Timestamp time) {
-    blocks_.finish(time, gathered_);
+    blocks_.finish(time, collected_);
     flush();
 }
 

@@ -43,8 +43,8 @@ class CaptureBlockBuffer {
 
     Put put_;
     CaptureBlocks blocks_;
-    std::vector<std::byte> gathered_;
-    std::uint64_t packets_ = 0; ///< number of datagrams in gathered_
+    std::vector<std::byte> collected_;
+    std::uint64_t packets_ = 0; ///< number of datagrams in collected_
     std::uint64_t lost_ = 0;
 };
 

@@ -112,7 +112,7 @@ void FlightRecorder::on_record(const record::Record& record) {
             cause_->session = 0;
             cause_->text += "; and other sessions, which are all included";
         }
-        ++waiting_;
+        ++waiting_findings_;
         return;
     }
     cause_ = Cause{.session = options_.whole ? 0 : (*found)->head.session,
@@ -125,7 +125,7 @@ void FlightRecorder::on_datagram_end() {
     block_.clear();
     if (!blocks_.end_datagram(block_) ||
         !ring_.push(blocks_.current_head().session, blocks_.current_head().time, block_)) {
-        ++tally_.lost;
+        ++counts_.lost;
     }
 }
 
@@ -137,43 +137,44 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     if (cause_ && cause_->since == 0) {
         cause_->since = now;
     }
-    if (const std::int64_t session = asked_.exchange(kNobody); session != kNobody) {
+    if (const std::int64_t session = requested_session_.exchange(kNoRequest);
+        session != kNoRequest) {
         const auto wanted = static_cast<std::uint32_t>(session);
         // A session that is not in the ring belongs to another recorder or is unknown.
         if (wanted == 0 || ring_.contains_session(wanted)) {
             begin_file({.session = wanted, .text = "on request"}, now);
         }
     } else if (cause_ && is_due(now)) {
-        written_ = now;
+        last_file_time_ = now;
         begin_file(*cause_, now);
         cause_.reset();
-        tally_.held_back += std::exchange(waiting_, 0);
+        counts_.held_back += std::exchange(waiting_findings_, 0);
     }
     return dump_.has_value();
 }
 
 bool FlightRecorder::is_due(record::Timestamp now) const {
-    const record::Timestamp pause = now - written_;
-    if (written_ == 0 || pause >= std::max(kLeastPause, options_.time)) {
+    const record::Timestamp pause = now - last_file_time_;
+    if (last_file_time_ == 0 || pause >= std::max(kMinPause, options_.time)) {
         return true;
     }
     // The finding's datagrams are among the oldest datagrams, which will be dropped soon.
-    return pause >= kLeastPause && ring_.is_nearly_full() &&
+    return pause >= kMinPause && ring_.is_nearly_full() &&
            now - cause_->since >= (now - ring_.block(ring_.begin()).time) / kParts * (kParts - 1);
 }
 
 void FlightRecorder::request_file(std::uint32_t session) {
-    auto none = kNobody;
-    if (!asked_.compare_exchange_strong(none, session) && none != session) {
-        asked_.store(0);
+    auto none = kNoRequest;
+    if (!requested_session_.compare_exchange_strong(none, session) && none != session) {
+        requested_session_.store(0);
     }
 }
 
 void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
     std::string comment = fmt::format("flight recorder: the last {} s; {}",
                                       options_.time / kFlightSecond, cause.text);
-    if (waiting_ != 0 && !cause.name.empty()) {
-        comment += fmt::format("; and {} more findings since the previous file", waiting_);
+    if (waiting_findings_ != 0 && !cause.name.empty()) {
+        comment += fmt::format("; and {} more findings since the previous file", waiting_findings_);
     }
     if (cause.session != 0) {
         comment += "; " + blocks_.describe_session(cause.session);
@@ -187,17 +188,17 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
         files_->create(options_.folder / file_name(cause.name, cause.session, now),
                        CaptureBlocks::encode_start(comment), store::FileQueue::Readers::owner);
     if (!file) {
-        tally_.lost += ring_.size();
+        counts_.lost += ring_.size();
         return;
     }
-    ++tally_.files;
+    ++counts_.files;
     dump_ = Dump{.file = *file, .session = cause.session, .at = ring_.begin(), .end = ring_.end()};
 }
 
 bool FlightRecorder::write_next_piece() {
     if (dump_->at < ring_.begin()) { // blocks were dropped from memory before they were written
         const std::uint64_t kept_from = std::min(ring_.begin(), dump_->end);
-        tally_.lost += kept_from - dump_->at;
+        counts_.lost += kept_from - dump_->at;
         dump_->at = kept_from;
     }
     std::vector<std::byte> piece;
@@ -210,7 +211,7 @@ bool FlightRecorder::write_next_piece() {
         }
     }
     if (!piece.empty() && !files_->append(dump_->file, std::move(piece))) {
-        tally_.lost += blocks;
+        counts_.lost += blocks;
     }
     if (dump_->at >= dump_->end) {
         end_dump();
@@ -224,7 +225,7 @@ void FlightRecorder::end_dump() {
 }
 
 void FlightRecorder::finish(record::Timestamp now) {
-    written_ = 0; // at the end, a file need not wait until the previous file is old enough
+    last_file_time_ = 0; // at the end, a file need not wait until the previous file is old enough
     for (int files = 0; files < kLastFiles; ++files) {
         if (!dump_) {
             static_cast<void>(on_time(now));
@@ -235,7 +236,7 @@ void FlightRecorder::finish(record::Timestamp now) {
         if (dump_) { // wait_for_room() failed: the disk accepts no data
             for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {
                 const std::uint32_t session = ring_.block(at).session;
-                tally_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
+                counts_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
             }
             end_dump();
         }

@@ -107,7 +107,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     /// The shortest time between two files that are written after findings, in nanoseconds. Usually
     /// FlightOptions::time passes between two files, so that each datagram is in one file only. A
     /// file is written earlier if the memory is nearly full and would drop a finding's datagrams.
-    static constexpr std::int64_t kLeastPause = 5'000'000'000;
+    static constexpr std::int64_t kMinPause = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
     FlightRecorder(FlightOptions options, std::size_t bytes, store::FileQueue& files);
@@ -139,11 +139,11 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     /// Writes all files that must be written. No other function may be called afterwards.
     void finish(record::Timestamp now);
 
-    [[nodiscard]] const FlightCounts& counts() const { return tally_; }
+    [[nodiscard]] const FlightCounts& counts() const { return counts_; }
 
   private:
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
-    static constexpr std::int64_t kNobody = -1;
+    static constexpr std::int64_t kNoRequest = -1;
 
     /// The finding or request that causes a file to be written.
     struct Cause {
@@ -173,14 +173,14 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     CaptureBlocks blocks_;
     FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< a member only to reuse its memory
-    std::atomic<std::int64_t> asked_{kNobody};
-    std::optional<Cause> cause_; ///< the oldest finding that waits for a file
-    std::uint64_t waiting_ = 0;  ///< number of further findings that wait for a file
+    std::atomic<std::int64_t> requested_session_{kNoRequest};
+    std::optional<Cause> cause_;         ///< the oldest finding that waits for a file
+    std::uint64_t waiting_findings_ = 0; ///< number of further findings that wait for a file
     /// The time of the most recent file that was written after a finding; 0: no such file was
     /// written.
-    record::Timestamp written_ = 0;
+    record::Timestamp last_file_time_ = 0;
     std::optional<Dump> dump_;
-    FlightCounts tally_;
+    FlightCounts counts_;
 };
 
 } // namespace tw::capture

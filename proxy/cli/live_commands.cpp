@@ -269,7 +269,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.lookup.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
-    const StartMode begin = post.waits ? StartMode::shared : StartMode::behind;
+    const StartMode begin = post.waits ? StartMode::shared : StartMode::append;
     const auto recordings = flags.recordings();
     const auto file = flags.recording.open_live_recording(recordings[0], begin);
     const auto capture = flags.recording.open_live_recording(recordings[1], begin);

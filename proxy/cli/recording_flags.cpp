@@ -347,7 +347,7 @@ namespace {
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
 /// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kLeastPause};
+constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kMinPause};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 

@@ -74,14 +74,14 @@ bool looks_like_demo(BytesView begin) {
            std::memcmp(begin.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-DemoResult<DemoHead> decode_demo_head(BytesView file) {
+DemoResult<DemoParts> decode_demo_parts(BytesView file) {
     if (!looks_like_demo(file)) {
         return error(DemoErrc::no_demo, 0);
     }
     if (file.size() <= kVersionAt) {
         return error(DemoErrc::header_cut, file.size());
     }
-    DemoHead head;
+    DemoParts head;
     Header& header = head.header;
     header.version = std::to_integer<int>(file[kVersionAt]);
     if (header.version < kOldestVersion || header.version > kSha256Version) {
@@ -355,7 +355,7 @@ snapshot::Dialect dialect_of(const Header& header) {
 
 class DemoPlayer {
   public:
-    DemoPlayer(const DemoHead& demo, const std::string& name, inspect::Inspector& inspector)
+    DemoPlayer(const DemoParts& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
           start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
@@ -514,7 +514,7 @@ class DemoPlayer {
         }
     }
 
-    const DemoHead* demo_;
+    const DemoParts* demo_;
     inspect::Inspector* inspector_;
     DemoChunkReader chunks_;
     record::Timestamp start_;
@@ -531,7 +531,7 @@ class DemoPlayer {
 
 } // namespace
 
-DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
+DemoReadResult inspect_demo(const DemoParts& demo, const std::string& name,
                             inspect::Inspector& inspector) {
     return DemoPlayer{demo, name, inspector}.play();
 }

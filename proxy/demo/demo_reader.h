@@ -78,7 +78,7 @@ inline constexpr std::array kDemoErrorTable{
 [[nodiscard]] bool looks_like_demo(std::span<const std::byte> begin);
 
 /// A demo's header and the positions of its parts.
-struct DemoHead {
+struct DemoParts {
     Header header;
     std::size_t map_at = 0;              ///< position of the map in the file
     std::span<const std::byte> map{};    ///< empty if the demo has no map
@@ -92,7 +92,7 @@ struct DemoHead {
 ///
 /// Errors: no_demo, version_unsupported, header_cut, map_size_invalid, map_cut.
 /// Source: DEMO.md.
-[[nodiscard]] DemoResult<DemoHead> decode_demo_head(std::span<const std::byte> file);
+[[nodiscard]] DemoResult<DemoParts> decode_demo_parts(std::span<const std::byte> file);
 
 /// Converts the timestamp of a header (UTC) to nanoseconds since 1970. Returns nullopt if the
 /// timestamp is invalid.
@@ -215,7 +215,7 @@ struct DemoReadResult {
 
 /// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
 /// demo's timestamp. An error is reported as a finding, after the readable part was inspected.
-[[nodiscard]] DemoReadResult inspect_demo(const DemoHead& demo, const std::string& name,
+[[nodiscard]] DemoReadResult inspect_demo(const DemoParts& demo, const std::string& name,
                                           inspect::Inspector& inspector);
 
 } // namespace tw::demo

@@ -23,12 +23,12 @@ constexpr std::uint16_t kDdnetClients = 128;
 
 DemoPlayers::Limits DemoPlayers::limits_of(const record::SnapshotRecord& world) const {
     if (record::dialect_of(world) == snapshot::Dialect::seven) {
-        return {.kept = record::Roster::kMaxClients, .slots = kMostSlots};
+        return {.kept = record::Roster::kMaxClients, .slots = kMaxSlots};
     }
     if (vanilla_) {
         return {.kept = kVanillaClients, .slots = kVanillaClients};
     }
-    return {.kept = kDdnetClients, .slots = kMostSlots};
+    return {.kept = kDdnetClients, .slots = kMaxSlots};
 }
 
 void DemoPlayers::collect_clients(const record::SnapshotRecord& world) {
@@ -124,7 +124,7 @@ DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
     if (present_.lower_bound(limits_.kept) == present_.end()) {
         return {.items = world.items, .roster = world.roster};
     }
-    for (std::uint16_t slot = 0; slot < kMostSlots; ++slot) {
+    for (std::uint16_t slot = 0; slot < kMaxSlots; ++slot) {
         if (present_.contains(slot) || slot >= limits_.slots) {
             slots_[slot].reset(); // the server now uses this id for another player
         }
@@ -219,30 +219,32 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
 
 bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
     // An absolute value, because a second capture may be older than the first.
-    const auto silence = [&](const auto& each) { return std::abs(now.time - each.second.heard); };
-    const auto idlest = std::ranges::max_element(games_, {}, silence);
-    if (idlest == games_.end() || silence(*idlest) < kIdle) {
+    const auto silence = [&](const auto& each) {
+        return std::abs(now.time - each.second.last_world);
+    };
+    const auto idlest = std::ranges::max_element(servers_, {}, silence);
+    if (idlest == servers_.end() || silence(*idlest) < kIdle) {
         return false;
     }
     record::SessionRecord end{.head = {.time = now.time, .session = idlest->second.number},
                               .event = record::SessionEvent::close};
     demos_.on_record(&end);
-    games_.erase(idlest);
+    servers_.erase(idlest);
     return true;
 }
 
 WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& world) {
-    auto known = games_.find(world.server);
-    if (known == games_.end()) {
-        if (games_.size() >= kMaxServers && !end_longest_idle_demo(world.head)) {
+    auto known = servers_.find(world.server);
+    if (known == servers_.end()) {
+        if (servers_.size() >= kMaxServers && !end_longest_idle_demo(world.head)) {
             return nullptr;
         }
-        known = games_
+        known = servers_
                     .emplace(world.server,
-                             ServerDemo{.number = ++numbers_, .players = DemoPlayers{vanilla_}})
+                             ServerDemo{.number = ++last_number_, .players = DemoPlayers{vanilla_}})
                     .first;
     }
-    known->second.heard = world.head.time;
+    known->second.last_world = world.head.time;
     return &known->second;
 }
 
@@ -301,8 +303,8 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
 }
 
 void WorldDemo::on_world_message(const record::WorldMessage& message) {
-    const auto known = games_.find(message.server);
-    if (known == games_.end() || !known->second.named || known->second.run != message.run) {
+    const auto known = servers_.find(message.server);
+    if (known == servers_.end() || !known->second.named || known->second.run != message.run) {
         return; // the message's server has no demo
     }
     std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};

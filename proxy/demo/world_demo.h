@@ -43,7 +43,7 @@ class DemoPlayers {
     [[nodiscard]] std::optional<std::uint16_t> id_of(std::int32_t client) const;
 
   private:
-    static constexpr std::uint16_t kMostSlots = 64;
+    static constexpr std::uint16_t kMaxSlots = 64;
 
     /// Players keep ids below `kept`. Players with other ids get an id below `slots`.
     struct Limits {
@@ -64,7 +64,7 @@ class DemoPlayers {
     bool vanilla_;
     Limits limits_{};
     std::set<std::uint16_t> present_; ///< the clients in the current world
-    std::array<std::optional<std::uint16_t>, kMostSlots> slots_{};
+    std::array<std::optional<std::uint16_t>, kMaxSlots> slots_{};
     std::vector<RenumberedItem> moved_;
     snapshot::Snapshot items_;
     record::Roster roster_;
@@ -92,7 +92,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     /// The demo state of a server.
     struct ServerDemo {
         std::uint32_t number = 0; ///< the number that is passed to DemoSink as the session's number
-        record::Timestamp heard = 0; ///< time of the server's last world
+        record::Timestamp last_world = 0; ///< time of the server's last world
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
         std::uint64_t ordinal = 0;                          ///< number of the next world of the map
@@ -118,8 +118,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
 
     bool vanilla_; ///< true if vanilla Teeworlds must be able to play the demos, too
     DemoSink demos_;
-    std::map<std::string, ServerDemo, std::less<>> games_; ///< by server address
-    std::uint32_t numbers_ = 0;
+    std::map<std::string, ServerDemo, std::less<>> servers_; ///< by server address
+    std::uint32_t last_number_ = 0;
     snapshot::Snapshot playable_;
     /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;

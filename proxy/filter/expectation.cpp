@@ -125,12 +125,12 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
 
 template <typename Matches, typename Describe>
 void Expectation::add_result(const Matches& matches, const Describe& describe) {
-    ++asked_;
+    ++num_evaluated_;
     const ValueObserver collect = [this](std::size_t comparison, const Value& value) {
         observed_[comparison].add(value);
     };
-    const bool matched = matches(mode_ == Mode::once && matched_ == 0 ? &collect : nullptr);
-    matched_ += matched ? 1U : 0U;
+    const bool matched = matches(mode_ == Mode::once && num_matched_ == 0 ? &collect : nullptr);
+    num_matched_ += matched ? 1U : 0U;
     if (offender_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
         // Evaluates the record again to collect its values. The result is already known.
         static_cast<void>(matches(&collect));
@@ -159,8 +159,8 @@ void Expectation::evaluate_line(std::string_view line) {
 }
 
 void Expectation::add_results(const Expectation& other) {
-    asked_ += other.asked_;
-    matched_ += other.matched_;
+    num_evaluated_ += other.num_evaluated_;
+    num_matched_ += other.num_matched_;
     if (mode_ == Mode::once) {
         for (std::size_t i = 0; i < observed_.size(); ++i) {
             observed_[i].add_results(other.observed_[i]);
@@ -176,21 +176,21 @@ void Expectation::add_results(const Expectation& other) {
 bool Expectation::is_met() const {
     switch (mode_) {
     case Mode::once:
-        return matched_ != 0;
+        return num_matched_ != 0;
     case Mode::never:
-        return matched_ == 0;
+        return num_matched_ == 0;
     case Mode::always:
-        return asked_ != 0 && matched_ == asked_;
+        return num_evaluated_ != 0 && num_matched_ == num_evaluated_;
     }
     return false;
 }
 
 std::string Expectation::describe_values() const {
     std::string out;
-    std::set<std::string_view> told;
+    std::set<std::string_view> described;
     for (std::size_t i = 0; i < observed_.size(); ++i) {
         const std::string_view key = filter_.comparisons()[i].text;
-        if (!told.insert(key).second) {
+        if (!described.insert(key).second) {
             continue;
         }
         // A comparison observes only values for which the comparisons before it were true, so the
@@ -211,14 +211,16 @@ std::string Expectation::unmet_reason() const {
     if (is_met()) {
         return {};
     }
-    if (asked_ == 0) {
+    if (num_evaluated_ == 0) {
         return mode_ == Mode::always ? "no record has a key it names" : "there were no records";
     }
     if (mode_ == Mode::once) {
-        return fmt::format("none of {} records matched; seen: {}", asked_, describe_values());
+        return fmt::format("none of {} records matched; seen: {}", num_evaluated_,
+                           describe_values());
     }
-    const std::uint64_t offenders = mode_ == Mode::never ? matched_ : asked_ - matched_;
-    return fmt::format("{} of {} records {}; the first: {}; seen: {}", offenders, asked_,
+    const std::uint64_t offenders =
+        mode_ == Mode::never ? num_matched_ : num_evaluated_ - num_matched_;
+    return fmt::format("{} of {} records {}; the first: {}; seen: {}", offenders, num_evaluated_,
                        mode_ == Mode::never ? "matched" : "did not match", offender_,
                        describe_values());
 }

@@ -79,8 +79,8 @@ class Expectation {
     std::string text_;
     Mode mode_ = Mode::once;
     Filter filter_;
-    std::uint64_t asked_ = 0;   ///< number of records that were evaluated
-    std::uint64_t matched_ = 0; ///< number of records that matched
+    std::uint64_t num_evaluated_ = 0; ///< number of records that were evaluated
+    std::uint64_t num_matched_ = 0;   ///< number of records that matched
     /// For each comparison, the values that were compared. In the modes never and always, only the
     /// values of the record that `offender_` describes.
     std::vector<ObservedValues> observed_;

@@ -318,7 +318,7 @@ std::string suggestion_text(std::string_view word) {
 class Parser {
   public:
     Parser(std::string_view text, const FilterOptions& options)
-        : scanner_{text}, more_{options.described} {}
+        : scanner_{text}, described_{options.described} {}
 
     tl::expected<FilterProgram, FilterError> parse(KeyScope scope) {
         auto root = parse_any_of(scope);
@@ -540,7 +540,7 @@ class Parser {
         if (key.kind == KeyKind::boolean && !is_number) {
             return reject(fmt::format("{} is true or false", comparison.text));
         }
-        const std::vector<std::string_view> words = possible_words(key, more_);
+        const std::vector<std::string_view> words = possible_words(key, described_);
         if (!words.empty() && (equality || ranked) && !literal.text.empty() &&
             !(key.kind == KeyKind::any && is_number) && !contains_word(words, literal.text)) {
             return reject(fmt::format("{} is never {}", comparison.text, shown),
@@ -567,9 +567,9 @@ class Parser {
 
     [[nodiscard]] std::optional<Key> find_known_key(KeyScope scope, std::string_view name) const {
         if (scope == KeyScope::record && name.starts_with(kItemsPrefix)) {
-            return find_key(KeyScope::item, name.substr(kItemsPrefix.size()), more_);
+            return find_key(KeyScope::item, name.substr(kItemsPrefix.size()), described_);
         }
-        return find_key(scope, name, more_);
+        return find_key(scope, name, described_);
     }
 
     Parsed fail_unknown_key(KeyScope scope, std::size_t at, std::string_view name) {
@@ -580,7 +580,7 @@ class Parser {
                                 : scope == KeyScope::record ? "record"
                                                             : "item or record",
                                 quoted_for_message(name)),
-                    suggestion_text(suggest_key(scope, name, more_)));
+                    suggestion_text(suggest_key(scope, name, described_)));
     }
 
     Parsed parse_comparison(KeyScope scope, std::size_t at, std::string_view name, Operator op) {
@@ -596,7 +596,7 @@ class Parser {
 
     /// Parses a single word: a record type, an item type, or a boolean key.
     Parsed parse_single_word(KeyScope scope, std::size_t at, std::string_view word) {
-        const std::vector<std::string_view> item_types = item_type_names(more_);
+        const std::vector<std::string_view> item_types = item_type_names(described_);
         const std::span<const std::string_view> types =
             scope == KeyScope::record ? std::span<const std::string_view>{record::kRecordTypes}
                                       : item_types;
@@ -627,7 +627,7 @@ class Parser {
     }
 
     FilterScanner scanner_;
-    DescribedTypes more_;
+    DescribedTypes described_;
     FilterProgram program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;

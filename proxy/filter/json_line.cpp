@@ -48,7 +48,7 @@ struct JsonReading {
     ondemand::object root{};
     bool is_in_items = false;
     std::optional<ondemand::object> item{}; ///< the current item; nullopt if it is not an object
-    std::string room{};
+    std::string unescaped_text{};
     /// False before the line is parsed, and after an error. The document and its values are then
     /// invalid, and the line must be parsed again.
     bool is_open = false;
@@ -145,7 +145,7 @@ class PathValues {
             return visit_elements(*value, path, depth);
         }
         if (path.empty()) {
-            return !text.starts_with('{') && take(text);
+            return !text.starts_with('{') && pass_value(text);
         }
         return visit(reading_->find(*value, path_head(path)), path_tail(path), depth + 1);
     }
@@ -165,11 +165,11 @@ class PathValues {
             if (!in_pair || text.starts_with('[') || text.starts_with('{')) {
                 return visit(element, path, depth + 1);
             }
-            return index == (path == "x" ? 0U : 1U) && take(text);
+            return index == (path == "x" ? 0U : 1U) && pass_value(text);
         });
     }
 
-    bool take(std::string_view text) {
+    bool pass_value(std::string_view text) {
         if (text.starts_with('"')) {
             return visitor_->receive_value(Value::of(string_of(text)));
         }
@@ -190,9 +190,9 @@ class PathValues {
         if (inside.find('\\') == std::string_view::npos) {
             return inside;
         }
-        std::string& room = reading_->room;
-        room.resize(text.size() + simdjson::SIMDJSON_PADDING);
-        auto* end = reinterpret_cast<std::uint8_t*>(room.data());
+        std::string& unescaped_text = reading_->unescaped_text;
+        unescaped_text.resize(text.size() + simdjson::SIMDJSON_PADDING);
+        auto* end = reinterpret_cast<std::uint8_t*>(unescaped_text.data());
         std::string_view unescaped;
         const ondemand::raw_json_string raw{reinterpret_cast<const std::uint8_t*>(inside.data())};
         const auto error = reading_->parser.unescape(raw, end).get(unescaped);

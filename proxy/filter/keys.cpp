@@ -41,11 +41,11 @@ void add_fields(std::span<const snapshot::ObjectSpec> objects, std::vector<Field
 }
 
 /// Returns the fields of all messages (KeyScope::record) or items. A name may occur several times.
-std::vector<Field> fields_of(KeyScope scope, DescribedTypes more) {
+std::vector<Field> fields_of(KeyScope scope, DescribedTypes described) {
     std::vector<Field> fields;
     if (scope == KeyScope::item) {
         add_fields(snapshot::object_table(), fields);
-        add_fields(more.objects, fields);
+        add_fields(described.objects, fields);
         return fields;
     }
     const auto add = [&fields](std::span<const wire::MessageField> list) {
@@ -53,7 +53,7 @@ std::vector<Field> fields_of(KeyScope scope, DescribedTypes more) {
             fields.push_back({.name = field.name, .names = field.names});
         }
     };
-    for (const auto& messages : {wire::message_table(), more.messages}) {
+    for (const auto& messages : {wire::message_table(), described.messages}) {
         for (const wire::MessageSpec& message : messages) {
             add(message.fields);
         }
@@ -86,8 +86,8 @@ bool path_exists(std::string_view path, const std::vector<Field>& fields) {
 
 /// Returns whether a key below `fields` or `names` exists. Sets its kind, to `any` if the kind
 /// differs between the objects.
-bool find_field(Key& key, DescribedTypes more) {
-    const std::vector<Field> fields = fields_of(key.scope, more);
+bool find_field(Key& key, DescribedTypes described) {
+    const std::vector<Field> fields = fields_of(key.scope, described);
     const bool named = key.location == Key::Location::names;
     if (key.scope == KeyScope::record && !named) {
         return path_exists(key.path, fields);
@@ -221,7 +221,7 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
 }
 
 /// Finds a key of records or of items.
-std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes more) {
+std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes described) {
     static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
         {{kFields, Key::Location::fields},
          {kNames, Key::Location::names},
@@ -236,7 +236,7 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
         }
     }
     const bool found = key.location == Key::Location::place ? set_entry(key, place_keys(), key.path)
-                       : key.location != Key::Location::direct ? find_field(key, more)
+                       : key.location != Key::Location::direct ? find_field(key, described)
                        : scope == KeyScope::record             ? find_record_key(key)
                                                                : find_item_key(key);
     return found ? std::optional{std::move(key)} : std::nullopt;
@@ -244,7 +244,7 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
 
 /// Finds a key of a row. If an item and its record have the same key, such as `type`, finds the
 /// item's.
-std::optional<Key> find_row_key(std::string_view name, DescribedTypes more) {
+std::optional<Key> find_row_key(std::string_view name, DescribedTypes described) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
     if (name == kRowRemoved) {
@@ -255,23 +255,24 @@ std::optional<Key> find_row_key(std::string_view name, DescribedTypes more) {
         key.kind = KeyKind::boolean;
         return key;
     }
-    auto key = find_own_key(KeyScope::item, name, more);
-    return key || of_item ? key : find_own_key(KeyScope::record, name, more);
+    auto key = find_own_key(KeyScope::item, name, described);
+    return key || of_item ? key : find_own_key(KeyScope::record, name, described);
 }
 
 } // namespace
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes more) {
-    return scope == KeyScope::row ? find_row_key(name, more) : find_own_key(scope, name, more);
+std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+    return scope == KeyScope::row ? find_row_key(name, described)
+                                  : find_own_key(scope, name, described);
 }
 
-std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more) {
+std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
     };
     const auto add_fields_of = [&](KeyScope each) {
-        for (const Field& field : fields_of(each, more)) {
+        for (const Field& field : fields_of(each, described)) {
             add(kFields, field.name);
             if (field.names != nullptr) {
                 add(kNames, field.name);
@@ -329,19 +330,19 @@ namespace {
 
 /// An existing key, and how similar it is to an unknown name.
 struct KeyGuess {
-    static constexpr std::size_t kEndsSo = 1;
+    static constexpr std::size_t kEndsWithName = 1;
 
     std::string key{};
-    /// 0 if a key has exactly this name, kEndsSo if the key ends in a dot and the name; otherwise
-    /// kEndsSo plus the edit distance. The lowest rank is the best.
+    /// 0 if a key has exactly this name, kEndsWithName if the key ends in a dot and the name; otherwise
+    /// kEndsWithName plus the edit distance. The lowest rank is the best.
     std::size_t rank = SIZE_MAX;
 };
 
-KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes more) {
-    if (find_key(scope, name, more)) {
+KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+    if (find_key(scope, name, described)) {
         return {.key = std::string{name}, .rank = 0};
     }
-    const std::vector<std::string> keys = all_keys(scope, more);
+    const std::vector<std::string> keys = all_keys(scope, described);
     const std::string ending = "." + std::string{name};
     const std::string* shortest = nullptr;
     for (const std::string& key : keys) {
@@ -350,26 +351,26 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes more) {
         }
     }
     if (shortest != nullptr) {
-        return {.key = *shortest, .rank = KeyGuess::kEndsSo};
+        return {.key = *shortest, .rank = KeyGuess::kEndsWithName};
     }
     const std::vector<std::string_view> views{keys.begin(), keys.end()};
     const std::string_view near = most_similar_word(name, views);
     return near.empty() ? KeyGuess{}
                         : KeyGuess{.key = std::string{near},
-                                   .rank = KeyGuess::kEndsSo + edit_distance(name, near)};
+                                   .rank = KeyGuess::kEndsWithName + edit_distance(name, near)};
 }
 
 } // namespace
 
-std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes more) {
+std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
-    KeyGuess best = guess_key(scope, name, more);
-    bool of_item =
-        scope == KeyScope::row && prefixed && find_key(KeyScope::item, best.key, more).has_value();
+    KeyGuess best = guess_key(scope, name, described);
+    bool of_item = scope == KeyScope::row && prefixed &&
+                   find_key(KeyScope::item, best.key, described).has_value();
     if (scope == KeyScope::record) {
-        KeyGuess item = guess_key(KeyScope::item, name, more);
-        const bool wins_tie = prefixed || item.rank == KeyGuess::kEndsSo;
+        KeyGuess item = guess_key(KeyScope::item, name, described);
+        const bool wins_tie = prefixed || item.rank == KeyGuess::kEndsWithName;
         if (item.rank < best.rank || (item.rank == best.rank && wins_tie)) {
             best = std::move(item);
             of_item = true;
@@ -378,13 +379,13 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes mo
     return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
 }
 
-std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more) {
+std::vector<std::string_view> possible_words(const Key& key, DescribedTypes described) {
     std::vector<std::string_view> words;
     if (key.location == Key::Location::place) {
         return tile_names(key.path);
     }
     if (key.location == Key::Location::names) {
-        for (const Field& field : fields_of(key.scope, more)) {
+        for (const Field& field : fields_of(key.scope, described)) {
             if (field.name == key.path && field.names != nullptr) {
                 for (const snapshot::NamedValue& value : field.names->values) {
                     words.push_back(value.name);
@@ -392,7 +393,7 @@ std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more
             }
         }
     } else if (key.name == "item.type" || (key.scope == KeyScope::item && key.name == "type")) {
-        return item_type_names(more);
+        return item_type_names(described);
     } else {
         for (const SchemaKey* const entry : key.of_records) {
             if (entry != nullptr && !entry->words.empty()) {
@@ -403,9 +404,9 @@ std::vector<std::string_view> possible_words(const Key& key, DescribedTypes more
     return words;
 }
 
-std::vector<std::string_view> item_type_names(DescribedTypes more) {
+std::vector<std::string_view> item_type_names(DescribedTypes described) {
     std::vector<std::string_view> words{"descriptor"};
-    for (const auto& table : {snapshot::object_table(), more.objects}) {
+    for (const auto& table : {snapshot::object_table(), described.objects}) {
         for (const snapshot::ObjectSpec& object : table) {
             words.push_back(object.name);
         }
@@ -453,8 +454,8 @@ Value value_of(const FieldValue& value, ReadContext reading) {
 }
 
 /// Returns the rest of a dotted path behind its first name; nullopt if that is another name.
-std::optional<std::string_view> path_behind(std::optional<std::string_view> path,
-                                            std::string_view name) {
+std::optional<std::string_view> rest_of_path(std::optional<std::string_view> path,
+                                             std::string_view name) {
     if (!path || path->substr(0, path->find('.')) != name) {
         return std::nullopt;
     }
@@ -473,7 +474,7 @@ bool visit_fields(std::span<const FieldValue>& values, std::optional<std::string
         if (value.kind == FieldValue::Kind::end) {
             return false;
         }
-        const auto rest = value.name.empty() ? path : path_behind(path, value.name);
+        const auto rest = value.name.empty() ? path : rest_of_path(path, value.name);
         const bool is_nested = value.kind == FieldValue::Kind::array_begin ||
                                value.kind == FieldValue::Kind::object_begin;
         if (is_nested ? visit_fields(values, rest, reading, visitor)

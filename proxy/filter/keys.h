@@ -119,19 +119,19 @@ struct DescribedTypes {
 
 /// Returns the key with this name; nullopt if the scope has no such key.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
-                                          DescribedTypes more = {});
+                                          DescribedTypes described = {});
 /// Returns the existing key that is most similar to this name; empty if no key is similar. In the
 /// scope of records and rows, an item's key begins with "items.".
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name,
-                                      DescribedTypes more = {});
+                                      DescribedTypes described = {});
 /// Returns the names of all keys of a scope, in alphabetical order.
-[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, DescribedTypes more = {});
+[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described = {});
 
 /// Returns all words that a key can have as value, if these are a closed set, as for type, event,
 /// dir and severity; empty for other keys.
 [[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
-                                                           DescribedTypes more = {});
-[[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes more = {});
+                                                           DescribedTypes described = {});
+[[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes described = {});
 /// Returns the word of `words` that is most similar to `word`; empty if no word is similar.
 [[nodiscard]] std::string_view most_similar_word(std::string_view word,
                                                  std::span<const std::string_view> words);

@@ -18,7 +18,7 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-struct WantedTexts {
+struct RequiredTexts {
     Texts keys;
     Texts texts;
 };
@@ -37,34 +37,34 @@ bool is_plain(std::string_view text) {
 
 constexpr std::string_view kFindings = "findings.";
 
-WantedTexts find_wanted_texts(const Comparison& comparison) {
+RequiredTexts find_required_texts(const Comparison& comparison) {
     const bool absent = comparison.literal.null && comparison.op == Operator::equal;
-    WantedTexts wanted;
+    RequiredTexts required;
     if (absent || comparison.key.location == Key::Location::removed) {
-        return wanted;
+        return required;
     }
     std::string_view path = comparison.key.name;
     if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
         // Only the object `findings` is required: a finding that it does not contain counts as
         // zero.
-        wanted.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
-        return wanted;
+        required.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
+        return required;
     }
     while (!path.empty()) {
         const std::string_view name = path.substr(0, path.find('.'));
         // The names x and y stand for the first and second element of a list, and are not in the
         // line.
         if (name != "x" && name != "y") {
-            wanted.keys.insert(in_quotes(name));
+            required.keys.insert(in_quotes(name));
         }
         path.remove_prefix(std::min(path.size(), name.size() + 1));
     }
     const Operand& literal = comparison.literal;
     const bool text = !literal.null && literal.number.index() == 0;
     if (text && comparison.op == Operator::equal && is_plain(literal.text)) {
-        wanted.texts.insert(in_quotes(literal.text));
+        required.texts.insert(in_quotes(literal.text));
     }
-    return wanted;
+    return required;
 }
 
 Texts common_texts(const Texts& left, const Texts& right) {
@@ -75,28 +75,28 @@ Texts common_texts(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-WantedTexts find_wanted_texts(const FilterProgram& program, const FilterNode& node) {
+RequiredTexts find_required_texts(const FilterProgram& program, const FilterNode& node) {
     if (node.kind == NodeKind::comparison) {
-        return find_wanted_texts(program.comparisons[node.index]);
+        return find_required_texts(program.comparisons[node.index]);
     }
-    WantedTexts wanted;
+    RequiredTexts required;
     if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
-        wanted.keys.insert(in_quotes("items"));
+        required.keys.insert(in_quotes("items"));
     }
     if (node.kind == NodeKind::negation || node.kind == NodeKind::count_items) {
-        return wanted; // a count may be compared with 0, so the texts of items are not required
+        return required; // a count may be compared with 0, so the texts of items are not required
     }
     for (const FilterNode& child : node.children) {
-        WantedTexts one = find_wanted_texts(program, child);
+        RequiredTexts one = find_required_texts(program, child);
         if (node.kind == NodeKind::any_of && &child != &node.children.front()) {
-            wanted.keys = common_texts(wanted.keys, one.keys);
-            wanted.texts = common_texts(wanted.texts, one.texts);
+            required.keys = common_texts(required.keys, one.keys);
+            required.texts = common_texts(required.texts, one.texts);
         } else {
-            wanted.keys.merge(one.keys);
-            wanted.texts.merge(one.texts);
+            required.keys.merge(one.keys);
+            required.texts.merge(one.texts);
         }
     }
-    return wanted;
+    return required;
 }
 
 /// Returns whether the text contains `part`. Uses memmem, which is several times as fast as
@@ -108,9 +108,9 @@ bool contains_text(std::string_view text, std::string_view part) {
 } // namespace
 
 LineFilter::LineFilter(FilterProgram program) : program_{std::move(program)} {
-    const WantedTexts wanted = find_wanted_texts(program_, program_.root);
-    required_keys_.assign(wanted.keys.begin(), wanted.keys.end());
-    required_texts_.assign(wanted.texts.begin(), wanted.texts.end());
+    const RequiredTexts required = find_required_texts(program_, program_.root);
+    required_keys_.assign(required.keys.begin(), required.keys.end());
+    required_texts_.assign(required.texts.begin(), required.texts.end());
 }
 
 bool LineFilter::may_match(std::string_view line) const {
@@ -128,15 +128,15 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text and `behind`, which begins with the closing quote, from the start of `rest`.
+/// Removes a text and `ending`, which begins with the closing quote, from the start of `rest`.
 /// Returns the text; nullopt if the text has escapes or other characters follow.
-std::optional<std::string_view> take_text(std::string_view& rest, std::string_view behind) {
+std::optional<std::string_view> take_text(std::string_view& rest, std::string_view ending) {
     const std::size_t end = rest.find('"');
-    if (end == std::string_view::npos || !rest.substr(end).starts_with(behind)) {
+    if (end == std::string_view::npos || !rest.substr(end).starts_with(ending)) {
         return std::nullopt;
     }
     const std::string_view text = rest.substr(0, end);
-    rest.remove_prefix(end + behind.size());
+    rest.remove_prefix(end + ending.size());
     return text;
 }
 
@@ -178,16 +178,16 @@ class SeverityRanks final : public ValueVisitor {
 };
 
 /// Reads the values of a line for an Evaluation.
-class LineRecord {
+class LineValues {
   public:
     using Item = JsonObject;
 
-    explicit LineRecord(JsonLine& line) : line_{&line} {}
+    explicit LineValues(JsonLine& line) : line_{&line} {}
 
     void visit(const Key& key, ValueVisitor& visitor) const {
         if (key.name == "severity") {
-            SeverityRanks weighing{visitor};
-            line_->object().visit(key.name, weighing);
+            SeverityRanks ranked{visitor};
+            line_->object().visit(key.name, ranked);
         } else {
             visit_record(line_->object(), key.name, visitor);
         }
@@ -212,7 +212,7 @@ class LineRecord {
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
 bool line_matches(const FilterProgram& program, JsonLine& line,
                   const ValueObserver* observer = nullptr) {
-    LineRecord record{line};
+    LineValues record{line};
     return line.is_readable() && Evaluation{program, record, observer}.matches();
 }
 
@@ -292,13 +292,13 @@ bool LineFilter::matches(std::string_view line) {
 }
 
 bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
-    LineRecord record{line};
+    LineValues record{line};
     return Evaluation{program_, record}.matches(&item);
 }
 
 bool has_any_key_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
-    LineRecord record{json};
+    LineValues record{json};
     return Evaluation{filter.program(), record}.has_any_key();
 }
 

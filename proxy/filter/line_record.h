@@ -11,7 +11,7 @@
 
 namespace tw::filter {
 
-/// The values at the start of a line of a recording.
+/// The first values of a line of a recording.
 struct RecordLineHead {
     std::string_view time; ///< the record's time, without quotes
     std::string_view type;

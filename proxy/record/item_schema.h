@@ -33,7 +33,7 @@ namespace tw::record {
 enum class ClientIdScope : std::uint8_t {
     /// Only client ids that servers translate for each client: all except those of flag carriers
     /// and spectated players.
-    of_view,
+    translated,
     all,
 };
 

@@ -70,7 +70,7 @@ PositionFault TileMap::check_position(int x, int y) const {
     if (physics_->beyond_border(centre)) {
         return PositionFault::outside_map;
     }
-    return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::no;
+    return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::none;
 }
 
 map::Location TileMap::tiles_at_misplaced_character(int x, int y) const {

@@ -26,8 +26,8 @@ class PhysicsLayers;
 
 namespace tw::record {
 
-/// Why a character cannot be at a position; `no` if the position is possible.
-enum class PositionFault : std::uint8_t { no, inside_solid, outside_map };
+/// Why a character cannot be at a position; `none` if the position is possible.
+enum class PositionFault : std::uint8_t { none, inside_solid, outside_map };
 
 /// The map of a session. Finds the tiles at the positions of items.
 class TileMap {

@@ -60,7 +60,7 @@ bool BoundedWaitStream::is_colored() const {
 void BoundedWaitStream::write(const char* text, std::size_t size) {
     while (size != 0) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-        if (::poll(&room, 1, static_cast<int>(patience_ms_)) <= 0 ||
+        if (::poll(&room, 1, static_cast<int>(write_timeout_ms_)) <= 0 ||
             (room.revents & POLLOUT) == 0) {
             break;
         }

@@ -47,7 +47,9 @@ class BoundedWaitStream {
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
     /// Sets the longest time for which a write waits for the reader. The default is 0.
-    void set_write_timeout(std::chrono::milliseconds patience) { patience_ms_ = patience.count(); }
+    void set_write_timeout(std::chrono::milliseconds timeout) {
+        write_timeout_ms_ = timeout.count();
+    }
 
     [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
@@ -60,7 +62,7 @@ class BoundedWaitStream {
     bool redraws_;
     Colors colors_ = Colors::automatic;
     std::FILE* file_ = nullptr;
-    std::atomic<std::int64_t> patience_ms_{0};
+    std::atomic<std::int64_t> write_timeout_ms_{0};
     std::atomic<std::uint64_t> dropped_bytes_{0};
 };
 

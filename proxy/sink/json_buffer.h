@@ -175,7 +175,12 @@ class JsonBuffer {
 
     /// Returns a pointer to at least `bytes` writable bytes after the text. After writing, call
     /// set_end() with the end of the written bytes, which appends these bytes to the text.
-    [[nodiscard]] char* room(std::size_t bytes) { return reserve(bytes); }
+    [[nodiscard]] char* reserve(std::size_t bytes) {
+        if (text_.size() - size_ < bytes) {
+            grow(bytes);
+        }
+        return text_.data() + size_;
+    }
 
     void set_end(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
 
@@ -211,13 +216,6 @@ class JsonBuffer {
     void append_fixed(double value);
 
   private:
-    char* reserve(std::size_t bytes) {
-        if (text_.size() - size_ < bytes) {
-            grow(bytes);
-        }
-        return text_.data() + size_;
-    }
-
     void grow(std::size_t bytes);
 
     std::vector<char> text_;

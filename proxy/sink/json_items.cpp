@@ -76,7 +76,7 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
 } // namespace
 
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
-    out.set_end(put_int_string(out.room(kIntStringRoom), ints));
+    out.set_end(put_int_string(out.reserve(kIntStringRoom), ints));
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
@@ -225,7 +225,7 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
 
 void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
                          std::uint32_t missing_ints, JsonBuffer& out) const {
-    char* to = front_.put(out.room(room_));
+    char* to = front_.put(out.reserve(room_));
     to = put_int(to, key.type);
     to = put_int(kIdKey.put(to), key.id);
     to = put_fields(kFieldsKey.put(to), data, missing_ints);
@@ -267,7 +267,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::NumberPair>) {
-        char* to = out.room(2 * kIntRoom + 3);
+        char* to = out.reserve(2 * kIntRoom + 3);
         *to++ = '[';
         to = put_int(to, value.x);
         *to++ = ',';
@@ -529,7 +529,7 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
         known.sessions.assign(seen.begin(), seen.end());
         known.text.clear();
         known.text.append(record::kItemSeenBy.key.json());
-        char* const begin = known.text.room(2 + sightings.sessions.size() * (kIntRoom + 1));
+        char* const begin = known.text.reserve(2 + sightings.sessions.size() * (kIntRoom + 1));
         char* to = begin;
         sightings.for_each_session(index, [&to](std::uint32_t session) {
             *to++ = ',';

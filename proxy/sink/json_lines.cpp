@@ -37,14 +37,14 @@ void OpenSessions::append_to(JsonBuffer& out) const {
 
 bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t segment) {
     if (std::holds_alternative<const record::WorldRecord*>(record)) {
-        return std::exchange(worlds_whole_in_, segment) != segment;
+        return std::exchange(worlds_full_in_, segment) != segment;
     }
     const auto* const* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
     if (snapshot == nullptr || !(*snapshot)->rebuilt) {
         return false;
     }
     Session* const session = find((*snapshot)->head.session);
-    return session != nullptr && std::exchange(session->whole_in, segment) != segment;
+    return session != nullptr && std::exchange(session->full_in, segment) != segment;
 }
 
 void OpenSessions::store_line(const record::Record& record, std::string_view line) {
@@ -128,7 +128,7 @@ void JsonLines::on_record(const record::Record& record) {
     if (output_->segment() != segment_) {
         begin_segment();
     }
-    whole_ = segment_ != 0 && sessions_.is_first_snapshot(record, segment_);
+    lists_all_items_ = segment_ != 0 && sessions_.is_first_snapshot(record, segment_);
     const std::size_t begin = out_.size();
     out_.append('{');
     std::visit(
@@ -159,7 +159,7 @@ void JsonLines::flush() {
 void JsonLines::pass_on_lines() {
     if (!out_.empty()) {
         output_->write_to_segment(segment_, out_.view());
-        handed_over_ += out_.size();
+        passed_bytes_ += out_.size();
         out_.clear();
     }
 }
@@ -167,10 +167,10 @@ void JsonLines::pass_on_lines() {
 void JsonLines::split_long_line(std::size_t begin) {
     std::string_view line = out_.view().substr(begin);
     line.remove_suffix(1);
-    split_.clear();
-    if (split_line(line, options_.max_line_bytes, split_)) {
+    split_lines_.clear();
+    if (split_line(line, options_.max_line_bytes, split_lines_)) {
         out_.truncate(begin);
-        out_.append(split_.view());
+        out_.append(split_lines_.view());
     }
 }
 
@@ -217,7 +217,7 @@ void JsonLines::write_member(const Key& key, const Value& value) {
     } else if constexpr (std::is_same_v<Value, record::FieldNames>) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
-        items_.write(*value.record, whole_, out_);
+        items_.write(*value.record, lists_all_items_, out_);
     } else if constexpr (!std::is_same_v<Value, record::WrittenWithItems>) {
         put_key(key);
         put(value);
@@ -280,7 +280,7 @@ void JsonLines::put_value(record::UtcTime moment) {
     }
     out_.append(second_text_);
     const auto micros = static_cast<std::uint32_t>(rest / 1000);
-    char* to = out_.room(kIntRoom);
+    char* to = out_.reserve(kIntRoom);
     to = put_three_digits(put_three_digits(to, micros / 1000), micros % 1000);
     *to++ = 'Z';
     *to++ = '"';

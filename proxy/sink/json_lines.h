@@ -37,7 +37,7 @@ class OpenSessions {
         std::string established;
         std::string map;
         /// The most recent segment that contains a snapshot of the session with all items.
-        std::uint32_t whole_in = 0;
+        std::uint32_t full_in = 0;
     };
 
     void on_event(const record::SessionRecord& event, std::string_view line);
@@ -45,7 +45,7 @@ class OpenSessions {
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
-    std::uint32_t worlds_whole_in_ = 0; ///< the last segment that contains a world with all items
+    std::uint32_t worlds_full_in_ = 0; ///< the last segment that contains a world with all items
 };
 
 /// What the JSON lines contain.
@@ -73,7 +73,7 @@ class JsonLines final : public record::RecordSink {
     void flush();
 
     /// Returns the number of bytes of all lines since the start.
-    [[nodiscard]] std::uint64_t bytes_written() const { return handed_over_ + out_.size(); }
+    [[nodiscard]] std::uint64_t bytes_written() const { return passed_bytes_ + out_.size(); }
 
   private:
     /// The collected lines are passed to the output when they have this many bytes.
@@ -109,14 +109,14 @@ class JsonLines final : public record::RecordSink {
     JsonOptions options_;
     Output* output_;
     JsonBuffer out_;
-    JsonBuffer split_;              ///< the lines of a long record
-    std::uint64_t handed_over_ = 0; ///< number of bytes passed to the output
+    JsonBuffer split_lines_;         ///< the lines of a long record
+    std::uint64_t passed_bytes_ = 0; ///< number of bytes passed to the output
     ItemWriter items_;
     std::optional<std::int64_t> second_; ///< the second whose text is in `second_text_`
     std::string second_text_;
-    std::uint32_t segment_; ///< 0 if the output has no segments
-    bool whole_ = false;    ///< true if the current snapshot must list all items
-    OpenSessions sessions_; ///< filled only if the output has segments
+    std::uint32_t segment_;        ///< 0 if the output has no segments
+    bool lists_all_items_ = false; ///< true if the current snapshot must list all items
+    OpenSessions sessions_;        ///< filled only if the output has segments
 };
 
 } // namespace tw::sink

@@ -51,13 +51,13 @@ void FindingRateLimiter::limit_finding(const record::FindingRecord& finding) {
         finish();
     }
     Kind& kind =
-        kinds_.try_emplace(key, Kind{.written = finding.head.time - kWindow}).first->second;
-    if (finding.head.time - kind.written < kWindow && finding.head.time >= kind.written) {
+        kinds_.try_emplace(key, Kind{.passed_at = finding.head.time - kWindow}).first->second;
+    if (finding.head.time - kind.passed_at < kWindow && finding.head.time >= kind.passed_at) {
         ++kind.left_out;
         kind.head = finding.head;
         return;
     }
-    kind.written = finding.head.time;
+    kind.passed_at = finding.head.time;
     if (kind.left_out == 0) {
         target_->on_record(&finding);
         return;
@@ -100,7 +100,7 @@ void FindingRateLimiter::finish() {
 namespace {
 
 constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
-constexpr std::uint64_t kTellEvery = 60 * kNanosecondsASecond;
+constexpr std::uint64_t kReportInterval = 60 * kNanosecondsASecond;
 
 /// Returns the time between two records; 0 if time went back. The times may come from captures and
 /// have any value.
@@ -135,22 +135,22 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     const auto [found, is_new] = sessions_.try_emplace(message.head.session);
     Session& session = found->second;
     if (is_new) {
-        session.room = static_cast<std::int64_t>(kBurstSeconds * bytes_);
+        session.bytes_left = static_cast<std::int64_t>(kBurstSeconds * bytes_);
         session.time = now;
     }
     refill(session, now);
-    if (session.room > 0) {
+    if (session.bytes_left > 0) {
         const std::uint64_t before = target_->bytes_written();
         target_->on_record(&message);
-        session.room -= static_cast<std::int64_t>(target_->bytes_written() - before);
+        session.bytes_left -= static_cast<std::int64_t>(target_->bytes_written() - before);
         return;
     }
     ++left_out_;
     ++session.left_out;
     session.head = message.head;
-    if (session.told == 0 || elapsed_between(session.told_at, now) >= kTellEvery ||
-        now < session.told_at) {
-        session.told_at = now;
+    if (session.reported_count == 0 ||
+        elapsed_between(session.reported_at, now) >= kReportInterval || now < session.reported_at) {
+        session.reported_at = now;
         report_omitted_messages(session);
     }
 }
@@ -164,14 +164,14 @@ void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
     session.time = now;
     const double more = static_cast<double>(passed) / static_cast<double>(kNanosecondsASecond) *
                         static_cast<double>(bytes_);
-    session.room = std::min(full, session.room + static_cast<std::int64_t>(more));
+    session.bytes_left = std::min(full, session.bytes_left + static_cast<std::int64_t>(more));
 }
 
 void MessageRateLimiter::report_omitted_messages(Session& session) {
-    if (session.left_out == session.told) {
+    if (session.left_out == session.reported_count) {
         return;
     }
-    session.told = session.left_out;
+    session.reported_count = session.left_out;
     const record::FindingRecord finding{.head = session.head,
                                         .id = record::FindingId::session_messages_left_out,
                                         .lost = session.left_out,

@@ -33,7 +33,7 @@ class FindingRateLimiter final : public record::RecordSink {
 
     struct Kind {
         record::RecordHeader head{}; ///< head of the last finding that was omitted
-        record::Timestamp written = 0;
+        record::Timestamp passed_at = 0;
         std::uint64_t left_out = 0;
     };
 
@@ -71,12 +71,12 @@ class MessageRateLimiter final : public record::RecordSink {
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
-        std::int64_t room = 0; ///< number of bytes that the session could write at `time`
+        std::int64_t bytes_left = 0; ///< number of bytes that the session could write at `time`
         record::Timestamp time = 0;
-        record::RecordHeader head{}; ///< head of the last message that was omitted
-        std::uint64_t left_out = 0;  ///< number of omitted messages since the connection began
-        std::uint64_t told = 0;      ///< number of omitted messages in the last finding
-        record::Timestamp told_at = 0;
+        record::RecordHeader head{};      ///< head of the last message that was omitted
+        std::uint64_t left_out = 0;       ///< number of omitted messages since the connection began
+        std::uint64_t reported_count = 0; ///< number of omitted messages in the last finding
+        record::Timestamp reported_at = 0;
     };
 
     void limit_message(const record::MessageRecord& message);

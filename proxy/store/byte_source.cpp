@@ -70,16 +70,16 @@ void ByteSource::detect_format() {
     const std::string_view text{packed_.data(), packed_.size()};
     unpacker_ = make_decompressor(text);
     on_damage_ = is_zstd(text) ? on_damage_ : DamageHandling::stop;
-    begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_compressed(text);
+    has_begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_compressed(text);
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
     const bool stopped = end_ == FileEnd::too_wide || end_ == FileEnd::damaged;
-    const bool over = end_ == FileEnd::unreadable || (stopped && !searching_);
+    const bool over = end_ == FileEnd::unreadable || (stopped && !is_searching_);
     if (over || room.empty()) {
         return 0;
     }
-    if (!begun_) {
+    if (!has_begun_) {
         detect_format();
     }
     if (unpacker_ != nullptr && on_damage_ == DamageHandling::skip) {
@@ -88,7 +88,7 @@ std::size_t ByteSource::read(std::span<char> room) {
     if (unpacker_ != nullptr) {
         return read_decompressed(room);
     }
-    if (!begun_) {
+    if (!has_begun_) {
         return 0; // the file is too short to have one of the known formats
     }
     if (at_ < packed_.size()) {
@@ -123,19 +123,19 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
 
 std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     constexpr std::array<char, 2> kTornEnd{'\x18', '\n'};
-    if (given_ == released_ && !unpack_frame()) {
+    if (returned_bytes_ == released_bytes_ && !unpack_frame()) {
         return 0;
     }
-    if (torn_ && last_ != '\n') {
-        room.front() = last_ == kTornEnd[0] ? kTornEnd[1] : kTornEnd[0];
-        last_ = room.front();
+    if (has_gap_ && last_char_ != '\n') {
+        room.front() = last_char_ == kTornEnd[0] ? kTornEnd[1] : kTornEnd[0];
+        last_char_ = room.front();
         return 1;
     }
-    torn_ = false;
-    const std::size_t size = std::min(room.size(), released_ - given_);
-    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(given_), size, room.begin());
-    given_ += size;
-    last_ = text_[given_ - 1];
+    has_gap_ = false;
+    const std::size_t size = std::min(room.size(), released_bytes_ - returned_bytes_);
+    std::copy_n(text_.begin() + static_cast<std::ptrdiff_t>(returned_bytes_), size, room.begin());
+    returned_bytes_ += size;
+    last_char_ = text_[returned_bytes_ - 1];
     return size;
 }
 
@@ -147,24 +147,25 @@ void ByteSource::set_end(FileEnd end) {
 /// Decompresses until `text_` contains text for read(). Returns false at the current end of the
 /// file.
 bool ByteSource::unpack_frame() {
-    unpacked_ = released_ = given_ = 0;
-    while (released_ == 0) {
-        if (searching_ && !find_next_frame()) {
+    text_bytes_ = released_bytes_ = returned_bytes_ = 0;
+    while (released_bytes_ == 0) {
+        if (is_searching_ && !find_next_frame()) {
             set_end(too_wide_ ? FileEnd::too_wide : FileEnd::damaged);
             return false;
         }
         if (!make_text_room()) { // the frame has more text than kMaxHeld
-            released_ = unpacked_;
-            shown_ = true;
-        } else if (at_ == packed_.size() && !full_ && !load_packed_bytes()) {
+            released_bytes_ = text_bytes_;
+            is_returned_early_ = true;
+        } else if (at_ == packed_.size() && !has_more_text_ && !load_packed_bytes()) {
             if (within_frame_ && contains_another_frame()) {
                 skip_damaged_frame();
                 continue;
             }
             set_end(within_frame_ ? FileEnd::within_frame : FileEnd::whole);
-            released_ = unpacked_; // the file ends within the frame, so a checksum cannot follow
-            shown_ = shown_ || released_ != 0;
-            return released_ != 0;
+            released_bytes_ =
+                text_bytes_; // the file ends within the frame, so a checksum cannot follow
+            is_returned_early_ = is_returned_early_ || released_bytes_ != 0;
+            return released_bytes_ != 0;
         } else {
             apply_step(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
         }
@@ -174,7 +175,7 @@ bool ByteSource::unpack_frame() {
 
 /// Makes room in `text_` for further text. Returns false if the text has reached kMaxHeld.
 bool ByteSource::make_text_room() {
-    if (unpacked_ == text_.size()) {
+    if (text_bytes_ == text_.size()) {
         text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
     }
     return !free_text_space().empty();
@@ -183,8 +184,8 @@ bool ByteSource::make_text_room() {
 /// Returns the free part of `text_`. If text of the current frame was already returned, uses only as
 /// much of `text_` as fits into the processor's cache.
 std::span<char> ByteSource::free_text_space() {
-    const std::size_t most = shown_ ? std::min(kPiece, text_.size()) : text_.size();
-    return std::span{text_}.first(most).subspan(unpacked_);
+    const std::size_t most = is_returned_early_ ? std::min(kPiece, text_.size()) : text_.size();
+    return std::span{text_}.first(most).subspan(text_bytes_);
 }
 
 bool ByteSource::load_packed_bytes() {
@@ -196,8 +197,8 @@ bool ByteSource::load_packed_bytes() {
 
 void ByteSource::apply_step(const Decompressor::Step& step) {
     at_ += step.read;
-    unpacked_ += step.written;
-    full_ = free_text_space().empty();
+    text_bytes_ += step.written;
+    has_more_text_ = free_text_space().empty();
     within_frame_ = step.within_frame;
     if (step.damaged) {
         too_wide_ = step.too_wide && frame_ == 0;
@@ -226,8 +227,8 @@ void ByteSource::end_frame() {
         damage_.reset();
         too_wide_ = false;
     }
-    released_ = unpacked_;
-    shown_ = false;
+    released_bytes_ = text_bytes_;
+    is_returned_early_ = false;
     frame_ = position_ - (packed_.size() - at_);
 }
 
@@ -236,10 +237,10 @@ void ByteSource::end_frame() {
 /// current position if the source can be read only once.
 void ByteSource::skip_damaged_frame() {
     damage_ = damage_.value_or(frame_);
-    doubtful_ = doubtful_ || shown_;
-    unpacked_ = 0;
-    within_frame_ = full_ = shown_ = false;
-    searching_ = torn_ = true;
+    has_returned_damaged_text_ = has_returned_damaged_text_ || is_returned_early_;
+    text_bytes_ = 0;
+    within_frame_ = has_more_text_ = is_returned_early_ = false;
+    is_searching_ = has_gap_ = true;
     unpacker_ = make_decompressor(zstd_magic());
     const auto back = static_cast<off_t>(position_ - (frame_ + 1));
     if (::lseek(file_, -back, SEEK_CUR) >= 0) {
@@ -257,7 +258,7 @@ bool ByteSource::find_next_frame() {
         if (found != std::string_view::npos) {
             at_ = found;
             frame_ = position_ - (packed_.size() - at_);
-            searching_ = false;
+            is_searching_ = false;
             return true;
         }
         // Keeps the last bytes, because they may be the start of the next frame's signature.
@@ -283,13 +284,13 @@ bool LineReader::next_line(std::string_view& line) {
                 static_cast<std::size_t>(static_cast<const char*>(end) - room_.data());
             line = {room_.data() + at_, stop - at_};
             at_ = looked_ = stop + 1;
-            if (!skipping_) {
+            if (!is_skipping_line_) {
                 ++lines_;
                 line.remove_suffix(line.ends_with('\r') ? 1 : 0); // Windows ends lines with \r\n
                 return true;
             }
             skipped_ += line.size() + 1;
-            skipping_ = false;
+            is_skipping_line_ = false;
             continue;
         }
         looked_ = held_;
@@ -303,7 +304,7 @@ bool LineReader::next_line(std::string_view& line) {
 bool LineReader::fill_buffer() {
     if (held_ - at_ >= sink::kMaxLineBytes) {
         skipped_ += held_ - at_;
-        skipping_ = true;
+        is_skipping_line_ = true;
         at_ = held_;
     }
     if (at_ != 0) {

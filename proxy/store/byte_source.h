@@ -54,7 +54,7 @@ class ByteSource {
     }
 
     /// Returns whether read() has returned text of a frame that later turned out to be damaged.
-    [[nodiscard]] bool has_returned_damaged_text() const { return doubtful_; }
+    [[nodiscard]] bool has_returned_damaged_text() const { return has_returned_damaged_text_; }
 
     /// Returns the number of bytes of the file that were read.
     [[nodiscard]] std::uint64_t position() const { return position_; }
@@ -81,7 +81,7 @@ class ByteSource {
     int file_;
     DamageHandling on_damage_;
     std::uint64_t position_ = 0;
-    bool begun_ = false;
+    bool has_begun_ = false;
     FileEnd end_ = FileEnd::whole;
     std::unique_ptr<Decompressor> unpacker_; ///< null if the file is not compressed
     /// Bytes read from the file. The bytes from `at_` on are not decompressed yet.
@@ -89,19 +89,20 @@ class ByteSource {
     std::size_t at_ = 0;
 
     // The following members are used only with DamageHandling::skip.
-    std::vector<char> text_;    ///< text of the current frame
-    std::size_t unpacked_ = 0;  ///< number of bytes in `text_`
-    std::size_t released_ = 0;  ///< number of bytes of `text_` that may be returned
-    std::size_t given_ = 0;     ///< number of bytes of `text_` that were returned
-    std::uint64_t frame_ = 0;   ///< file offset of the current frame
-    bool within_frame_ = false; ///< true if a part of the current frame was decompressed
+    std::vector<char> text_;         ///< text of the current frame
+    std::size_t text_bytes_ = 0;     ///< number of bytes in `text_`
+    std::size_t released_bytes_ = 0; ///< number of bytes of `text_` that may be returned
+    std::size_t returned_bytes_ = 0; ///< number of bytes of `text_` that were returned
+    std::uint64_t frame_ = 0;        ///< file offset of the current frame
+    bool within_frame_ = false;      ///< true if a part of the current frame was decompressed
     /// True if the decompressor may have further text that did not fit into `text_`.
-    bool full_ = false;
-    bool shown_ = false; ///< true if text of the current frame was returned before the frame's end
-    bool searching_ = false; ///< true during the search for the next frame after a damaged frame
+    bool has_more_text_ = false;
+    /// True if text of the current frame was returned before the frame's end.
+    bool is_returned_early_ = false;
+    bool is_searching_ = false; ///< true during the search for the next frame after a damaged frame
     /// True if data was skipped directly before the text that the next call of read() returns.
-    bool torn_ = false;
-    char last_ = '\n'; ///< the last character that read() returned
+    bool has_gap_ = false;
+    char last_char_ = '\n'; ///< the last character that read() returned
     /// The file offset at which the current damage begins; nullopt if no damage was found since the
     /// latest complete frame.
     std::optional<std::uint64_t> damage_;
@@ -109,7 +110,7 @@ class ByteSource {
     /// True if the file starts with data that needs too large a window, and no other data was
     /// found.
     bool too_wide_ = false;
-    bool doubtful_ = false;
+    bool has_returned_damaged_text_ = false;
 };
 
 /// Reads a recording, compressed or not, line by line in limited memory. Skips damaged frames.
@@ -145,7 +146,7 @@ class LineReader {
     std::size_t at_ = 0;     ///< offset in `room_` at which the next line begins
     std::size_t held_ = 0;   ///< number of bytes in `room_`
     std::size_t looked_ = 0; ///< offset in `room_` up to which no newline was found after `at_`
-    bool skipping_ = false;  ///< true within a line that is longer than sink::kMaxLineBytes
+    bool is_skipping_line_ = false; ///< true within a line that is longer than sink::kMaxLineBytes
     std::uint64_t lines_ = 0;
     std::uint64_t skipped_ = 0;
 };

@@ -128,7 +128,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
 /// How many times a write polls for the reader after stop_waiting().
-constexpr int kLooksInHurry = 8;
+constexpr int kPollsAfterStop = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
@@ -203,14 +203,14 @@ void FileOutput::detect_file_kind() {
 
     const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
     const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // such as /dev/null
-    waits_ = !disk && !device;
+    waits_for_reader_ = !disk && !device;
     const int pipe = ::fcntl(descriptor_, F_GETPIPE_SZ);
-    capacity_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
+    pipe_bytes_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
 /// Waits until data can be written. Returns false if the reader reads nothing after stop_waiting().
 bool FileOutput::wait_for_reader() const {
-    for (int looks = 0; !hurried_ || looks < kLooksInHurry; ++looks) {
+    for (int polls = 0; !waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
             return true; // writable, also if a pipe has no reader: the next write then fails
@@ -224,16 +224,16 @@ bool FileOutput::wait_for_reader() const {
 std::size_t FileOutput::writable_bytes() const {
     int unread = 0;
     const bool empty =
-        capacity_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
-    return empty ? capacity_ : PIPE_BUF;
+        pipe_bytes_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
+    return empty ? pipe_bytes_ : PIPE_BUF;
 }
 
 void FileOutput::write(std::string_view block) {
     if (reopening_wanted_) {
-        const std::size_t rest = whole_ ? 0 : units().size_of_first_units(block, 1);
+        const std::size_t rest = ends_with_unit_ ? 0 : units().size_of_first_units(block, 1);
         put(block.substr(0, rest));
         block.remove_prefix(rest);
-        if (whole_) {
+        if (ends_with_unit_) {
             reopen();
         }
     }
@@ -241,19 +241,21 @@ void FileOutput::write(std::string_view block) {
 }
 
 void FileOutput::on_time(Clock::time_point /*now*/) {
-    if (reopening_wanted_ && whole_) {
+    if (reopening_wanted_ && ends_with_unit_) {
         reopen();
     }
 }
 
 void FileOutput::put(std::string_view block) {
-    whole_ = block.empty() ? whole_ : units().size_of_whole_units(block) == block.size();
+    ends_with_unit_ =
+        block.empty() ? ends_with_unit_ : units().size_of_whole_units(block) == block.size();
     while (!block.empty() && !failed()) {
-        if (waits_ && !wait_for_reader()) {
+        if (waits_for_reader_ && !wait_for_reader()) {
             state.error = ETIMEDOUT;
             break;
         }
-        const std::size_t size = waits_ ? std::min(block.size(), writable_bytes()) : block.size();
+        const std::size_t size =
+            waits_for_reader_ ? std::min(block.size(), writable_bytes()) : block.size();
         const ssize_t written = ::write(descriptor_, block.data(), size);
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));
@@ -269,7 +271,7 @@ void FileOutput::put(std::string_view block) {
 namespace {
 
 /// The interval of calls of OutputFile::on_time() while no data is written.
-constexpr std::chrono::milliseconds kTurn{250};
+constexpr std::chrono::milliseconds kIdleInterval{250};
 /// The number of bytes that are passed on at a time: few, so that the progress count rises
 /// steadily.
 constexpr std::size_t kQueuedPiece = 65'536;
@@ -292,9 +294,9 @@ std::string_view loss_cause(int error) {
 
 } // namespace
 
-QueuedOutput::QueuedOutput(OutputFile& target, unsigned makers,
+QueuedOutput::QueuedOutput(OutputFile& target, unsigned num_producers,
                            std::atomic<std::uint64_t>* progress)
-    : target_{&target}, makers_{makers}, progress_{progress},
+    : target_{&target}, num_producers_{num_producers}, progress_{progress},
       segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
 
 QueuedOutput::~QueuedOutput() {
@@ -325,7 +327,7 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
             return;
         }
         // After the next segment was announced, some producers still add data for the current one.
-        std::string& queue = queues_[switching_ && segment == segment_ ? 1 : 0];
+        std::string& queue = queues_[is_segment_announced_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
     }
@@ -356,7 +358,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
 void QueuedOutput::advance_to_segment(std::uint32_t segment) {
     {
         const std::lock_guard lock{mutex_};
-        arrived_ += switching_ && segment == segment_ ? 1U : 0U;
+        num_advanced_ += is_segment_announced_ && segment == segment_ ? 1U : 0U;
     }
     wake_.notify_one();
 }
@@ -368,15 +370,15 @@ std::uint64_t QueuedOutput::num_dropped() const {
 
 /// Announces a due segment, and starts it when all producers have called advance_to_segment().
 void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
-    if (!switching_) {
+    if (!is_segment_announced_) {
         if (target_->is_segment_due(now)) {
-            arrived_ = 0;
-            switching_ = true;
+            num_advanced_ = 0;
+            is_segment_announced_ = true;
             segment_.fetch_add(1, std::memory_order_release);
         }
         return;
     }
-    if (arrived_ < makers_ || !queues_[0].empty() || !writing_.empty()) {
+    if (num_advanced_ < num_producers_ || !queues_[0].empty() || !writing_.empty()) {
         return;
     }
     lock.unlock(); // this may take long, because buffered data is synced to the disk
@@ -385,37 +387,37 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
     if (cut) {
         queues_[0].append(queues_[1]);
         queues_[1].clear();
-        switching_ = false;
+        is_segment_announced_ = false;
     }
 }
 
 /// Passes the data in `writing_` to the output file, as long as the file accepts data.
 void QueuedOutput::pass_on_data() {
-    while (handed_ < writing_.size() && target_->ready()) {
-        const std::string_view text = std::string_view{writing_}.substr(handed_);
+    while (passed_bytes_ < writing_.size() && target_->ready()) {
+        const std::string_view text = std::string_view{writing_}.substr(passed_bytes_);
         // A small remainder is passed on together with the last piece.
         const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
                                      ? text.size()
                                      : target_->units().size_of_first_units(text, kQueuedPiece);
         target_->write(text.substr(0, size));
-        handed_ += size;
+        passed_bytes_ += size;
         if (progress_ != nullptr) {
             progress_->fetch_add(size, std::memory_order_relaxed);
         }
     }
-    if (handed_ == writing_.size()) {
+    if (passed_bytes_ == writing_.size()) {
         writing_.clear();
-        handed_ = 0;
+        passed_bytes_ = 0;
     }
 }
 
 void QueuedOutput::write_queued_data() {
     std::unique_lock lock{mutex_};
     while (!stop_) {
-        wake_.wait_for(lock, kTurn, [this] {
-            const bool all_arrived = switching_ && arrived_ >= makers_;
+        wake_.wait_for(lock, kIdleInterval, [this] {
+            const bool all_advanced = is_segment_announced_ && num_advanced_ >= num_producers_;
             return stop_ ||
-                   (target_->ready() && (!queues_[0].empty() || !writing_.empty() || all_arrived));
+                   (target_->ready() && (!queues_[0].empty() || !writing_.empty() || all_advanced));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);
@@ -428,7 +430,7 @@ void QueuedOutput::write_queued_data() {
         switch_segment(lock, now);
     }
     if (target_->ready()) {
-        append_loss_notice(queues_[switching_ ? 1 : 0]);
+        append_loss_notice(queues_[is_segment_announced_ ? 1 : 0]);
     }
     lock.unlock(); // no other thread uses the queue any more
     write_remaining_data();
@@ -439,7 +441,7 @@ void QueuedOutput::write_queued_data() {
 void QueuedOutput::write_remaining_data() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
         pass_on_or_drop_data();
-        if (queue == &queues_[1] && switching_) {
+        if (queue == &queues_[1] && is_segment_announced_) {
             std::ignore = target_->start_segment();
         }
         std::swap(*queue, writing_);
@@ -462,9 +464,9 @@ void QueuedOutput::pass_on_or_drop_data() {
     pass_on_data();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
-        drop_block(std::string_view{writing_}.substr(handed_));
+        drop_block(std::string_view{writing_}.substr(passed_bytes_));
         writing_.clear();
-        handed_ = 0;
+        passed_bytes_ = 0;
     }
 }
 

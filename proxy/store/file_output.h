@@ -139,7 +139,7 @@ class OutputFile : public sink::Output {
     void remove_unfinished_unit() { repair_wanted_ = true; }
 
     /// Makes writes not wait for a slow reader any more.
-    void stop_waiting() { hurried_ = true; }
+    void stop_waiting() { waiting_stopped_ = true; }
 
     /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -161,7 +161,7 @@ class OutputFile : public sink::Output {
 
     std::atomic<bool> reopening_wanted_{false};
     std::atomic<bool> repair_wanted_{false};
-    std::atomic<bool> hurried_{false};
+    std::atomic<bool> waiting_stopped_{false};
 
   private:
     std::string path_;
@@ -198,9 +198,9 @@ class FileOutput final : public OutputFile {
     void reopen();
 
     int descriptor_ = -1;
-    bool waits_ = false;       ///< true for a pipe or terminal: writes wait for the reader
-    std::size_t capacity_ = 0; ///< size in bytes of the pipe's empty buffer
-    bool whole_ = true;        ///< true if the written data ends with a complete unit
+    bool waits_for_reader_ = false; ///< true for a pipe or terminal: writes wait for the reader
+    std::size_t pipe_bytes_ = 0;    ///< size in bytes of the pipe's empty buffer
+    bool ends_with_unit_ = true;    ///< true if the written data ends with a complete unit
 };
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
@@ -214,9 +214,9 @@ class QueuedOutput final : public sink::Output {
     /// The most bytes in the queue: half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
-    /// `makers`: the number of producers that call advance_to_segment(). `progress`: counts
+    /// `num_producers`: the number of producers that call advance_to_segment(). `progress`: counts
     /// the bytes written or lost; may be null. `target` and `progress` must outlive the object.
-    explicit QueuedOutput(OutputFile& target, unsigned makers = 0,
+    explicit QueuedOutput(OutputFile& target, unsigned num_producers = 0,
                           std::atomic<std::uint64_t>* progress = nullptr);
     /// Writes the queued data, finishes the output file, and ends the thread.
     ~QueuedOutput() override;
@@ -251,19 +251,21 @@ class QueuedOutput final : public sink::Output {
     void pass_on_or_drop_data();
 
     OutputFile* target_;
-    unsigned makers_;
+    unsigned num_producers_;
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     /// The data of the current segment, and of the next segment.
     std::array<std::string, 2> queues_;
-    std::string writing_;    ///< data that was taken from the queue and is being written
-    std::size_t handed_ = 0; ///< number of bytes of `writing_` that were passed to the output file
+    std::string writing_; ///< data that was taken from the queue and is being written
+    std::size_t passed_bytes_ =
+        0; ///< number of bytes of `writing_` that were passed to the output file
     std::uint64_t dropped_ = 0;
     std::optional<RecordingLoss> loss_; ///< a loss for which no loss_unit() was written yet
     bool stop_ = false;
-    bool switching_ = false; ///< true if the next segment was announced but has not started
-    unsigned arrived_ = 0;
+    bool is_segment_announced_ =
+        false; ///< true if the next segment was announced but has not started
+    unsigned num_advanced_ = 0;
     /// The segment for the data that producers make now.
     std::atomic<std::uint32_t> segment_;
     std::thread thread_;

@@ -99,16 +99,16 @@ std::string other_writer_complaint(const std::string& path) {
 
 } // namespace
 
-Recording::Recording(RecordingOptions options, StartMode begin, Disk& disk)
+Recording::Recording(RecordingOptions options, StartMode mode, Disk& disk)
     : OutputFile{options.path, *options.units}, options_{std::move(options)}, disk_{&disk},
-      head_{units().file_header()}, ages_{options_.keep.age}, now_{Clock::now()}, opened_{now_},
-      checked_{now_} {
-    clock_ = disk_->utc_seconds() - seconds_of(now_);
+      file_start_{units().file_header()}, ages_{options_.keep.age}, now_{Clock::now()},
+      opened_at_{now_}, last_check_{now_} {
+    clock_offset_ = disk_->utc_seconds() - seconds_of(now_);
     if (options_.compressed) {
-        frames_.emplace();
+        frame_writer_.emplace();
     }
     try {
-        open(begin);
+        open(mode);
     } catch (...) {
         if (file_ >= 0) {
             disk_->close(file_); // ends the lock
@@ -121,14 +121,14 @@ Recording::~Recording() {
     close_current_file();
 }
 
-void Recording::open(StartMode begin) {
+void Recording::open(StartMode mode) {
     const auto require = [this](bool is_done) {
         if (!is_done) {
             throw std::system_error{errno, std::generic_category(), options_.path};
         }
     };
     // Another process may still write to a shared recording; see continue_recording().
-    const bool is_shared = begin == StartMode::shared;
+    const bool is_shared = mode == StartMode::shared;
     if (options_.segments) {
         const base::UniqueFd starting = is_shared ? base::UniqueFd{} : await_writer();
         count_segments();
@@ -139,8 +139,8 @@ void Recording::open(StartMode begin) {
         require(is_shared || open_segment());
         return;
     }
-    current_ = options_.path;
-    file_ = disk_->open(current_, Disk::OpenMode::append, options_.readers);
+    current_path_ = options_.path;
+    file_ = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
     require(file_ >= 0);
     if (is_shared) {
         return;
@@ -151,8 +151,8 @@ void Recording::open(StartMode begin) {
         }
         std::this_thread::sleep_for(kLockPoll);
     }
-    require(begin != StartMode::empty || disk_->truncate(file_, 0));
-    const RepairResult result = begin == StartMode::behind ? repair() : RepairResult::done;
+    require(mode != StartMode::empty || disk_->truncate(file_, 0));
+    const RepairResult result = mode == StartMode::append ? repair() : RepairResult::done;
     require(result != RepairResult::failed);
     if (result != RepairResult::done) {
         throw std::runtime_error{repair_error_text(result)};
@@ -193,8 +193,8 @@ base::UniqueFd Recording::await_writer() const {
 
 /// Locks the file. Returns false if another process has locked it. Not all file systems have locks.
 bool Recording::lock_file() {
-    locked_ = base::lock_file(file_);
-    return locked_ || (errno != EAGAIN && errno != EACCES);
+    is_locked_ = base::lock_file(file_);
+    return is_locked_ || (errno != EAGAIN && errno != EACCES);
 }
 
 bool Recording::open_segment() {
@@ -207,12 +207,12 @@ bool Recording::open_segment() {
         ++number_;
         if (file >= 0) {
             file_ = file;
-            current_ = std::move(path);
+            current_path_ = std::move(path);
             std::ignore = lock_file();
-            head_ = units().segment_header(current_.substr(current_.rfind('/') + 1), number_,
-                                           disk_->utc_seconds() * kNanoseconds);
-            opened_ = now_;
-            moved_ = false;
+            file_start_ = units().segment_header(current_path_.substr(current_path_.rfind('/') + 1),
+                                                 number_, disk_->utc_seconds() * kNanoseconds);
+            opened_at_ = now_;
+            is_path_moved_ = false;
             reopening_wanted_ = false;
             begin_file();
             ages_.on_segment_start(number_, now_);
@@ -224,8 +224,8 @@ bool Recording::open_segment() {
 }
 
 void Recording::begin_file() {
-    if (!head_.empty()) {
-        unit_.insert(0, frames_ ? frame_of(head_) : head_);
+    if (!file_start_.empty()) {
+        unit_.insert(0, frame_writer_ ? frame_of(file_start_) : file_start_);
         std::ignore = write_unit();
     }
     file_bytes_ = 0;
@@ -234,7 +234,7 @@ void Recording::begin_file() {
 /// Returns a separate compressed frame with this text.
 std::string Recording::frame_of(std::string_view text) {
     std::string frame;
-    frames_->append_frame(text, frame);
+    frame_writer_->append_frame(text, frame);
     return frame;
 }
 
@@ -328,12 +328,12 @@ void Recording::write(std::string_view block) {
         state.lost += units().count_units(block);
         return;
     }
-    if (!frames_) {
+    if (!frame_writer_) {
         unit_.append(block);
         std::ignore = write_current_unit();
         return;
     }
-    frame_begun_ = text_.empty() ? now_ : frame_begun_;
+    frame_start_ = text_.empty() ? now_ : frame_start_;
     text_.append(block);
     if (text_.size() >= options_.frame_text) {
         end_frame();
@@ -343,7 +343,7 @@ void Recording::write(std::string_view block) {
 
 void Recording::end_frame() {
     if (!text_.empty()) {
-        frames_->append_frame(text_, unit_);
+        frame_writer_->append_frame(text_, unit_);
         text_.clear();
     }
 }
@@ -360,20 +360,20 @@ bool Recording::write_current_unit() {
     if (was_truncated_elsewhere()) {
         begin_file();
     }
-    tried_ = now_;
+    last_try_ = now_;
     return write_unit();
 }
 
 /// Sets the error after a failed attempt to write, open or sync a file.
 void Recording::set_error(int error) {
     state.error = error;
-    tried_ = now_;
+    last_try_ = now_;
 }
 
 /// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
 /// at the start of each file must then be written again.
 bool Recording::was_truncated_elsewhere() {
-    const auto facts = head_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
+    const auto facts = file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
     return facts && facts->regular && facts->size == 0;
 }
 
@@ -384,7 +384,7 @@ bool Recording::write_unit() {
             written_ += static_cast<std::size_t>(done);
             file_bytes_ += static_cast<std::uint64_t>(done);
             state.written_bytes += static_cast<std::uint64_t>(done);
-            unsynced_ = true;
+            has_unsynced_data_ = true;
         } else if (done == 0 || errno != EINTR) {
             const int error = done == 0 ? EIO : errno;
             remove_written_part();
@@ -402,7 +402,8 @@ bool Recording::write_unit() {
 /// attempt to write completes the unit or frame.
 void Recording::remove_written_part() {
     const std::size_t kept =
-        frames_ ? 0 : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
+        frame_writer_ ? 0
+                      : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
     const auto facts = disk_->facts(file_);
     const bool gone = facts && facts->size < torn; // another process has truncated the file
@@ -418,25 +419,25 @@ void Recording::remove_written_part() {
 void Recording::on_time(Clock::time_point now) {
     now_ = now;
     execute_requests();
-    const bool is_check_due = now - checked_ >= kLookEvery;
+    const bool is_check_due = now - last_check_ >= kLookEvery;
     if (is_check_due) {
-        checked_ = now;
+        last_check_ = now;
         check_clock();
         free_disk_space();
     }
     if (failed()) {
-        if (now - tried_ >= kRetryEvery || hurried_) {
+        if (now - last_try_ >= kRetryEvery || waiting_stopped_) {
             std::ignore = write_current_unit();
         }
         return;
     }
-    if (!text_.empty() && now - frame_begun_ >= kFrameTime) {
+    if (!text_.empty() && now - frame_start_ >= kFrameTime) {
         end_frame();
         std::ignore = write_current_unit();
     }
     if (is_check_due) {
         check_path();
-        if (!locked_ && file_ >= 0) {
+        if (!is_locked_ && file_ >= 0) {
             std::ignore = lock_file(); // the process that had locked the file has ended
         }
         if (options_.sync == SyncPolicy::every_second) {
@@ -469,7 +470,7 @@ void Recording::execute_requests() {
     if (repair_wanted_.exchange(false)) {
         continue_recording();
     }
-    if (!options_.segments && (moved_ || reopening_wanted_)) {
+    if (!options_.segments && (is_path_moved_ || reopening_wanted_)) {
         reopen();
     }
 }
@@ -477,12 +478,13 @@ void Recording::execute_requests() {
 /// Continues in the file that the path now names.
 void Recording::reopen() {
     if (reopening_wanted_.exchange(false)) {
-        told_error_ = 0;
+        reported_error_ = 0;
     }
-    moved_ = false; // check_path() sets moved_ again if the path still names another file
-    const int next = disk_->open(current_, Disk::OpenMode::append, options_.readers);
+    is_path_moved_ =
+        false; // check_path() sets is_path_moved_ again if the path still names another file
+    const int next = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
     const int error = next < 0 ? errno : 0;
-    if (std::exchange(told_error_, error) != error && error != 0) {
+    if (std::exchange(reported_error_, error) != error && error != 0) {
         state.reopening_error = error;
     }
     if (error != 0) {
@@ -520,16 +522,16 @@ void Recording::reopen() {
 void Recording::check_path() {
     const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
     if (own && own->regular) {
-        const auto named = disk_->facts(current_);
-        moved_ = !named || !named->is_same_file(*own);
+        const auto named = disk_->facts(current_path_);
+        is_path_moved_ = !named || !named->is_same_file(*own);
     }
 }
 
 void Recording::check_clock() {
     const std::int64_t clock = disk_->utc_seconds() - seconds_of(now_);
-    if (std::abs(clock - clock_) >= kJumpSeconds) {
-        state.clock_jump += clock - clock_;
-        clock_ = clock;
+    if (std::abs(clock - clock_offset_) >= kJumpSeconds) {
+        state.clock_jump += clock - clock_offset_;
+        clock_offset_ = clock;
     }
 }
 
@@ -551,18 +553,18 @@ void Recording::free_disk_space() {
 
 void Recording::delete_segments() {
     delete_old_segments(*disk_, *options_.segments, options_.keep, options_.least_free, ages_, now_,
-                        current_);
+                        current_path_);
 }
 
 bool Recording::is_segment_due(Clock::time_point now) {
     if (!options_.segments || file_ < 0) {
         return false;
     }
-    if (reopening_wanted_ || moved_) {
+    if (reopening_wanted_ || is_path_moved_) {
         return true;
     }
     const auto& limits = options_.rotate;
-    return file_bytes_ != 0 && ((limits.age.count() != 0 && now - opened_ >= limits.age) ||
+    return file_bytes_ != 0 && ((limits.age.count() != 0 && now - opened_at_ >= limits.age) ||
                                 (limits.bytes != 0 && file_bytes_ >= limits.bytes));
 }
 
@@ -581,7 +583,7 @@ bool Recording::start_segment() {
 }
 
 void Recording::sync() {
-    if (std::exchange(unsynced_, false) && file_ >= 0 && !disk_->sync(file_)) {
+    if (std::exchange(has_unsynced_data_, false) && file_ >= 0 && !disk_->sync(file_)) {
         set_error(errno);
     }
 }
@@ -592,14 +594,14 @@ void Recording::close_current_file() {
     }
     // An empty frame is written to an empty file, so that readers recognise it as zstd.
     const auto facts =
-        frames_ && text_.empty() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+        frame_writer_ && text_.empty() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
         std::ignore = write_all(*disk_, file_, frame_of(""));
     }
-    if (options_.sync != SyncPolicy::none && unsynced_) {
+    if (options_.sync != SyncPolicy::none && has_unsynced_data_) {
         std::ignore = disk_->sync(file_); // an error cannot be handled any more
     }
-    unsynced_ = false;
+    has_unsynced_data_ = false;
     disk_->close(file_);
     file_ = -1;
 }
@@ -608,9 +610,9 @@ void Recording::finish() {
     execute_requests();
     end_frame();
     if (!unit_.empty() && !write_current_unit()) {
-        const std::string text = frames_ ? decompress_start(unit_, SIZE_MAX) : unit_;
-        state.lost +=
-            units().count_units(text) - (text.starts_with(head_) ? units().count_units(head_) : 0);
+        const std::string text = frame_writer_ ? decompress_start(unit_, SIZE_MAX) : unit_;
+        state.lost += units().count_units(text) -
+                      (text.starts_with(file_start_) ? units().count_units(file_start_) : 0);
         unit_.clear();
     }
     if (options_.sync != SyncPolicy::none) {
@@ -621,12 +623,12 @@ void Recording::finish() {
 /// Writes a unit even if less disk space is free than must stay free. If the disk is full, the unit
 /// usually fits where the written part of a larger one was removed.
 void Recording::write_last(std::string_view unit) {
-    const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || head_.empty());
+    const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || file_start_.empty());
     if (file_ < 0 || !is_unit_begin) {
         return;
     }
     const int error = state.error;
-    unit_ = frames_ ? frame_of(unit) : std::string{unit};
+    unit_ = frame_writer_ ? frame_of(unit) : std::string{unit};
     if (!write_unit()) {
         unit_.clear();
     }

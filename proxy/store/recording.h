@@ -55,15 +55,15 @@ class Recording final : public OutputFile {
   public:
     enum class StartMode : std::uint8_t {
         empty,  ///< empty the file; with segments: start a new segment
-        behind, ///< continue after the last complete unit
-        /// Like `behind`, but first wait until the process that writes to the file has ended.
+        append, ///< continue after the last complete unit
+        /// Like `append`, but first wait until the process that writes to the file has ended.
         shared,
     };
 
     /// Opens the file, or the first segment. Errors: throws std::system_error if the file cannot be
     /// opened; std::runtime_error if it contains data of another kind, or, except with
     /// StartMode::shared, if another process writes to the recording.
-    Recording(RecordingOptions options, StartMode begin, Disk& disk = system_disk());
+    Recording(RecordingOptions options, StartMode mode, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
@@ -91,7 +91,7 @@ class Recording final : public OutputFile {
         failed, ///< the unfinished data could not be removed (see errno)
     };
 
-    void open(StartMode begin);
+    void open(StartMode mode);
     void continue_recording();
     void count_segments();
     [[nodiscard]] bool open_segment();
@@ -124,26 +124,26 @@ class Recording final : public OutputFile {
 
     RecordingOptions options_;
     Disk* disk_;
-    std::string head_; ///< the bytes that start each file
+    std::string file_start_; ///< the bytes that start each file
     int file_ = -1;
-    std::string current_; ///< the path of file_
-    bool locked_ = false; ///< true if this process has locked file_
-    bool moved_ = false;  ///< true if the path no longer refers to file_
-    int told_error_ = 0;  ///< the last error in `reopening_error_`, which is set once per error
-    std::optional<ZstdFrameWriter> frames_;
+    std::string current_path_;   ///< the path of file_
+    bool is_locked_ = false;     ///< true if this process has locked file_
+    bool is_path_moved_ = false; ///< true if the path no longer refers to file_
+    int reported_error_ = 0; ///< the last error in `reopening_error_`, which is set once per error
+    std::optional<ZstdFrameWriter> frame_writer_;
     std::string text_; ///< the text of the next frame; empty if the recording is not compressed
-    Clock::time_point frame_begun_{};
+    Clock::time_point frame_start_{};
     std::string unit_; ///< the current unit; the bytes before `written_` are in the file
     std::size_t written_ = 0;
     std::uint64_t file_bytes_ = 0; ///< size of the current file
-    bool unsynced_ = false;
+    bool has_unsynced_data_ = false;
     std::uint64_t number_ = 0; ///< number of the last segment
     SegmentAges ages_;
-    std::int64_t clock_ = 0; ///< wall clock minus steady clock at the last check
+    std::int64_t clock_offset_ = 0; ///< wall clock minus steady clock at the last check
     Clock::time_point now_{};
-    Clock::time_point opened_{};
-    Clock::time_point checked_{};
-    Clock::time_point tried_{};
+    Clock::time_point opened_at_{};
+    Clock::time_point last_check_{};
+    Clock::time_point last_try_{};
 };
 
 } // namespace tw::store

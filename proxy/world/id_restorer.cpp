@@ -295,7 +295,7 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& i
     if (has_stand_in_flag(object, item.data)) {
         return false;
     }
-    return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::of_view,
+    return record::renumber_clients(object, item.key, item.data, record::ClientIdScope::translated,
                                     [&](std::int32_t id) { return find_client_id(ids, id); });
 }
 

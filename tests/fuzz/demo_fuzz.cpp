@@ -60,7 +60,7 @@ class Watcher final : public record::RecordSink {
     }
 };
 
-std::vector<Shown> play(const demo::DemoHead& head) {
+std::vector<Shown> play(const demo::DemoParts& head) {
     test::NoMaps maps;
     Watcher watcher;
     std::atomic<std::uint32_t> numbers{0};
@@ -85,7 +85,7 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
         }
     }
     encoder.finish(demo);
-    const auto head = demo::decode_demo_head(demo);
+    const auto head = demo::decode_demo_parts(demo);
     demand(head.has_value());
     const std::vector<Shown> again = play(*head);
     demand(std::equal(held.begin(), held.end(), again.begin(), again.end(),
@@ -97,7 +97,7 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const auto head = demo::decode_demo_head(std::as_bytes(std::span{data, size}));
+    const auto head = demo::decode_demo_parts(std::as_bytes(std::span{data, size}));
     if (!head) {
         demand(head.error().code != demo::DemoErrc::none && head.error().offset <= size);
         return 0;

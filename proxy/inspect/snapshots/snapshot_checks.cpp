@@ -308,7 +308,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
         const std::int32_t x = item.data[position->x];
         const std::int32_t y = item.data[position->y];
         const record::PositionFault where = record.tile_map->check_position(x, y);
-        if (where != record::PositionFault::no && !misplaced_.test(item.key.id)) {
+        if (where != record::PositionFault::none && !misplaced_.test(item.key.id)) {
             reporter.report_finding({.id = where == record::PositionFault::inside_solid
                                                ? record::FindingId::world_inside_solid
                                                : record::FindingId::world_outside_map,
@@ -316,7 +316,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
                                      .item = make_finding_item(*record.types, item.key),
                                      .place = record.tile_map->tiles_at_misplaced_character(x, y)});
         }
-        misplaced_.set(item.key.id, where != record::PositionFault::no);
+        misplaced_.set(item.key.id, where != record::PositionFault::none);
     }
 }
 

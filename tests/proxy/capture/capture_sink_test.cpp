@@ -169,7 +169,7 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         const std::uint64_t whole = whole_bytes(path);
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
-        write(Recording::StartMode::behind);
+        write(Recording::StartMode::append);
         CHECK(test::file_text(path).size() == whole + once);
         CHECK(whole_bytes(path) == whole + once);
     }
@@ -184,7 +184,7 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
     CHECK(whole_bytes(file) == 0);
-    CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::behind}),
+    CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::append}),
                     std::runtime_error);
     CHECK(test::file_text(file).size() == text.size()); // and it is as it was
 }
@@ -218,11 +218,11 @@ TEST_CASE(
         const auto path = folder.path() / "a.pcapng";
         std::ofstream{path, std::ios::binary} << row.bytes;
         if (row.refused) {
-            CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::behind}),
+            CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::append}),
                             std::runtime_error);
             CHECK((test::file_text(path) == row.bytes));
         } else {
-            { const Recording recording{capture_in(path), Recording::StartMode::behind}; }
+            { const Recording recording{capture_in(path), Recording::StartMode::append}; }
             CHECK((test::file_text(path) == own));
         }
     }

@@ -20,7 +20,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw;
-using demo::decode_demo_head;
+using demo::decode_demo_parts;
 using demo::DemoErrc;
 using test::Bytes;
 
@@ -46,7 +46,7 @@ TEST_CASE("reading a header reverses writing it") {
     for (const int version : {3, 4, 5, 6}) {
         CAPTURE(version);
         const Bytes bytes = make_demo(version);
-        const auto head = decode_demo_head(bytes);
+        const auto head = decode_demo_parts(bytes);
         REQUIRE(head.has_value());
         CHECK(head->header.version == version);
         CHECK(head->header.net_version == demo::kNetVersion);
@@ -68,7 +68,7 @@ TEST_CASE("a header cut at any byte is an error") {
         for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
             CAPTURE(version);
             CAPTURE(size);
-            const auto head = decode_demo_head(std::span{whole}.first(size));
+            const auto head = decode_demo_parts(std::span{whole}.first(size));
             REQUIRE_FALSE(head.has_value());
             const DemoErrc expected = size < 7 ? DemoErrc::no_demo : DemoErrc::header_cut;
             CHECK((head.error().code == expected || head.error().code == DemoErrc::map_cut));
@@ -100,7 +100,7 @@ TEST_CASE("hostile headers are rejected, unusual ones are read as demo players r
         CAPTURE(row.name);
         Bytes bytes = make_demo(6);
         set(bytes, row.at, row.bytes);
-        const auto head = decode_demo_head(bytes);
+        const auto head = decode_demo_parts(bytes);
         CHECK((head ? DemoErrc::none : head.error().code) == row.error);
         if (head) {
             CHECK(head->header.markers.size() <= 64);
@@ -112,7 +112,7 @@ TEST_CASE("in a demo of version 6 without the extension, the map follows the hea
     Bytes bytes = demo::DemoEncoder::encode_start(test::demo_header(5), kMap);
     bytes.resize(bytes.size() + 100);
     set(bytes, 7, {6});
-    const auto head = decode_demo_head(bytes);
+    const auto head = decode_demo_parts(bytes);
     REQUIRE(head.has_value());
     CHECK(head->map_at == 436);
     CHECK_FALSE(head->header.sha256.has_value());
@@ -123,7 +123,7 @@ TEST_CASE("a text may fill its field") {
     for (std::size_t i = 0; i < 64; ++i) {
         bytes[72 + i] = std::byte{'m'};
     }
-    const auto head = decode_demo_head(bytes);
+    const auto head = decode_demo_parts(bytes);
     REQUIRE(head.has_value());
     CHECK(head->header.map_name == std::string(64, 'm'));
 }

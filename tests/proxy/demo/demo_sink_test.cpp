@@ -78,7 +78,7 @@ class Stage {
 
 demo::Header header_of(const std::filesystem::path& path) {
     const demo::DemoFile file{path.string()};
-    const auto head = demo::decode_demo_head(file.bytes());
+    const auto head = demo::decode_demo_parts(file.bytes());
     REQUIRE(head.has_value());
     return head->header;
 }
@@ -444,7 +444,7 @@ class AllItems final : public record::RecordSink {
 
 void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     const demo::DemoFile file{path.string()};
-    const auto head = demo::decode_demo_head(file.bytes());
+    const auto head = demo::decode_demo_parts(file.bytes());
     REQUIRE(head.has_value());
     CHECK(head->header.version == demo::kSevenVersion);
     CHECK(head->header.net_version == demo::kSevenNetVersion);

@@ -36,7 +36,7 @@ void play(const Bytes& bytes, Played& played) {
     test::FakeMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, played.log, numbers};
-    const auto head = demo::decode_demo_head(bytes);
+    const auto head = demo::decode_demo_parts(bytes);
     REQUIRE(head.has_value());
     played.end = demo::inspect_demo(*head, "a.demo", inspector);
     played.totals = inspector.totals();
@@ -143,7 +143,7 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
         test::FakeMaps maps;
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{}, maps, read, numbers};
-        const auto head = demo::decode_demo_head(demo);
+        const auto head = demo::decode_demo_parts(demo);
         REQUIRE(head.has_value());
         const auto end = demo::inspect_demo(*head, "a.demo", inspector);
         CHECK(end.error.code == demo::DemoErrc::none);

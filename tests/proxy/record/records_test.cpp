@@ -147,7 +147,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
         {kWall + 16, 100, PositionFault::inside_solid, 19, 3, "solid"},
         {kWall - 1, 100, PositionFault::inside_solid, 19, 2, "solid"},
         {kWall - 14, 112, PositionFault::inside_solid, 19, 3, "solid"},
-        {kWall - 15, 100, PositionFault::no, 18, 3, "air"},
+        {kWall - 15, 100, PositionFault::none, 18, 3, "air"},
         {-100'000, 100, PositionFault::outside_map, 0, 3, "air"},
     };
     const TileMap map = small_map();

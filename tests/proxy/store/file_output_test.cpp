@@ -568,7 +568,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                              .compressed = packed,
                              .units = &capture_format(),
                              .readers = Readers::owner},
-                            Recording::StartMode::behind,
+                            Recording::StartMode::append,
                             disk};
         auto now = OutputFile::Clock::now();
         const auto pass = [&] { recording.on_time(now += std::chrono::seconds{2}); };

@@ -50,7 +50,7 @@ RecordingOptions segments(const TemporaryFolder& folder, const std::string& name
 }
 
 /// Returns why the recording was refused; empty if it was opened.
-std::string refusal_of(const RecordingOptions& options, StartMode begin = StartMode::behind) {
+std::string refusal_of(const RecordingOptions& options, StartMode begin = StartMode::append) {
     try {
         const Recording opened{options, begin};
         return {};
@@ -69,7 +69,7 @@ class OtherProcess {
         REQUIRE(::pipe(pipe.data()) == 0);
         child_ = ::fork();
         if (child_ == 0) {
-            Recording recording{options, StartMode::behind};
+            Recording recording{options, StartMode::append};
             recording.write(kLine);
             const bool told = ::write(pipe[1], "x", 1) == 1;
             while (told) {
@@ -114,13 +114,13 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
     const auto file = [](const TemporaryFolder& folder) { return single_file(folder); };
     const auto packed = [](const TemporaryFolder& folder) { return single_file(folder, true); };
     const Row rows[] = {
-        {"a folder of segments", folder_form, StartMode::behind, true},
+        {"a folder of segments", folder_form, StartMode::append, true},
         {"a folder of segments, to begin anew", folder_form, StartMode::empty, true},
         {"a folder of segments, taken over", folder_form, StartMode::shared, false},
-        {"a file", file, StartMode::behind, true},
+        {"a file", file, StartMode::append, true},
         {"a file, to be emptied", file, StartMode::empty, true},
         {"a file, taken over", file, StartMode::shared, false},
-        {"a compressed file", packed, StartMode::behind, true},
+        {"a compressed file", packed, StartMode::append, true},
         {"a compressed file, taken over", packed, StartMode::shared, false},
     };
     for (const Row& row : rows) {
@@ -147,7 +147,7 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
 TEST_CASE("recordings of other names share a folder, and one process may end and begin again") {
     const TemporaryFolder folder;
     const RecordingOptions options = segments(folder);
-    auto first = std::make_unique<Recording>(options, StartMode::behind);
+    auto first = std::make_unique<Recording>(options, StartMode::append);
     CHECK(refusal_of(options) != "");
     CHECK(refusal_of(segments(folder, "other")) == "");
     CHECK(refusal_of(segments(folder, "capture", ".pcapng")) == "");
@@ -186,7 +186,7 @@ TEST_CASE("a process that takes a recording over has its lock once the other one
 TEST_CASE("a start waits for a process that is about to end") {
     const TemporaryFolder folder;
     RecordingOptions options = segments(folder);
-    auto first = std::make_unique<Recording>(options, StartMode::behind);
+    auto first = std::make_unique<Recording>(options, StartMode::append);
     options.patience = 60s;
     std::string refusal = "none";
     std::thread second{[&] { refusal = refusal_of(options); }};
@@ -211,7 +211,7 @@ TEST_CASE("of recordings that start at the same time one is opened") {
                     std::this_thread::yield();
                 }
                 try {
-                    own = std::make_unique<Recording>(options, StartMode::behind);
+                    own = std::make_unique<Recording>(options, StartMode::append);
                 } catch (const std::runtime_error&) { // refused: `own` stays empty
                 }
             });

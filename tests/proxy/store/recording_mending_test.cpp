@@ -48,7 +48,7 @@ struct Removed {
 /// Goes on behind what is there, and writes nothing. Returns what was cut off.
 Removed reopen(const std::string& path, const RecordingFormat& units, Disk& disk = system_disk()) {
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
-                        Recording::StartMode::behind,
+                        Recording::StartMode::append,
                         disk};
     return {recording.state.cut_bytes, recording.state.cut_units};
 }
@@ -115,7 +115,7 @@ TEST_CASE("the unfinished end of the last segment is removed, if it is one of a 
              .compressed = true,
              .segments =
                  SegmentNames{.folder = folder.path(), .name = "r", .suffix = ".jsonl.zst"}},
-            Recording::StartMode::behind};
+            Recording::StartMode::append};
         CHECK(recording.state.cut_bytes == row.last.size() - row.kept.size());
         CHECK(read_text(folder.file("r-20261121T161630Z-0002.jsonl.zst")) == row.kept);
         CHECK(read_text(folder.file("r-20261121T161530Z-0001.jsonl.zst")) == torn);
@@ -248,7 +248,7 @@ TEST_CASE("a last record that lacks only the end of its line gets it") {
         const std::string path = folder.file("a.jsonl");
         write_text(path, before + row.last);
         {
-            Recording recording{{.path = path}, Recording::StartMode::behind};
+            Recording recording{{.path = path}, Recording::StartMode::append};
             recording.write("next\n");
             recording.finish();
         }

@@ -112,7 +112,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         const bool zst = path.ends_with(".zst");
         write_text(path, row.before);
         {
-            Recording recording{{.path = path, .compressed = zst}, StartMode::behind};
+            Recording recording{{.path = path, .compressed = zst}, StartMode::append};
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
             CHECK(recording.state.cut_bytes == row.before.size() - whole);
             recording.write("next\n");
@@ -128,7 +128,7 @@ TEST_CASE("a recording can be read by its user and group, one with secrets only 
     for (const auto& [readers, mode] :
          {std::pair{Readers::group, 0640U}, {Readers::owner, 0600U}}) {
         const std::string path = folder.file(std::to_string(mode));
-        const Recording recording{{.path = path, .readers = readers}, StartMode::behind};
+        const Recording recording{{.path = path, .readers = readers}, StartMode::append};
         CHECK(static_cast<unsigned>(std::filesystem::status(path).permissions()) == mode);
     }
 }
@@ -139,7 +139,7 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
     for (const std::string& text :
          {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
         write_text(path, text);
-        CHECK_THROWS_AS(Recording(compressed(path), StartMode::behind), std::runtime_error);
+        CHECK_THROWS_AS(Recording(compressed(path), StartMode::append), std::runtime_error);
         CHECK(read_text(path) == text);
     }
     const std::string plain = folder.file("notes.txt");
@@ -147,24 +147,24 @@ TEST_CASE("something else is never spoilt, and what cannot be opened says why") 
          {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"}, packed("one\n"),
           std::string{"{\"t\":1}\n"}, std::string(5'000, '\0') + "dear diary\n"}) {
         write_text(plain, text);
-        CHECK_THROWS_AS(Recording({.path = plain}, StartMode::behind), std::runtime_error);
+        CHECK_THROWS_AS(Recording({.path = plain}, StartMode::append), std::runtime_error);
         CHECK(read_text(plain) == text);
     }
-    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::behind),
+    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::append),
                     std::system_error);
     RecordingOptions options = in_segments(folder);
     options.segments->folder = folder.file("no");
-    CHECK_THROWS_AS(Recording(options, StartMode::behind), std::system_error);
+    CHECK_THROWS_AS(Recording(options, StartMode::append), std::system_error);
 }
 
 TEST_CASE("lines are there at once, and a frame of them within a second") {
     const TemporaryFolder folder;
-    Recording plain{{.path = folder.file("a.jsonl")}, StartMode::behind};
+    Recording plain{{.path = folder.file("a.jsonl")}, StartMode::append};
     plain.write("one\n");
     CHECK(read_text(folder.file("a.jsonl")) == "one\n");
 
     const std::string path = folder.file("a.jsonl.zst");
-    Recording recording{compressed(path), StartMode::behind};
+    Recording recording{compressed(path), StartMode::append};
     Clockwork clock{recording};
     std::string expected;
     for (int frame = 0; frame < 3; ++frame) {
@@ -185,7 +185,7 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
-    Recording recording{compressed(path), StartMode::behind, disk};
+    Recording recording{compressed(path), StartMode::append, disk};
     Clockwork clock{recording};
     std::string many;
     while (many.size() < kFrameText) {
@@ -237,7 +237,7 @@ TEST_CASE(
             const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
             FaultyDisk disk;
             disk.at_once = at_once;
-            Recording recording{{.path = path, .compressed = row.zst}, StartMode::behind, disk};
+            Recording recording{{.path = path, .compressed = row.zst}, StartMode::append, disk};
             Clockwork clock{recording};
             recording.write("first\n");
             clock.pass(seconds{2});
@@ -275,7 +275,7 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
         const std::string path = folder.file(zst ? "a.jsonl.zst" : "a.jsonl");
         FaultyDisk disk;
         {
-            Recording recording{{.path = path, .compressed = zst}, StartMode::behind, disk};
+            Recording recording{{.path = path, .compressed = zst}, StartMode::append, disk};
             recording.write("first\n");
             recording.on_time(OutputFile::Clock::now() + seconds{2});
             disk.room = 7;
@@ -304,7 +304,7 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
         FaultyDisk disk;
         {
             Recording recording{
-                {.path = path, .compressed = row.zst, .least_free = 100}, StartMode::behind, disk};
+                {.path = path, .compressed = row.zst, .least_free = 100}, StartMode::append, disk};
             recording.write("first\n");
             Clockwork{recording}.pass(seconds{2});
             (row.scarce ? disk.free : disk.room) = row.scarce ? 99 : 300;
@@ -361,7 +361,7 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
         Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
-                            StartMode::behind};
+                            StartMode::append};
         Clockwork clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
@@ -391,7 +391,7 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
         Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
-                            StartMode::behind};
+                            StartMode::append};
         Clockwork clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
@@ -405,7 +405,7 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
 TEST_CASE("what the file before did not take comes to the next one, whole") {
     const TemporaryFolder folder;
     FaultyDisk disk;
-    Recording recording{{.path = folder.file("a.jsonl")}, StartMode::behind, disk};
+    Recording recording{{.path = folder.file("a.jsonl")}, StartMode::append, disk};
     Clockwork clock{recording};
     disk.room = 6;
     disk.truncates = false;
@@ -426,7 +426,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl");
     {
-        Recording first{{.path = path}, StartMode::behind};
+        Recording first{{.path = path}, StartMode::append};
         first.write("{\"v\":1}\n");
         Recording second{{.path = path}, StartMode::shared};
         first.write("2\n");
@@ -479,7 +479,7 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
         FaultyDisk disk;
         RecordingOptions options = in_segments(folder, false);
         options.rotate = row.limits;
-        Recording recording{options, StartMode::behind, disk};
+        Recording recording{options, StartMode::append, disk};
         Clockwork clock{recording};
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("one\n");
@@ -500,7 +500,7 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     const TemporaryFolder folder;
     FaultyDisk disk;
     write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"), packed("of another run\n"));
-    Recording recording{in_segments(folder), StartMode::behind, disk};
+    Recording recording{in_segments(folder), StartMode::append, disk};
     Clockwork clock{recording};
     recording.write("one\n");
     disk.open_error = ENOSPC;
@@ -523,7 +523,7 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     const TemporaryFolder folder;
     FaultyDisk disk;
     for (const bool packed : {false, true}) {
-        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
+        Recording recording{in_segments(folder, packed), StartMode::append, disk};
         CHECK(recording.start_segment());
         recording.finish();
         const auto segments = segments_in(folder.path());
@@ -541,7 +541,7 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     }
     const std::string path = folder.file("none.jsonl.zst");
     {
-        Recording recording{compressed(path), StartMode::behind};
+        Recording recording{compressed(path), StartMode::append};
         CHECK(read_text(path).empty()); // no empty frame, where readers might stop
         recording.finish();
     }
@@ -556,7 +556,7 @@ TEST_CASE(
         const TemporaryFolder folder;
         FaultyDisk disk;
         disk.room = 0;
-        Recording recording{in_segments(folder, packed), StartMode::behind, disk};
+        Recording recording{in_segments(folder, packed), StartMode::append, disk};
         CHECK_FALSE(recording.ready());
         recording.write("one\n"); // lost at once, as the disk is known to be full
         recording.finish();
@@ -590,7 +590,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
         FaultyDisk disk;
         RecordingOptions options = in_segments(folder, false);
         options.sync = row.policy;
-        Recording recording{options, StartMode::behind, disk};
+        Recording recording{options, StartMode::append, disk};
         Clockwork clock{recording};
         for (int i = 0; i < 3; ++i) {
             recording.write("one\n");
@@ -607,7 +607,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     const TemporaryFolder folder;
     FaultyDisk disk;
     Recording recording{
-        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, StartMode::behind, disk};
+        {.path = folder.file("a"), .sync = SyncPolicy::every_second}, StartMode::append, disk};
     Clockwork clock{recording};
     disk.sync_error = EIO;
     recording.write("one\n");
@@ -622,7 +622,7 @@ TEST_CASE("recording stops before the disk is full, and goes on when there is ro
     const TemporaryFolder folder;
     FaultyDisk disk;
     disk.free = 1000;
-    Recording recording{{.path = folder.file("a"), .least_free = 500}, StartMode::behind, disk};
+    Recording recording{{.path = folder.file("a"), .least_free = 500}, StartMode::append, disk};
     Clockwork clock{recording};
     recording.write("one\n");
     disk.free = 499;
@@ -645,7 +645,7 @@ TEST_CASE("a clock that is set is told once, and deletes nothing that this run h
     FaultyDisk disk;
     RecordingOptions options = in_segments(folder, false);
     options.keep.age = std::chrono::hours{30 * 24};
-    Recording recording{options, StartMode::behind, disk};
+    Recording recording{options, StartMode::append, disk};
     Clockwork clock{recording};
     for (int i = 0; i < 3; ++i) {
         recording.write("one\n");
