@@ -20,9 +20,9 @@ const unsigned char* as_unsigned_chars(const std::byte* bytes) {
 
 struct SipHash::State {
     struct Free {
-        void operator()(EVP_MAC* mac) const noexcept { EVP_MAC_free(mac); }
+        void operator()(EVP_MAC* fetched) const noexcept { EVP_MAC_free(fetched); }
 
-        void operator()(EVP_MAC_CTX* context) const noexcept { EVP_MAC_CTX_free(context); }
+        void operator()(EVP_MAC_CTX* made) const noexcept { EVP_MAC_CTX_free(made); }
     };
 
     std::unique_ptr<EVP_MAC, Free> mac;
