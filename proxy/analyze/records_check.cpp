@@ -237,7 +237,7 @@ bool is_spreadsheet_formula(std::string_view text) {
 /// ("{:#}" of fmt 10 would write "2.".)
 void append_real(double number, std::string& out) {
     const std::size_t begin = out.size();
-    fmt::format_to(std::back_inserter(out), "{}", number);
+    out += fmt::format("{}", number);
     if (out.find_first_not_of("-0123456789", begin) == std::string::npos) {
         out += ".0";
     }

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <string>
 
 namespace tw::base {
 
@@ -18,6 +20,18 @@ using Timestamp = std::int64_t;
 [[nodiscard]] constexpr std::int64_t unix_ms(Timestamp time) noexcept {
     return time / 1'000'000;
 }
+
+// Formats of format_utc(); records add a fraction and a Z to theirs.
+inline constexpr const char* kRecordTime = "%Y-%m-%dT%H:%M:%S";
+inline constexpr const char* kFileNameTime = "%Y%m%dT%H%M%SZ";
+
+/// Returns a time as text. `format`: as of strftime().
+[[nodiscard]] std::string format_time(const std::tm& time, const char* format);
+
+/// Returns a UTC time as text. `seconds`: since the Unix epoch.
+[[nodiscard]] std::string format_utc(std::int64_t seconds, const char* format);
+
+[[nodiscard]] std::tm local_time(Timestamp time);
 
 /// The clock for measuring intervals. It does not change when the system time is set.
 using Clock = std::chrono::steady_clock;

@@ -1,6 +1,7 @@
 #include "proxy/bus/backlog.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/log.h"
 #include "proxy/sink/output.h"
 #include "proxy/store/file_queue.h"
 
@@ -13,7 +14,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -188,7 +188,7 @@ void Backlog::write_unwritten_lines() {
     if (!has_state_file_ || !begin_segment(unwritten_.size())) {
         if (error_ == ENOENT) { // this confined process is not permitted to create folders
             if (!std::exchange(is_folder_removed_, true)) {
-                spdlog::error(
+                log::error(
                     "the spool {} was removed: nothing is published until twscope is restarted",
                     folder_->path().string());
             }

@@ -1,6 +1,7 @@
 #include "proxy/bus/bus_output.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
@@ -8,8 +9,6 @@
 
 #include <thread>
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 namespace tw::bus {
 
@@ -114,8 +113,8 @@ void BusOutput::append_loss_record() {
     line.flush();
     backlog_->append_lines(text.text);
     reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
-    spdlog::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
-                  dropped - logged_drops_, dropped);
+    log::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
+               dropped - logged_drops_, dropped);
     logged_drops_ = dropped;
 }
 
@@ -130,8 +129,8 @@ void BusOutput::finish() {
     const std::uint64_t waiting = count_waiting_lines();
     refused_ += unsaved;
     if (waiting > unsaved) {
-        spdlog::warn("{} records remain in the spool {}: the next run there publishes them",
-                     waiting - unsaved, spool_);
+        log::warn("{} records remain in the spool {}: the next run there publishes them",
+                  waiting - unsaved, spool_);
     }
     update_shared_counters();
 }

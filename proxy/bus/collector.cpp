@@ -1,5 +1,6 @@
 #include "proxy/bus/collector.h"
 
+#include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
 
 #include <chrono>
@@ -11,7 +12,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::bus {
 
@@ -174,7 +174,7 @@ std::optional<BatchName> parse_batch_name(const std::string& batch) {
 
 void Collector::report_error(const std::string& what) {
     if (last_error_ != what) {
-        spdlog::warn("cannot collect records: {}; trying again", what);
+        log::warn("cannot collect records: {}; trying again", what);
         last_error_ = what;
     }
     is_delayed_ = true;
@@ -247,13 +247,13 @@ void Collector::collect_over_connection(const std::function<bool()>& stopped) {
     stream_ = find_stream(link);
     recover_batch(link);
     if (!std::exchange(ever_connected_, true)) {
-        spdlog::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
+        log::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
     if (!wait_for_consumer(link, stopped)) {
         return;
     }
     if (std::exchange(is_waiting_, false)) {
-        spdlog::info("taking over the consumer {}", options_.consumer);
+        log::info("taking over the consumer {}", options_.consumer);
     }
     PositionStore store{link, options_.stream, options_.consumer};
     const auto subscription = take_over_consumer(link, store.current_position());
@@ -293,8 +293,8 @@ bool Collector::wait_for_consumer(const BusConnection& link, const std::function
             return true;
         }
         if (busy && !std::exchange(is_waiting_, true)) {
-            spdlog::info("another collector has the consumer {}: waiting until it ends",
-                         options_.consumer);
+            log::info("another collector has the consumer {}: waiting until it ends",
+                      options_.consumer);
             is_delayed_ = true;
             sink_->set_delay_reason("another collector has the consumer " + options_.consumer);
         }
@@ -321,9 +321,9 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
         // Earlier versions did not store a position, but acknowledged each record.
         const bool is_earlier = former->Config->AckPolicy == js_AckExplicit;
         if (is_earlier && former->NumAckPending != 0) {
-            spdlog::warn("{} records were handed to collectors of an earlier version that did not "
-                         "confirm them; they are collected again",
-                         former->NumAckPending);
+            log::warn("{} records were handed to collectors of an earlier version that did not "
+                      "confirm them; they are collected again",
+                      former->NumAckPending);
         }
     }
     jsErrCode code{};
@@ -380,7 +380,7 @@ void Collector::collect_records(const BusConnection& link, PositionStore& store,
 /// Logs once that collecting works again after an error.
 void Collector::report_recovery() {
     if (!last_error_.empty()) {
-        spdlog::info("collecting from the stream {} again", options_.stream);
+        log::info("collecting from the stream {} again", options_.stream);
         last_error_.clear();
     }
     if (std::exchange(is_delayed_, false)) {
@@ -485,9 +485,9 @@ bool Collector::has_reached_end(const BusConnection& link) {
 void Collector::count_missed_records(std::uint64_t records) {
     if (records != 0) {
         missed_ += records;
-        spdlog::error("{} records are missing: the stream {} dropped them before they were "
-                      "collected; raise its limits, or collect sooner",
-                      records, options_.stream);
+        log::error("{} records are missing: the stream {} dropped them before they were "
+                   "collected; raise its limits, or collect sooner",
+                   records, options_.stream);
     }
 }
 

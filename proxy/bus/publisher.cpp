@@ -1,5 +1,6 @@
 #include "proxy/bus/publisher.h"
 
+#include "proxy/base/log.h"
 #include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/json.h"
@@ -11,7 +12,6 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::bus {
 
@@ -189,7 +189,7 @@ void BacklogSender::send_line(std::string_view line) {
 void BacklogSender::count_refused_line(std::string_view what, std::string_view limit) {
     const std::uint64_t refused = ++totals_->refused;
     if (std::has_single_bit(refused)) {
-        spdlog::error("dropped {} ({} so far); raise {}", what, refused, limit);
+        log::error("dropped {} ({} so far); raise {}", what, refused, limit);
     }
 }
 
@@ -352,7 +352,7 @@ void Publisher::wait_for_lines(std::chrono::milliseconds time) {
 
 void Publisher::log_error_once(const std::string& what) {
     if (last_error_ != what && !is_past_deadline()) {
-        spdlog::warn("cannot publish records to {}: {}; trying again", bus_urls_, what);
+        log::warn("cannot publish records to {}: {}; trying again", bus_urls_, what);
         last_error_ = what;
     }
 }
@@ -361,7 +361,7 @@ void Publisher::log_error_once(const std::string& what) {
 void Publisher::report_recovery(const BacklogSender& sending) {
     if (!last_error_.empty() &&
         (sending.is_idle() || totals_.acknowledged != acknowledged_before_)) {
-        spdlog::info("publishing to {} again", bus_urls_);
+        log::info("publishing to {} again", bus_urls_);
         last_error_.clear();
     }
 }
@@ -379,9 +379,9 @@ void Publisher::log_limit_differences(const StreamLimits& there) {
         return fmt::format("{} s, {} MiB, {} replicas", limits.age.count(), limits.bytes >> kMiB,
                            limits.replicas);
     };
-    spdlog::warn("the stream {} already exists with other limits ({}) than requested ({}); 'nats "
-                 "stream edit' changes them",
-                 options_.stream, shown(there), shown(asked));
+    log::warn("the stream {} already exists with other limits ({}) than requested ({}); 'nats "
+              "stream edit' changes them",
+              options_.stream, shown(there), shown(asked));
 }
 
 void Publisher::run() {
@@ -424,8 +424,8 @@ void Publisher::publish_over_connection() {
     ++totals_.connections;
     acknowledged_before_ = totals_.acknowledged;
     if (totals_.connections == 1) {
-        spdlog::info("publishing to {} as {}.{}", bus_urls_, options_.stream,
-                     subject_wildcard(options_.server));
+        log::info("publishing to {} as {}.{}", bus_urls_, options_.stream,
+                  subject_wildcard(options_.server));
     }
     do {
         publish_earlier_backlogs(link);
@@ -438,7 +438,7 @@ void Publisher::publish_earlier_backlogs(const BusConnection& link) {
         const Backlog::Status status = earlier_backlog_->status();
         const std::uint64_t waiting = status.last_line - status.last_settled;
         if (waiting != 0) {
-            spdlog::info("publishing {} records that an earlier run left in the spool", waiting);
+            log::info("publishing {} records that an earlier run left in the spool", waiting);
         }
         std::ignore = publish_backlog(link, *earlier_backlog_, true);
     }

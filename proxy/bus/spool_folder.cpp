@@ -1,6 +1,7 @@
 #include "proxy/bus/spool_folder.h"
 
 #include "proxy/base/files.h"
+#include "proxy/base/log.h"
 #include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/sink/output.h"
@@ -14,7 +15,6 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::bus {
 
@@ -185,8 +185,8 @@ std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std
 
 void SpoolFolder::count_missing_lines(std::uint64_t lines) {
     missing_ += lines;
-    spdlog::error("lost {} records in the spool {}: their files are damaged or gone", lines,
-                  path_.string());
+    log::error("lost {} records in the spool {}: their files are damaged or gone", lines,
+               path_.string());
 }
 
 /// Returns the number of a file's last line.
@@ -240,14 +240,14 @@ void SpoolFolder::report_unpublished_files(const std::string& stream) const {
     for (const auto& [run, size] : bytes) {
         const auto state = read_state_of(run);
         if (!state) {
-            spdlog::warn(
+            log::warn(
                 "the spool {} contains {} bytes of a run that cannot be published, because {} is "
                 "unreadable: they are kept until the space is needed, or they are removed",
                 path_.string(), size, spool_state_name(run));
         } else if (!state->belongs_to_stream(stream)) {
-            spdlog::warn("the spool {} contains {} bytes for the stream {}, which are not "
-                         "published to {}; a run that publishes there will take them",
-                         path_.string(), size, state->stream, stream);
+            log::warn("the spool {} contains {} bytes for the stream {}, which are not "
+                      "published to {}; a run that publishes there will take them",
+                      path_.string(), size, state->stream, stream);
         }
     }
 }

@@ -1,11 +1,12 @@
 #include "proxy/capture/flight_recorder.h"
 
+#include "proxy/base/clock.h"
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::capture {
@@ -81,8 +82,7 @@ constexpr std::int64_t kStates = 6;
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
-    std::string name = fmt::format("flight-{:%Y%m%dT%H%M%SZ}",
-                                   fmt::gmtime(static_cast<std::time_t>(now / kFlightSecond)));
+    std::string name = "flight-" + base::format_utc(now / kFlightSecond, base::kFileNameTime);
     if (session != 0) {
         name += fmt::format("-s{}", session);
     }

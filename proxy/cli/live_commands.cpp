@@ -1,5 +1,6 @@
 #include "proxy/analyze/explanation.h"
 #include "proxy/analyze/stats_report.h"
+#include "proxy/base/log.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
@@ -43,7 +44,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -52,9 +52,9 @@ namespace {
 
 /// Logs what is recorded, and to where.
 void log_recording(const RunFlags& flags) {
-    spdlog::info("{}", flags.describe_recording());
+    log::info("{}", flags.describe_recording());
     for (const std::string& warning : flags.recording.warnings(flags.recordings())) {
-        spdlog::warn("{}", warning);
+        log::warn("{}", warning);
     }
 }
 
@@ -93,7 +93,7 @@ process::ReloadedSettings ConfigReloader::reload() {
     try {
         return reread();
     } catch (const std::exception& error) {
-        spdlog::error("configuration not reloaded: {}", error.what());
+        log::error("configuration not reloaded: {}", error.what());
         return {};
     }
 }
@@ -132,15 +132,15 @@ process::ReloadedSettings ConfigReloader::reread() {
             continue;
         }
         values_[i] = flags_now[i];
-        spdlog::info("{} changed", name);
+        log::info("{} changed", name);
     }
     for (const auto& names : waiting) {
         if (!names.empty()) {
-            spdlog::warn("changed, but takes effect at the next {}restart: {}",
-                         &names == waiting.data() ? "takeover or " : "", fmt::join(names, ", "));
+            log::warn("changed, but takes effect at the next {}restart: {}",
+                      &names == waiting.data() ? "takeover or " : "", fmt::join(names, ", "));
         }
     }
-    spdlog::info("configuration reloaded");
+    log::info("configuration reloaded");
     return reload;
 }
 
@@ -205,8 +205,8 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
                           .reopened = flags.folders_of_reopened_files(),
                           .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
-        spdlog::debug("inspecting in process {}, confined by: {}", ::getpid(),
-                      process::describe(confinement));
+        log::debug("inspecting in process {}, confined by: {}", ::getpid(),
+                   process::describe(confinement));
     }
 }
 
@@ -230,7 +230,7 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
         }
         return report_run(flags, result, after_loss, summary);
     } catch (const std::exception& error) {
-        spdlog::error("{}", error.what());
+        log::error("{}", error.what());
         return kExitFailed;
     }
 }
@@ -348,8 +348,8 @@ int exit_code(const process::LiveRunResult& result) {
 /// Returns the exit code of a run whose observer could not start.
 int exit_code_of_failed_start(const process::ProcessExit& ending) {
     if (ending.signal == SIGINT || ending.signal == SIGTERM) {
-        spdlog::info("stopping: {} during start-up",
-                     ending.signal == SIGINT ? "interrupted" : "terminated");
+        log::info("stopping: {} during start-up",
+                  ending.signal == SIGINT ? "interrupted" : "terminated");
         return 0;
     }
     if (ending.signal == 0 && ending.code != 0) {
@@ -440,7 +440,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                 return nullptr;
             }
             if (pause == kFirstPause) {
-                spdlog::warn("{}; trying again for {} seconds", why, flags.start_timeout);
+                log::warn("{}; trying again for {} seconds", why, flags.start_timeout);
             }
             std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
         } catch (const relay::SharedAddressError& error) {
@@ -502,19 +502,19 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         }
     }
     if (mode == relay::ClientAddressMode::loopback && !key.warning.empty()) {
-        spdlog::warn("{} (see --state)", key.warning);
+        log::warn("{} (see --state)", key.warning);
     }
     const std::string addresses = describe_client_address_mode(wanted, mode);
     if (mode == relay::ClientAddressMode::shared) {
         run->log_routes({});
-        spdlog::warn("{}", addresses);
+        log::warn("{}", addresses);
     } else {
         run->log_routes(addresses);
     }
     try {
         return exit_code(run->run());
     } catch (const std::exception& error) {
-        spdlog::error("{}", error.what());
+        log::error("{}", error.what());
         return kExitFailed;
     }
 }
@@ -607,7 +607,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
         const int code = exit_code(tap->run());
         return code == 0 && tap->failed() ? kExitFailed : code;
     } catch (const std::exception& error) {
-        spdlog::error("{}", error.what());
+        log::error("{}", error.what());
         return kExitFailed;
     }
 }

@@ -1,5 +1,6 @@
 #include "proxy/cli/output_file.h"
 
+#include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/json_line.h"
@@ -23,7 +24,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -62,8 +62,8 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
         }
     }
     try {
-        spdlog::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
-                     store::FileOutput::kReaderTime.count());
+        log::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
+                  store::FileOutput::kReaderTime.count());
         return std::make_unique<store::FileOutput>(path, units);
     } catch (const std::system_error& error) {
         throw open_error(flag, path, error);
@@ -377,9 +377,9 @@ void CollectedRecordOutput::confirm_batch() {
     unconfirmed_lines_.clear();
     batch_.clear();
     if (invalid_lines_ != 0) {
-        spdlog::warn("skipped {}: something else publishes to this stream",
-                     record::count_with_noun(invalid_lines_,
-                                             "message[s] that [is|are] not [a record|records]"));
+        log::warn("skipped {}: something else publishes to this stream",
+                  record::count_with_noun(invalid_lines_,
+                                          "message[s] that [is|are] not [a record|records]"));
     }
 }
 

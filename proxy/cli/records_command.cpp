@@ -1,4 +1,5 @@
 #include "proxy/analyze/records_check.h"
+#include "proxy/base/clock.h"
 #include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 #include "proxy/cli/commands.h"
@@ -35,7 +36,6 @@
 
 #include <boost/algorithm/string/trim.hpp>
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -89,8 +89,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     if (given.size() > 1 && given.front() == '-') {
         const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
         if (age.bytes == 0) {
-            return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
-                               fmt::gmtime(std::time(nullptr) - age.time.count()));
+            return base::format_utc(std::time(nullptr) - age.time.count(), base::kRecordTime);
         }
     }
     constexpr std::string_view kClock = "dd:dd";
@@ -111,9 +110,8 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
         std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
     // timegm() would change a day or time that does not exist, such as February 30.
     std::tm time{};
-    const bool fits = shaped &&
-                      ::strptime(seconds.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr &&
-                      fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(::timegm(&time))) == seconds;
+    const bool fits = shaped && ::strptime(seconds.c_str(), base::kRecordTime, &time) != nullptr &&
+                      base::format_utc(::timegm(&time), base::kRecordTime) == seconds;
     if (!text.empty() && !fits) {
         throw usage_error(
             "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15; "

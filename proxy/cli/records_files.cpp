@@ -1,5 +1,6 @@
 #include "proxy/cli/records_files.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
 #include "proxy/cli/inspect_flags.h"
@@ -32,7 +33,6 @@
 #include <tuple>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -45,9 +45,8 @@ constexpr std::chrono::milliseconds kPollInterval{100};
 /// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
 /// records of the previous segment are older.
 std::string earliest_record_time(const store::Segment& segment) {
-    constexpr std::time_t kToleranceSeconds = 2; // names contain whole seconds
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
-                       fmt::gmtime(std::time_t{segment.begun} + kToleranceSeconds));
+    constexpr std::int64_t kToleranceSeconds = 2; // names contain whole seconds
+    return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTime);
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.

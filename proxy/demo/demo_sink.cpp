@@ -1,6 +1,7 @@
 #include "proxy/demo/demo_sink.h"
 
 #include "map/identity.h"
+#include "proxy/base/clock.h"
 #include "proxy/record/item_schema.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
@@ -10,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::demo {
@@ -296,11 +296,7 @@ std::string owner_name(std::uint32_t session, bool of_server) {
     return session <= 1 ? "world" : fmt::format("world{}", session);
 }
 
-std::string time_text(record::Timestamp time, std::string_view form) {
-    constexpr std::int64_t kSecond = 1'000'000'000;
-    const auto seconds = static_cast<std::time_t>(time / kSecond);
-    return fmt::format(fmt::runtime(form), fmt::gmtime(seconds));
-}
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// Returns whether a client that records a demo would store the message. Clients do not store
 /// system messages, nor messages that are not vital.
@@ -487,13 +483,13 @@ void DemoSink::begin_recording(SessionDemo& session_demo,
                                   : safe_file_name(session_demo.map_name),
                   .map_crc = session_demo.map_crc,
                   .type = options_.of_server ? "server" : "client",
-                  .timestamp = time_text(record.head.time, "{:%Y-%m-%d_%H-%M-%S}"),
+                  .timestamp = base::format_utc(record.head.time / kSecond, "%Y-%m-%d_%H-%M-%S"),
                   .sha256 = session_demo.map_sha256};
     if (header.version == kSha256Version && !header.sha256) {
         header.version = kStepsVersion; // the last version without the map's SHA-256
     }
     std::string name = fmt::format(
-        "{}-{}-{}.demo", time_text(record.head.time, "{:%Y%m%dT%H%M%SZ}"),
+        "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTime),
         owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
     const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
     session_demo.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},

@@ -1,14 +1,16 @@
 #include "proxy/filter/keys.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
 #include "proxy/wire/secrets.h"
 
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::filter {
@@ -190,10 +192,15 @@ Value time_value(record::Timestamp time, FormatBuffer& buffer) {
     constexpr std::int64_t kLast = 253402300799; // the last second of the year 9999
     const std::int64_t rest = (time % kSecond + kSecond) % kSecond;
     const std::int64_t second = std::clamp<std::int64_t>((time - rest) / kSecond, 0, kLast);
-    const auto written =
-        fmt::format_to_n(buffer.text.data(), buffer.text.size(), "{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                         fmt::gmtime(static_cast<std::time_t>(second)), rest / 1000);
-    return Value::of(std::string_view{buffer.text.data(), written.size});
+    std::tm utc{};
+    const std::time_t moment{second};
+    ::gmtime_r(&moment, &utc);
+    const std::size_t size =
+        std::strftime(buffer.text.data(), buffer.text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+    const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
+                                       ".%06dZ", static_cast<int>(rest / 1000));
+    return Value::of(
+        std::string_view{buffer.text.data(), size + static_cast<std::size_t>(fraction)});
 }
 
 Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {

@@ -1,6 +1,7 @@
 #include "proxy/pipeline/page_recordings.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/log.h"
 #include "proxy/capture/pcapng.h"
 #include "proxy/filter/filter.h"
 #include "proxy/filter/line_record.h"
@@ -14,9 +15,7 @@
 #include <variant>
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 namespace tw::pipeline {
@@ -119,8 +118,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
 std::string capture_file_name(record::Timestamp now) {
-    return fmt::format("capture-{:%Y%m%dT%H%M%SZ}.pcapng",
-                       fmt::gmtime(static_cast<std::time_t>(now / kSecond)));
+    return fmt::format("capture-{}.pcapng", base::format_utc(now / kSecond, base::kFileNameTime));
 }
 
 } // namespace
@@ -168,7 +166,7 @@ tl::expected<void, std::string> PageRecordings::switch_recording(web::RecordingK
 
 void PageRecordings::switch_demos(bool on) {
     demos_since_ms_ = on ? std::optional{base::now_utc() / kMillisecond} : std::nullopt;
-    spdlog::info("demos from the page: {}", on ? "on" : "off");
+    log::info("demos from the page: {}", on ? "on" : "off");
 }
 
 void PageRecordings::switch_capture(bool on) {
@@ -186,7 +184,7 @@ void PageRecordings::switch_capture(bool on) {
         capture_.reset();
         capture_since_ms_.reset();
     }
-    spdlog::info("capture from the page: {}", on ? "on" : "off");
+    log::info("capture from the page: {}", on ? "on" : "off");
 }
 
 web::PageRecordingState PageRecordings::state() const {
@@ -209,13 +207,13 @@ void PageRecordings::stop_all(std::string reason) {
         switch_demos(false);
     }
     stopped_ = std::move(reason);
-    spdlog::error("recording from the page stopped: {}; forwarding continues", stopped_);
+    log::error("recording from the page stopped: {}; forwarding continues", stopped_);
 }
 
 void PageRecordings::stop_after_write_error() {
     const std::lock_guard lock{mutex_};
     while (auto complaint = files_.take_error_text()) {
-        spdlog::error("not written: {}; forwarding continues", *complaint);
+        log::error("not written: {}; forwarding continues", *complaint);
         stop_all(*std::move(complaint));
     }
 }
@@ -239,10 +237,10 @@ void PageRecordings::finish() {
     capture_.reset();
     files_.finish();
     while (const auto complaint = files_.take_error_text()) {
-        spdlog::error("not written: {}", *complaint);
+        log::error("not written: {}", *complaint);
     }
     if (const auto lost = state().lost; lost != 0) {
-        spdlog::warn("recordings from the page lack {} datagrams, snapshots and blocks", lost);
+        log::warn("recordings from the page lack {} datagrams, snapshots and blocks", lost);
     }
 }
 

@@ -2,10 +2,10 @@
 
 #include "proxy/base/archive.h"
 #include "proxy/base/files.h"
+#include "proxy/base/log.h"
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,8 +48,8 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
         left = 0;
     }
     if (left != all) {
-        spdlog::warn("{} of {} sessions are joined midway: there is too much to hand over",
-                     all - left, all);
+        log::warn("{} of {} sessions are joined midway: there is too much to hand over", all - left,
+                  all);
     }
 }
 

@@ -1,18 +1,17 @@
 #include "proxy/pipeline/record_outputs.h"
 
+#include "proxy/base/log.h"
 #include "proxy/record/terminal_text.h"
 
 #include <cstdlib>
 #include <system_error>
 
-#include <spdlog/spdlog.h>
-
 namespace tw::pipeline {
 
 void log_reopening_error(store::OutputFile& file) {
     if (const int error = file.state.reopening_error.exchange(0); error != 0) {
-        spdlog::error("cannot reopen {}, keeping it as it is: {}", file.path(),
-                      std::generic_category().message(error));
+        log::error("cannot reopen {}, keeping it as it is: {}", file.path(),
+                   std::generic_category().message(error));
     }
 }
 
@@ -20,17 +19,16 @@ void QueuedOutputFile::log_changes() {
     store::OutputFile& file = *target_;
     if (const auto bytes = file.state.cut_bytes.exchange(0); bytes != 0) {
         const std::uint64_t units = file.state.cut_units.exchange(0);
-        spdlog::warn(
-            "{} ended in the middle of a record: removed its last {} bytes{}", file.path(), bytes,
-            units == 0 ? ""
-                       : ", which held at least " +
-                             record::count_with_noun(units, "whole record[s] or packet[s]"));
+        log::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
+                  bytes,
+                  units == 0 ? ""
+                             : ", which held at least " +
+                                   record::count_with_noun(units, "whole record[s] or packet[s]"));
     }
     if (const auto jump = file.state.clock_jump.exchange(0); jump != 0) {
-        spdlog::warn(
-            "the clock was set {} by {} seconds; what {} keeps is counted by the time that "
-            "passed",
-            jump > 0 ? "forward" : "back", std::abs(jump), file.path());
+        log::warn("the clock was set {} by {} seconds; what {} keeps is counted by the time that "
+                  "passed",
+                  jump > 0 ? "forward" : "back", std::abs(jump), file.path());
     }
     log_reopening_error(file);
     const int error = file.error();
@@ -39,11 +37,11 @@ void QueuedOutputFile::log_changes() {
     }
     error_ = error;
     if (error != 0) {
-        spdlog::error("recording to {} stopped: {}; forwarding continues", file.path(),
-                      file.state.disk_scarce ? "less disk space is free than has to stay free"
-                                             : std::generic_category().message(error));
+        log::error("recording to {} stopped: {}; forwarding continues", file.path(),
+                   file.state.disk_scarce ? "less disk space is free than has to stay free"
+                                          : std::generic_category().message(error));
     } else {
-        spdlog::info("recording to {} resumed", file.path());
+        log::info("recording to {} resumed", file.path());
     }
 }
 
@@ -113,11 +111,11 @@ void FileQueues::create_queues(const Config& config, Outputs& outputs) {
 
 void FileQueues::log_files() {
     while (const auto written = flight_ ? flight_->take_written_path() : std::nullopt) {
-        spdlog::info("flight recorder: wrote {}", *written);
+        log::info("flight recorder: wrote {}", *written);
     }
     for (auto* const files : {&files_, &flight_}) {
         while (const auto complaint = *files ? (*files)->take_error_text() : std::nullopt) {
-            spdlog::error("not written: {}; forwarding continues", *complaint);
+            log::error("not written: {}; forwarding continues", *complaint);
         }
     }
     if (page_) {
@@ -135,12 +133,12 @@ std::uint64_t FileQueues::finish_demos(const demo::DemoLosses& losses) {
     files_->finish();
     log_files();
     for (const std::string& loss : loss_sentences(losses)) {
-        spdlog::warn("demos: {}", loss);
+        log::warn("demos: {}", loss);
     }
     const std::uint64_t missing = losses.num_unwritten() + files_->num_lost();
     if (missing != 0) {
-        spdlog::error("demos are incomplete; {} could not be written",
-                      record::count_with_noun(files_->num_lost(), "block[s]"));
+        log::error("demos are incomplete; {} could not be written",
+                   record::count_with_noun(files_->num_lost(), "block[s]"));
     }
     return missing;
 }
@@ -151,13 +149,12 @@ void FileQueues::finish_flight_recordings(const capture::FlightCounts& tally) {
     }
     flight_->finish();
     log_files();
-    spdlog::info("the flight recorder wrote {}; {} in one that another finding started",
-                 record::count_with_noun(flight_->num_created(), "capture[s]"),
-                 record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
+    log::info("the flight recorder wrote {}; {} in one that another finding started",
+              record::count_with_noun(flight_->num_created(), "capture[s]"),
+              record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
     if (tally.lost + flight_->num_lost() != 0) {
-        spdlog::warn("its captures lack {} and {}",
-                     record::count_with_noun(tally.lost, "datagram[s]"),
-                     record::count_with_noun(flight_->num_lost(), "block[s]"));
+        log::warn("its captures lack {} and {}", record::count_with_noun(tally.lost, "datagram[s]"),
+                  record::count_with_noun(flight_->num_lost(), "block[s]"));
     }
 }
 

@@ -1,14 +1,13 @@
 #include "proxy/pipeline/world_run.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/log.h"
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 namespace tw::pipeline {
 
@@ -241,9 +240,9 @@ void WorldThread::finish() {
         }
         if (const auto dropped = totals().worlds.dropped;
             dropped != 0 && page_interest_ == nullptr) {
-            spdlog::warn("{} in no world: too many servers at once, or more snapshots than could "
-                         "be merged",
-                         record::count_with_noun(dropped, "snapshot[s] [is|are]"));
+            log::warn("{} in no world: too many servers at once, or more snapshots than could "
+                      "be merged",
+                      record::count_with_noun(dropped, "snapshot[s] [is|are]"));
         }
     }
 }

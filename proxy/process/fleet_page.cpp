@@ -13,7 +13,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::process {
 

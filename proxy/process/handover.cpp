@@ -2,6 +2,7 @@
 
 #include "proxy/base/archive.h"
 #include "proxy/base/endpoint.h"
+#include "proxy/base/log.h"
 #include "proxy/process/signals.h"
 #include "proxy/record/terminal_text.h"
 
@@ -15,7 +16,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,7 +113,7 @@ void HandoverGiver::start() {
     try {
         connections_.start(takeover_socket_.descriptor(), [this] { on_connection(); });
     } catch (const boost::system::system_error& error) {
-        spdlog::warn("no other run can take over from this one: {}", error.code().message());
+        log::warn("no other run can take over from this one: {}", error.code().message());
     }
 }
 
@@ -132,7 +132,7 @@ void HandoverGiver::on_connection() {
         return;
     }
     if (!peer->is_trusted(parts_.run_state().observer_process)) {
-        spdlog::warn("rejected a takeover by a process that lacks permission");
+        log::warn("rejected a takeover by a process that lacks permission");
         return;
     }
     if (stage_ != Stage::idle) {
@@ -222,7 +222,7 @@ void HandoverGiver::send_offer() {
         abort_handover("the new one did not accept the offer");
         return;
     }
-    spdlog::info("another twscope is starting a takeover");
+    log::info("another twscope is starting a takeover");
     offered_ = now.servers;
     stage_ = Stage::preparing;
     set_deadline(kPreparationTimeout);
@@ -318,8 +318,8 @@ void HandoverGiver::finish() {
         }
     }
     if (!names.empty()) {
-        spdlog::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
-                     record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
+        log::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
+                  record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
     }
     parts_.on_handed_over();
 }
@@ -333,7 +333,7 @@ void HandoverGiver::reject_takeover(std::string_view why) {
 void HandoverGiver::abort_handover(std::string_view why) {
     if (stage_ != Stage::connected ||
         !link_->closed()) { // no warning about a peer that only checks whether a relay runs
-        spdlog::warn("takeover failed: {}; this twscope carries on as before", why);
+        log::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
     messages_.stop();
@@ -516,18 +516,18 @@ void HandoverTaker::log_takeover_changes(const relay::Relay& relay, unsigned thr
     for (const auto& [there, number, host] : taken_) {
         const base::Endpoint now = relay.server_endpoint(number);
         if (now != there->server) {
-            spdlog::info("the server {} is now at {}; new sessions go there", host,
-                         base::to_string(now));
+            log::info("the server {} is now at {}; new sessions go there", host,
+                      base::to_string(now));
         }
         sets = std::max(sets, there->listening_sockets / there->listen.size());
     }
     for (const TakeoverServer& there : offer_.servers) {
         if (std::ranges::find(taken_, &there, &TakenServer::from) == taken_.end()) {
-            spdlog::warn("the server {} is no longer configured: its sessions end", there.name);
+            log::warn("the server {} is no longer configured: its sessions end", there.name);
         }
     }
     if (sets < threads) {
-        spdlog::warn(
+        log::warn(
             "{} of {} relay threads are idle: only a restart spreads the clients over more threads",
             threads - sets, threads);
     }

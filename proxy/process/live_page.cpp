@@ -1,6 +1,7 @@
 #include "proxy/process/live_page.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/base/log.h"
 
 #include <algorithm>
 #include <exception>
@@ -9,7 +10,6 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::process {
 
@@ -39,10 +39,10 @@ constexpr std::chrono::milliseconds kProbeReuseTime{250};
 void log_page_address(const web::HttpAddress& where, const PageOptions& options,
                       std::string_view page, bool has_changes) {
     if (!where.path.empty()) {
-        spdlog::info("{} on unix:{}{}", page, where.path,
-                     has_changes ? ": only its user and root can open it, and may also simulate a "
-                                   "bad connection"
-                                 : "");
+        log::info("{} on unix:{}{}", page, where.path,
+                  has_changes ? ": only its user and root can open it, and may also simulate a "
+                                "bad connection"
+                              : "");
         return;
     }
     const auto address = boost::asio::ip::make_address(where.address);
@@ -53,14 +53,14 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
                              : address.is_unspecified()               ? "localhost"
                              : address.is_v6() ? fmt::format("[{}]", where.address)
                                                : where.address;
-    spdlog::info("{0} on port {1}: http://{2}:{1}/{3}", page, where.port, host,
-                 !has_changes && reads_freely
-                     ? ""
-                     : fmt::format("#token={} (without the token it {})",
-                                   options.token.shell_text_for_log(options.log_is_private),
-                                   reads_freely ? "is read-only" : "shows nothing"));
+    log::info("{0} on port {1}: http://{2}:{1}/{3}", page, where.port, host,
+              !has_changes && reads_freely
+                  ? ""
+                  : fmt::format("#token={} (without the token it {})",
+                                options.token.shell_text_for_log(options.log_is_private),
+                                reads_freely ? "is read-only" : "shows nothing"));
     if (is_open) {
-        spdlog::warn("anyone who can reach the {} sees the players' names and addresses", page);
+        log::warn("anyone who can reach the {} sees the players' names and addresses", page);
     }
 }
 
@@ -123,10 +123,10 @@ void ImpairmentControl::finish() {
 
 void ImpairmentControl::log_and_record() {
     if (impairment_.is_active()) {
-        spdlog::info("the line is impaired: {} (seed {})", relay::to_string(impairment_),
-                     impairment_.seed);
+        log::info("the line is impaired: {} (seed {})", relay::to_string(impairment_),
+                  impairment_.seed);
     } else {
-        spdlog::info("the line is no longer impaired");
+        log::info("the line is no longer impaired");
     }
     write_record(false);
 }

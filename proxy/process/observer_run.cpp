@@ -1,5 +1,6 @@
 #include "proxy/process/observer_run.h"
 
+#include "proxy/base/log.h"
 #include "proxy/process/observer_process.h"
 #include "proxy/record/terminal_text.h"
 
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::process {
@@ -142,8 +142,8 @@ void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
     }
     if (checkpoint.valid()) {
         checkpoints_ = pipeline::read_checkpoints(checkpoint.get());
-        spdlog::info("resuming {} from the previous observer",
-                     record::count_with_noun(checkpoints_.size(), "session[s]"));
+        log::info("resuming {} from the previous observer",
+                  record::count_with_noun(checkpoints_.size(), "session[s]"));
     }
     for (store::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
@@ -176,7 +176,7 @@ void ObserverRun::on_messages() {
     }
     if (link_.closed()) {
         if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
-            spdlog::warn("forwarding has stopped; finishing the recording");
+            log::warn("forwarding has stopped; finishing the recording");
         }
         stop();
     }
@@ -197,13 +197,13 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         break;
     case channel::ControlMessage::impairment:
         if (!impairment_) {
-            spdlog::warn("simulation not changed; try again in a second");
+            log::warn("simulation not changed; try again in a second");
         } else if (const auto done = impairment_->set_impairment(message.text); !done) {
-            spdlog::warn("simulation not changed: {}", done.error());
+            log::warn("simulation not changed: {}", done.error());
         }
         break;
     case channel::ControlMessage::log_level:
-        spdlog::set_level(spdlog::level::from_str(message.text));
+        log::set_level(message.text);
         break;
     case channel::ControlMessage::page_token:
         token_ = token_from_message(message.text);
@@ -218,7 +218,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         for (const auto& worker : workers_) {
             worker->request_report();
         }
-        spdlog::info("writing a summary of every open session to the records");
+        log::info("writing a summary of every open session to the records");
         break;
     case channel::ControlMessage::write_flight_data:
         write_flight_data(0);
@@ -338,7 +338,7 @@ void ObserverRun::print_findings_at_end() {
 
 void ObserverRun::write_flight_data(std::uint32_t session) {
     if (written_.flight_queue() == nullptr) {
-        spdlog::warn("there is no flight recorder; {} makes one", options_.flight_flag);
+        log::warn("there is no flight recorder; {} makes one", options_.flight_flag);
     }
     for (const auto& worker : workers_) {
         worker->request_flight_recording(session);
@@ -381,8 +381,8 @@ ObserverResult ObserverRun::finish() {
     pipeline::save_checkpoints(checkpoint_file_, result.seen.checkpoints);
     print_findings_at_end();
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
-        spdlog::warn("dropped {} bytes of console output: it was not read in time",
-                     options_.console->dropped_bytes());
+        log::warn("dropped {} bytes of console output: it was not read in time",
+                  options_.console->dropped_bytes());
     }
     if (lines_.line_output() != nullptr) {
         if (!waits_) {
@@ -390,20 +390,20 @@ ObserverResult ObserverRun::finish() {
         }
         result.lost_records = (records_ ? records_->finish() : 0) + lines_.finish();
         if (result.seen.messages_left_out != 0) {
-            spdlog::warn(
+            log::warn(
                 "{} not recorded: a session sent more than the limit",
                 record::count_with_noun(result.seen.messages_left_out, "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
-            spdlog::error("{} could not be written",
-                          record::count_with_noun(result.lost_records, "record[s]"));
+            log::error("{} could not be written",
+                       record::count_with_noun(result.lost_records, "record[s]"));
         }
     }
     if (capture_) {
         const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
         if (lost != 0) {
-            spdlog::error("{} of the capture could not be written",
-                          record::count_with_noun(lost, "packet[s]"));
+            log::error("{} of the capture could not be written",
+                       record::count_with_noun(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
@@ -414,12 +414,12 @@ ObserverResult ObserverRun::finish() {
         return result;
     }
     const relay::Counters counters = relay::totals(shared_.block().observation);
-    spdlog::info("{}, {} to the server, {} to clients, {}, {} verified",
-                 record::count_with_noun(counters.sessions_opened, "session[s]"),
-                 record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
-                 counters.directions[1].datagrams,
-                 record::count_with_noun(result.seen.totals.snapshots, "snapshot[s]"),
-                 result.seen.totals.verified);
+    log::info("{}, {} to the server, {} to clients, {}, {} verified",
+              record::count_with_noun(counters.sessions_opened, "session[s]"),
+              record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
+              counters.directions[1].datagrams,
+              record::count_with_noun(result.seen.totals.snapshots, "snapshot[s]"),
+              result.seen.totals.verified);
     result.duration = running_.elapsed();
     return result;
 }

@@ -1,6 +1,7 @@
 #include "proxy/process/relay_run.h"
 
 #include "proxy/base/endpoint.h"
+#include "proxy/base/log.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/connless.h"
@@ -18,7 +19,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::process {
@@ -186,9 +186,9 @@ void RelayRun::take_over() {
     for (const relay::ServerState& server : state.relay.servers) {
         sessions += server.sessions.size();
     }
-    spdlog::info("took over {}; forwarding paused for {:.2f} ms",
-                 record::count_with_noun(sessions, "session[s]"),
-                 std::chrono::duration<double, std::milli>{paused}.count());
+    log::info("took over {}; forwarding paused for {:.2f} ms",
+              record::count_with_noun(sessions, "session[s]"),
+              std::chrono::duration<double, std::milli>{paused}.count());
     taker.log_takeover_changes(*relay_, options_.relay.threads);
 }
 
@@ -217,8 +217,8 @@ void RelayRun::open_takeover_socket() {
                                ? std::optional{options_.taker->take_takeover_socket()}
                                : TakeoverSocket::open(options_.takeover_file);
     if (!takeover_socket) {
-        spdlog::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
-                     std::system_category().message(errno));
+        log::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
+                  std::system_category().message(errno));
         return;
     }
     HandoverGiver::Dependencies parts{.io = &supervisor_->io(), .relay = &*relay_};
@@ -267,12 +267,12 @@ void RelayRun::on_second() {
 void RelayRun::report_failed_sessions(bool at_end) {
     const relay::Counters counters = relay_->counters();
     if (const auto turned_away = client_report_.next_log_line(counters, at_end)) {
-        spdlog::warn("{}", *turned_away);
+        log::warn("{}", *turned_away);
     }
     const std::uint64_t failed = counters.sessions_failed;
     if (failed != failed_sessions_reported_) {
-        spdlog::warn("dropped {} datagrams of new clients: cannot open a socket to the server: {}",
-                     failed - failed_sessions_reported_, relay_->last_session_error().message());
+        log::warn("dropped {} datagrams of new clients: cannot open a socket to the server: {}",
+                  failed - failed_sessions_reported_, relay_->last_session_error().message());
         failed_sessions_reported_ = failed;
     }
 }
@@ -314,10 +314,10 @@ LiveRunResult RelayRun::finish() {
     }
     if (!supervisor_->has_observer()) {
         const relay::Counters counters = relay_->counters();
-        spdlog::info("{}, {} to the server, {} to clients",
-                     record::count_with_noun(counters.sessions_opened, "session[s]"),
-                     record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
-                     counters.directions[1].datagrams);
+        log::info("{}, {} to the server, {} to clients",
+                  record::count_with_noun(counters.sessions_opened, "session[s]"),
+                  record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
+                  counters.directions[1].datagrams);
     }
     const LiveRunResult result = supervisor_->finish();
     if (handed_over) {

@@ -1,6 +1,7 @@
 #include "proxy/process/served_servers.h"
 
 #include "proxy/base/endpoint.h"
+#include "proxy/base/log.h"
 #include "proxy/process/server_probe.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::process {
 
@@ -24,8 +24,7 @@ bool contains(const std::vector<ConfiguredServer>& servers, const ConfiguredServ
 }
 
 void report_not_added(const ConfiguredServer& server, std::string_view why) {
-    spdlog::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name,
-                  why);
+    log::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name, why);
 }
 
 /// Returns whether, according to the kernel's tables, a UDP socket listens on `server`. Returns
@@ -87,21 +86,20 @@ void ServedServers::log_routes(const std::string& note) const {
         lines.push_back(note);
     }
     for (const std::string& line : lines) {
-        spdlog::info("{}", line);
+        log::info("{}", line);
     }
     for (relay::ServerIndex i = 0; i < relay_->next_server_index(); ++i) {
         const base::Endpoint server = relay_->server_endpoint(i);
         if (!server.v6 && base::is_loopback(server) && !may_listen(server)) {
-            spdlog::warn(
-                "nothing listens on {} yet: players cannot join until the game server does",
-                base::to_string(server));
+            log::warn("nothing listens on {} yet: players cannot join until the game server does",
+                      base::to_string(server));
         }
     }
 }
 
 void ServedServers::log_routes(relay::ServerIndex index) const {
     for (const std::string& line : route_lines(index)) {
-        spdlog::info("{}", line);
+        log::info("{}", line);
     }
 }
 
@@ -157,7 +155,7 @@ void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     try {
         remove_unwanted_servers(wanted);
     } catch (const std::exception& error) {
-        spdlog::error("the servers are unchanged: {}", error.what());
+        log::error("the servers are unchanged: {}", error.what());
         return;
     }
     pending_.keep_only(wanted);
@@ -180,7 +178,7 @@ void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>&
         }
         relay_->remove_server(server->index());
         block_->facts.servers.at(server->index()).removed = true;
-        spdlog::info("removed the server {}", server->configured_server().name);
+        log::info("removed the server {}", server->configured_server().name);
         server = servers_.erase(server);
     }
 }

@@ -1,5 +1,7 @@
 #include "proxy/process/server_names.h"
 
+#include "proxy/base/log.h"
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -9,7 +11,6 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::process {
 
@@ -100,16 +101,16 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
         relay_->set_server_address(*moved, index_);
     } catch (const relay::StartError& error) {
         if (refused_ != moved) {
-            spdlog::warn("{} now resolves to {}, which cannot be used: {}", served_.where.host,
-                         base::to_string(*moved), error.what());
+            log::warn("{} now resolves to {}, which cannot be used: {}", served_.where.host,
+                      base::to_string(*moved), error.what());
         }
         refused_ = moved;
         return std::nullopt;
     }
     refused_.reset();
     name_resolver_->set_current(*moved);
-    spdlog::info("the server {} is now at {}; new sessions go there", served_.where.host,
-                 base::to_string(*moved));
+    log::info("the server {} is now at {}; new sessions go there", served_.where.host,
+              base::to_string(*moved));
     return relay_->server_endpoint(index_);
 }
 

@@ -1,5 +1,6 @@
 #include "proxy/process/server_probe.h"
 
+#include "proxy/base/log.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/wire/connless.h"
@@ -14,7 +15,6 @@
 
 #include <boost/asio/buffer.hpp>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 namespace tw::process {
 
@@ -322,9 +322,9 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
 void log_silence_change(SilenceDetector::Change change, const std::string& server,
                         const SilenceDetector::Silence& silence, SilenceDetector::Time now) {
     if (change == SilenceDetector::Change::began) {
-        spdlog::warn("{}", describe_silence(change, server, silence, now));
+        log::warn("{}", describe_silence(change, server, silence, now));
     } else if (change == SilenceDetector::Change::ended) {
-        spdlog::info("{}", describe_silence(change, server, silence, now));
+        log::info("{}", describe_silence(change, server, silence, now));
     }
 }
 

@@ -1,6 +1,7 @@
 #include "proxy/process/supervisor.h"
 
 #include "proxy/base/descriptors.h"
+#include "proxy/base/log.h"
 
 #include <algorithm>
 #include <csignal>
@@ -14,7 +15,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace tw::process {
@@ -102,7 +102,7 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
     if (message.kind == channel::ControlMessage::ready) {
         parts_.shared->block().observation.observer = number_;
         if (failures_ != 0) {
-            spdlog::info("the observer is running again; open sessions are joined midway");
+            log::info("the observer is running again; open sessions are joined midway");
         }
     } else if (message.kind == channel::ControlMessage::impairment) {
         const std::uint64_t seed = parts_.shared->block().facts.impairment.seed;
@@ -131,7 +131,7 @@ void Supervisor::reload() {
     const ReloadedSettings changes = options_.config->reload();
     send(channel::ControlMessage::reopen_outputs);
     if (changes.log_level) {
-        spdlog::set_level(spdlog::level::from_str(*changes.log_level));
+        log::set_level(*changes.log_level);
         options_.startup.log_level = *changes.log_level;
         send(channel::ControlMessage::log_level, *changes.log_level);
     }
@@ -177,7 +177,7 @@ void Supervisor::open_page() {
         page_error_.clear();
     } catch (const std::exception& error) {
         if (page_error_ != error.what()) {
-            spdlog::error("live page: {}; trying again", error.what());
+            log::error("live page: {}; trying again", error.what());
             page_error_ = error.what();
         }
     }
@@ -193,7 +193,7 @@ void Supervisor::send_page(const channel::ProcessLink& link) const {
 }
 
 void Supervisor::stop(std::string_view why) {
-    spdlog::info("stopping: {}", why);
+    log::info("stopping: {}", why);
     io_.stop();
 }
 
@@ -257,7 +257,7 @@ void Supervisor::watch_observer() {
         observer_end_.start(process_->descriptor(), [this] { on_observer_end(); });
         observer_messages_.start(link_->descriptor(), [this] { on_messages(); });
     } catch (const boost::system::system_error& error) {
-        spdlog::error("cannot watch the observer: {}", error.code().message());
+        log::error("cannot watch the observer: {}", error.code().message());
         process_->kill();
         on_observer_end();
     }
@@ -290,9 +290,8 @@ void Supervisor::on_observer_end() {
     pause_ = Clock::now() - observer_started_ >= kStableTime
                  ? kShortestPause
                  : std::clamp(2 * pause_, kShortestPause, kLongestPause);
-    spdlog::error(
-        "the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
-        describe(ending), pause_.count());
+    log::error("the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
+               describe(ending), pause_.count());
     restart_later(pause_);
 }
 
@@ -310,7 +309,7 @@ void Supervisor::restart_observer() {
         spawn_observer();
         watch_observer();
     } catch (const std::exception& error) {
-        spdlog::error("cannot start the observer: {}", error.what());
+        log::error("cannot start the observer: {}", error.what());
         link_.reset();
         process_.reset();
         restart_later(kLongestPause);
@@ -347,7 +346,7 @@ void Supervisor::kill_if_hanging() {
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
     if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
-        spdlog::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
+        log::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
         process_->kill();
         idle_checks_ = 0;
     }
@@ -356,8 +355,8 @@ void Supervisor::kill_if_hanging() {
 ProcessExit Supervisor::finish_observer() {
     if (!process_) {
         if (const std::size_t bytes = unread_bytes(); bytes != 0) {
-            spdlog::error("the last {} bytes of traffic were not analysed: no observer was running",
-                          bytes);
+            log::error("the last {} bytes of traffic were not analysed: no observer was running",
+                       bytes);
         }
         return {};
     }
@@ -380,9 +379,9 @@ ProcessExit Supervisor::finish_observer() {
             break;
         }
     }
-    spdlog::error("the observer did not end in time and was killed: {} bytes of copies were not "
-                  "inspected, and records not yet written are lost",
-                  unread_bytes());
+    log::error("the observer did not end in time and was killed: {} bytes of copies were not "
+               "inspected, and records not yet written are lost",
+               unread_bytes());
     process_->kill();
     return process_->wait(kMaxFinishTime).value_or(ProcessExit{.signal = SIGKILL});
 }

@@ -48,7 +48,7 @@ struct TimeLimit {
 /// The settings that can change when the configuration is reloaded. nullopt: unchanged.
 struct ReloadedSettings {
     std::optional<relay::Impairment> impairment{};
-    /// The name of the new log level in spdlog.
+    /// The new log level, for log::set_level().
     std::optional<std::string> log_level{};
     std::optional<PageToken> token{};
     /// All servers to which the run forwards from now on.

@@ -1,5 +1,6 @@
 #include "proxy/process/tap_run.h"
 
+#include "proxy/base/log.h"
 #include "proxy/process/confinement.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/options.h"
@@ -16,7 +17,6 @@
 #include <boost/asio/ip/udp.hpp>
 #include <boost/asio/post.hpp>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -194,7 +194,7 @@ TapRun::~TapRun() {
 std::optional<ProcessExit> TapRun::start_observer() {
     auto ending = supervisor_->start_observer();
     if (!ending) {
-        spdlog::info("observing {}; nothing is forwarded or changed", options_.description);
+        log::info("observing {}; nothing is forwarded or changed", options_.description);
     }
     return ending;
 }
@@ -216,7 +216,7 @@ LiveRunResult TapRun::run() {
 void TapRun::capture_frames() {
     relay::lower_thread_priority();
     const Confinement confinement = confine({});
-    spdlog::debug("reading frames in a thread confined by: {}", describe(confinement));
+    log::debug("reading frames in a thread confined by: {}", describe(confinement));
     try {
         while (!ending_) {
             if (read_frames() == 0) {
@@ -230,7 +230,7 @@ void TapRun::capture_frames() {
     } catch (const capture::CaptureError& error) {
         failed_ = true;
         boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
-            spdlog::error("{}", what);
+            log::error("{}", what);
             supervisor_->stop("there is nothing left to observe");
         });
     }
@@ -247,9 +247,9 @@ std::size_t TapRun::read_frames() {
     feed_->on_frames_read(base::now_utc(), live_.dropped_frames(), frames == 0);
     if (!reported_merged_ && live_.counts().merged != 0) {
         reported_merged_ = true;
-        spdlog::warn("the interface merges datagrams into frames (generic receive offload); they "
-                     "are split where that is certain: ethtool -K {} gro off",
-                     options_.live.interface);
+        log::warn("the interface merges datagrams into frames (generic receive offload); they "
+                  "are split where that is certain: ethtool -K {} gro off",
+                  options_.live.interface);
     }
     return frames;
 }
@@ -268,15 +268,15 @@ void TapRun::on_second() {
     const relay::Counters counters = relay::totals(shared_.block().observation);
     const std::uint64_t dropped = counters.kernel_dropped;
     if (dropped != reported_drops_) {
-        spdlog::warn("the kernel dropped {}: its buffer was full; sessions are verified again from "
-                     "their next full snapshot, and a larger buffer or fewer frames help",
-                     record::count_with_noun(dropped - reported_drops_, "frame[s]"));
+        log::warn("the kernel dropped {}: its buffer was full; sessions are verified again from "
+                  "their next full snapshot, and a larger buffer or fewer frames help",
+                  record::count_with_noun(dropped - reported_drops_, "frame[s]"));
         reported_drops_ = dropped;
     }
     const std::uint64_t refused = counters.sessions_refused;
     if (refused != reported_refused_) {
-        spdlog::warn("ignored {} of new clients: the maximum number of sessions is open",
-                     record::count_with_noun(refused - reported_refused_, "datagram[s]"));
+        log::warn("ignored {} of new clients: the maximum number of sessions is open",
+                  record::count_with_noun(refused - reported_refused_, "datagram[s]"));
         reported_refused_ = refused;
     }
 }

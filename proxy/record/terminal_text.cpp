@@ -22,7 +22,7 @@ void append_escaped(std::string_view text, std::string_view kept, std::string_vi
         if (!next.valid) {
             out += "\\ufffd";
         } else if (is_terminal_control(next.value) && kept.find(bytes) == std::string_view::npos) {
-            fmt::format_to(std::back_inserter(out), "\\u{:04x}", next.value);
+            out += fmt::format("\\u{:04x}", next.value);
         } else {
             out += bytes;
             out += doubled.find(bytes) == std::string_view::npos ? std::string_view{} : bytes;

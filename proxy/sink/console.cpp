@@ -1,5 +1,6 @@
 #include "proxy/sink/console.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
 
@@ -12,7 +13,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -185,17 +185,16 @@ std::string Console::take_status(record::Timestamp now, double seconds, const st
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
-    std::string line =
-        fmt::format("{:%H:%M:%S} {}{}, {:.0f} snapshots/s{}, {}",
-                    fmt::localtime(static_cast<std::time_t>(now / kSecond)),
-                    record::count_with_noun(tees_.size() - joining, "player[s]"),
-                    joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
-                    static_cast<double>(snapshots) / seconds,
-                    snapshots == 0 ? std::string{}
-                                   : ", " + colour(verified < snapshots ? "31" : "32",
-                                                   share_text(verified, snapshots) + " verified"),
-                    severe_findings_text(findings_.num_findings(record::Severity::error),
-                                         findings_.num_findings(record::Severity::warning)));
+    std::string line = fmt::format(
+        "{} {}{}, {:.0f} snapshots/s{}, {}", base::format_time(base::local_time(now), "%H:%M:%S"),
+        record::count_with_noun(tees_.size() - joining, "player[s]"),
+        joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
+        static_cast<double>(snapshots) / seconds,
+        snapshots == 0 ? std::string{}
+                       : ", " + colour(verified < snapshots ? "31" : "32",
+                                       share_text(verified, snapshots) + " verified"),
+        severe_findings_text(findings_.num_findings(record::Severity::error),
+                             findings_.num_findings(record::Severity::warning)));
     const auto fits = [columns](const std::string& text) {
         return cut_to_columns(text, columns) == text;
     };

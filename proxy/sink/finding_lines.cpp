@@ -1,5 +1,6 @@
 #include "proxy/sink/finding_lines.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 
@@ -7,7 +8,6 @@
 #include <ctime>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::sink {
@@ -19,13 +19,8 @@ bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::
     return now - since >= time.count() || since - now >= time.count();
 }
 
-std::tm local_time(record::Timestamp time) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds{time});
-    return fmt::localtime(std::time_t{seconds.count()});
-}
-
 std::string clock_text(record::Timestamp time) {
-    return fmt::format("{:%H:%M:%S}", local_time(time));
+    return base::format_time(base::local_time(time), "%H:%M:%S");
 }
 
 /// Returns a line for a finding with its time and player: "12:00:03 error snapshot.crc_mismatch:
@@ -181,8 +176,9 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     }
     const auto last =
         std::ranges::max_element(totals_, {}, [](const auto& each) { return each.second.last; });
-    if (const std::tm time = local_time(last->second.last); time.tm_gmtoff != 0) {
-        lines.push_back(fmt::format("Times are local (UTC{:%z}); those of records are UTC.", time));
+    if (const std::tm time = base::local_time(last->second.last); time.tm_gmtoff != 0) {
+        lines.push_back(
+            base::format_time(time, "Times are local (UTC%z); those of records are UTC."));
     }
     return lines;
 }

@@ -1,5 +1,6 @@
 #include "proxy/sink/json_lines.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/record/json.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
@@ -11,7 +12,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::sink {
@@ -275,8 +275,8 @@ void JsonLines::put_value(record::UtcTime moment) {
         second_ = second;
         // Only damaged captures contain years after 9999.
         constexpr std::int64_t kLast = 253402300799;
-        const auto shown = static_cast<std::time_t>(std::clamp<std::int64_t>(second, 0, kLast));
-        second_text_ = fmt::format(R"("{:%Y-%m-%dT%H:%M:%S}.)", fmt::gmtime(shown));
+        const auto shown = std::clamp<std::int64_t>(second, 0, kLast);
+        second_text_ = '"' + base::format_utc(shown, base::kRecordTime) + '.';
     }
     out_.append(second_text_);
     const auto micros = static_cast<std::uint32_t>(rest / 1000);

@@ -1,5 +1,6 @@
 #include "proxy/store/retention.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/base/numbers.h"
 
 #include <ctime>
@@ -9,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace tw::store {
@@ -24,7 +24,7 @@ constexpr std::size_t kLeastDigits = 4;
 std::optional<std::int64_t> read_time(const std::string& text) {
     std::tm time{};
     const bool is_time = matches_shape(text, kTimeShape) &&
-                         ::strptime(text.c_str(), "%Y%m%dT%H%M%SZ", &time) != nullptr;
+                         ::strptime(text.c_str(), base::kFileNameTime, &time) != nullptr;
     return is_time ? std::optional<std::int64_t>{::timegm(&time)} : std::nullopt;
 }
 
@@ -37,8 +37,8 @@ bool matches_shape(std::string_view text, std::string_view shape) {
 }
 
 std::string SegmentNames::path(std::int64_t utc, std::uint64_t number) const {
-    return fmt::format("{}/{}-{:%Y%m%dT%H%M%SZ}-{:04}{}", folder, name,
-                       fmt::gmtime(static_cast<std::time_t>(utc)), number, suffix);
+    return fmt::format("{}/{}-{}-{:04}{}", folder, name, base::format_utc(utc, base::kFileNameTime),
+                       number, suffix);
 }
 
 std::optional<Segment> parse_segment(std::string_view file) {

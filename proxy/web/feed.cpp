@@ -206,13 +206,13 @@ void append_bar(std::string& bars, const InspectedSnapshot& seen,
     constexpr int kUnverified = 1;
     constexpr int kMismatched = 2;
     const bool is_wrong = seen.crc_wanted && seen.crc_got && *seen.crc_wanted != *seen.crc_got;
-    fmt::format_to(std::back_inserter(bars), "{}[{},{:.1f},{},{},{},{},{},{}]",
-                   bars.empty() ? "" : ",", seen.session,
-                   static_cast<double>(seen.time) / kNanosecondsPerMs, seen.tick, seen.delta_tick,
-                   seen.bytes, seen.parts, seen.rebuilt ? items.size_bytes() : 0,
-                   seen.rebuilt ? kVerified
-                   : is_wrong   ? kMismatched
-                                : kUnverified);
+    bars +=
+        fmt::format("{}[{},{:.1f},{},{},{},{},{},{}]", bars.empty() ? "" : ",", seen.session,
+                    static_cast<double>(seen.time) / kNanosecondsPerMs, seen.tick, seen.delta_tick,
+                    seen.bytes, seen.parts, seen.rebuilt ? items.size_bytes() : 0,
+                    seen.rebuilt ? kVerified
+                    : is_wrong   ? kMismatched
+                                 : kUnverified);
 }
 
 bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
@@ -319,17 +319,18 @@ bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
 std::string FrameMaker::frame_json(const PaceChannel& channel,
                                    const snapshot::Snapshot* before) const {
     Text out;
-    fmt::format_to(std::back_inserter(out),
-                   R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
-                   session_, channel.number, before == nullptr,
-                   static_cast<double>(latest_->time) / kNanosecondsPerMs, latest_->tick);
+    append_text(
+        out,
+        fmt::format(R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
+                    session_, channel.number, before == nullptr,
+                    static_cast<double>(latest_->time) / kNanosecondsPerMs, latest_->tick));
     const auto gone = append_changes(
         out, items(), before == nullptr ? snapshot::SnapshotView{} : before->view(), types_);
     append_text(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
         append_item(out, {key, {}}, types_);
     }
-    fmt::format_to(std::back_inserter(out), "],\"bars\":[{}]}}", channel.bars);
+    append_text(out, fmt::format("],\"bars\":[{}]}}", channel.bars));
     return {out.data(), out.size()};
 }
 

@@ -1,14 +1,18 @@
 // Covers: proxy/base/descriptors.cpp, proxy/base/endpoint.cpp, proxy/base/files.cpp
-// Covers: proxy/base/keyed_hash.cpp
+// Covers: proxy/base/clock.cpp, proxy/base/keyed_hash.cpp, proxy/base/log.cpp
+#include "proxy/base/clock.h"
 #include "proxy/base/descriptors.h"
 #include "proxy/base/endpoint.h"
 #include "proxy/base/files.h"
 #include "proxy/base/keyed_hash.h"
+#include "proxy/base/log.h"
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/program.h"
 
 #include <cstddef>
 #include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -17,6 +21,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -63,6 +69,45 @@ TEST_CASE("an address of another family gives an empty endpoint") {
     sockaddr other{};
     other.sa_family = AF_UNIX;
     CHECK(endpoint_from(&other) == Endpoint{});
+}
+
+TEST_CASE("a UTC time is written in any format of strftime") {
+    struct Row {
+        std::int64_t seconds;
+        const char* format;
+        std::string text;
+    };
+
+    const Row rows[] = {
+        {0, kRecordTime, "1970-01-01T00:00:00"},
+        {-1, kRecordTime, "1969-12-31T23:59:59"},
+        {1'763'741'730, kFileNameTime, "20251121T161530Z"},
+        {253'402'300'799, kRecordTime, "9999-12-31T23:59:59"},
+        {1'763'741'730, "%H:%M", "16:15"},
+        {INT64_MAX, kRecordTime, ""}, // a year that does not fit
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.seconds);
+        CHECK(format_utc(row.seconds, row.format) == row.text);
+    }
+}
+
+TEST_CASE("a log line has its level and values; lower levels are hidden") {
+    std::ostringstream written;
+    const auto before = spdlog::default_logger();
+    auto logger = std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(written));
+    logger->set_pattern("%l %v");
+    spdlog::set_default_logger(logger);
+    tw::log::info("{} of {}", 1, "two");
+    tw::log::debug("hidden {}", 3);
+    tw::log::set_level("debug");
+    tw::log::debug("{{shown}} {}", 4);
+    tw::log::set_level("error");
+    tw::log::warn("hidden");
+    tw::log::error("{}", "a text with {}");
+    spdlog::set_default_logger(before);
+    CHECK(written.str() == "info 1 of two\ndebug {shown} 4\nerror a text with {}\n");
 }
 
 TEST_CASE("SipHash-2-4 is what its authors say it is") {
