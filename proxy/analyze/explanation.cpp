@@ -215,7 +215,7 @@ void ExplanationReader::add_explainable(const json::object& record, std::int64_t
     }
 }
 
-void ExplanationReader::count_kind(const json::object& record, std::int64_t number) {
+void ExplanationReader::count_finding_by_kind(const json::object& record, std::int64_t number) {
     const auto tick = number_of(record, "tick");
     const std::string_view id = text_of(record, "id");
     if (!is_explainable_finding(record)) {
@@ -270,7 +270,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
         what += ", " + record::terminal_text(type);
     }
     add_explainable(record, number);
-    count_kind(record, number);
+    count_finding_by_kind(record, number);
     if (is_better_finding(record, number)) {
         // Ticks start again with each map, so the time is compared, too.
         const bool same = is_explained(number) && number_of(story_.finding, "tick") == tick &&

@@ -158,7 +158,7 @@ class ExplanationReader {
     void add_event(const boost::json::object& record, std::int64_t number, Session& session,
                    const std::string& what);
     void add_explainable(const boost::json::object& record, std::int64_t number);
-    void count_kind(const boost::json::object& record, std::int64_t number);
+    void count_finding_by_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_better_finding(const boost::json::object& record,
                                          std::int64_t number) const;
 

@@ -131,9 +131,9 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
 
 /// Returns the sums of the rows with the same group and name, the largest first.
 std::vector<std::pair<std::string, ByteCount>>
-sum_rows_by_name(const std::vector<record::LedgerRow>& rows) {
+sum_rows_by_name(const std::vector<record::ByteLedgerRow>& rows) {
     std::map<std::string, ByteCount> things;
-    for (const record::LedgerRow& row : rows) {
+    for (const record::ByteLedgerRow& row : rows) {
         std::string what = fmt::format("{} {}", record::byte_group_name(row.group), row.name);
         std::replace(what.begin(), what.begin() + static_cast<std::ptrdiff_t>(what.find(' ')), '_',
                      ' ');
@@ -205,7 +205,7 @@ void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
 
 json::array ledger_json(const record::ByteLedger& ledger, wire::Direction direction) {
     json::array rows;
-    for (const record::LedgerRow& row : ledger.rows(direction)) {
+    for (const record::ByteLedgerRow& row : ledger.rows(direction)) {
         json::object object{{"group", record::byte_group_name(row.group)}, {"name", row.name}};
         if (row.part != record::BytePart::whole) {
             object.emplace("part", record::byte_part_name(row.part));

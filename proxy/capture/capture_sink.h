@@ -65,9 +65,9 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
 
     /// Sets the source of session states, which make each segment readable alone. Has no effect
     /// with DatagramChoice::selected, because a state is useless if datagrams after it are missing.
-    void set_state_source(StateSource states) {
+    void set_session_state_source(SessionStateSource states) {
         if (choice_ == DatagramChoice::all) {
-            block_buffer_.blocks().set_state_source(std::move(states));
+            block_buffer_.blocks().set_session_state_source(std::move(states));
         }
     }
 

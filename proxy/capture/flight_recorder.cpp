@@ -97,8 +97,9 @@ std::string file_name(const std::string& finding, std::uint32_t session, record:
 FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, store::FileQueue& files)
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
 
-void FlightRecorder::set_state_source(StateSource states) {
-    blocks_.set_state_source(std::move(states), std::max(options_.time / kStates, kFlightSecond));
+void FlightRecorder::set_session_state_source(SessionStateSource states) {
+    blocks_.set_session_state_source(std::move(states),
+                                     std::max(options_.time / kStates, kFlightSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {

@@ -116,7 +116,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
 
     /// Sets the source of session states. Each session's state is stored regularly, so that
     /// datagrams after a stored state can be decoded.
-    void set_state_source(StateSource states);
+    void set_session_state_source(SessionStateSource states);
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override {

@@ -523,7 +523,7 @@ std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* ends) {
     return texts;
 }
 
-void CaptureBlocks::set_state_source(StateSource states, record::Timestamp every) {
+void CaptureBlocks::set_session_state_source(SessionStateSource states, record::Timestamp every) {
     states_ = std::move(states);
     states_every_ = every;
 }

@@ -191,7 +191,7 @@ class SessionStateBudget {
 
 /// A function that returns the state that the current datagram's session had before the datagram;
 /// empty if unknown.
-using StateSource = std::function<std::vector<std::byte>()>;
+using SessionStateSource = std::function<std::vector<std::byte>()>;
 
 /// Appends a block with a session state to `out`. Appends nothing if the state is too large.
 void put_session_state(const SessionState& state, std::vector<std::byte>& out);
@@ -218,7 +218,7 @@ class CaptureBlocks {
     /// Sets the source of session states. A state is written before the first datagram of each
     /// session, and again every `every` nanoseconds; 0: not again. If states would take too large a
     /// part of the capture, a state is written before a later datagram instead.
-    void set_state_source(StateSource states, record::Timestamp every = 0);
+    void set_session_state_source(SessionStateSource states, record::Timestamp every = 0);
 
     void on_datagram(const record::RecordHeader& head, std::span<const std::byte> datagram);
 
@@ -285,7 +285,7 @@ class CaptureBlocks {
     [[nodiscard]] bool is_state_due(const DescribedSession& ends) const;
 
     PcapngEncoder encoder_;
-    StateSource states_;
+    SessionStateSource states_;
     record::Timestamp states_every_ = 0;
     SessionStateBudget states_left_;
     std::map<std::uint32_t, DescribedSession> sessions_;

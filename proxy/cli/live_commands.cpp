@@ -404,7 +404,7 @@ process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
                                      .address_limit = "--max-per-address"};
     options.servers = flags.servers();
     if (flags.resync) {
-        options.relay.resync_functions = pipeline::make_resync_functions();
+        options.relay.resync_functions = pipeline::make_snapshot_resync_functions();
     }
     return options;
 }

@@ -137,7 +137,7 @@ struct DrawnRecording {
 /// Reads the paths to draw.
 DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string& file = flags.recording();
-    RecordsFiles{{file}}.require_recordings();
+    RecordsFiles{{file}}.check_are_recordings();
     const auto bytes = map::read_file(flags.file, map::Limits{}.max_file_bytes);
     if (!bytes) {
         throw map_file_error(flags.file, bytes.error());

@@ -438,7 +438,7 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
     auto table = table_of(flags);
-    files.require_recordings();
+    files.check_are_recordings();
     SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
     bool is_whole = true;

@@ -296,7 +296,7 @@ void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
     close_file(callbacks);
 }
 
-void RecordsFiles::require_recordings() const {
+void RecordsFiles::check_are_recordings() const {
     constexpr int kMaxLinesChecked = 16;
     for (const std::string& path : files_) {
         std::error_code ignored;

@@ -51,7 +51,7 @@ class RecordsFiles {
 
     /// Checks that all files are recordings: a record is among their first lines, or they are still
     /// empty. Errors: UsageError that says what the file is instead.
-    void require_recordings() const;
+    void check_are_recordings() const;
 
     struct ReadCallbacks {
         std::function<void(const std::string& path)> on_file_begin = [](const auto&) {};

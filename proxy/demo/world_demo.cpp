@@ -248,7 +248,7 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
     return &known->second;
 }
 
-void WorldDemo::begin_run(ServerDemo& game, const record::WorldRecord& world) {
+void WorldDemo::begin_map_run(ServerDemo& game, const record::WorldRecord& world) {
     if (!game.named && game.run == world.run) {
         --mapless_; // only the dialect changed, and this map was counted in mapless_ before
     }
@@ -275,7 +275,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     }
     ServerDemo& game = *place;
     if (game.run != world.run || game.dialect != dialect) {
-        begin_run(game, world);
+        begin_map_run(game, world);
     }
     if (!game.named) {
         if (world.map->name.empty()) {

@@ -111,7 +111,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     /// servers had a world in the last kIdle nanoseconds.
     [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
-    void begin_run(ServerDemo& game, const record::WorldRecord& world);
+    void begin_map_run(ServerDemo& game, const record::WorldRecord& world);
     /// Returns the items that a demo player of this dialect knows and a snapshot has room for,
     /// valid until the next call.
     [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);

@@ -78,7 +78,7 @@ void LiveFeed::add_ledger(Clock::time_point now) {
     }
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-        for (record::LedgerRow& row : traffic_counter_.ledger().rows(direction)) {
+        for (record::ByteLedgerRow& row : traffic_counter_.ledger().rows(direction)) {
             // Leaves out negative counts. Decoding a delta subtracts the bits of its parts, even
             // if these were not counted, because they arrived before the viewer opened the page.
             if (row.total.bits <= kMaxPlausibleBits) {

@@ -30,7 +30,7 @@ std::uintmax_t folder_size(const std::filesystem::path& folder) {
 
 void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
                               const inspect::FoundMap& found) {
-    if (found.status != inspect::MapStatus::found || find_known_result(announcement) != nullptr) {
+    if (found.status != inspect::MapStatus::found || find_remembered_map(announcement) != nullptr) {
         return;
     }
     if (known_.size() == kMaxLoaded) {
@@ -41,7 +41,7 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
 
 inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    if (const inspect::FoundMap* known = find_known_result(announcement)) {
+    if (const inspect::FoundMap* known = find_remembered_map(announcement)) {
         return *known;
     }
     inspect::FoundMap found = read_map(announcement);
@@ -51,12 +51,12 @@ inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement)
 
 inspect::FoundMap MapFolders::find_stored(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const inspect::FoundMap* known = find_known_result(announcement);
+    const inspect::FoundMap* known = find_remembered_map(announcement);
     return known == nullptr ? inspect::FoundMap{} : *known;
 }
 
 const inspect::FoundMap*
-MapFolders::find_known_result(const inspect::MapAnnouncement& announcement) const {
+MapFolders::find_remembered_map(const inspect::MapAnnouncement& announcement) const {
     const auto known = std::ranges::find_if(
         known_, [&](const auto& entry) { return entry.first == announcement; });
     return known == known_.end() ? nullptr : &known->second;
@@ -122,7 +122,7 @@ inspect::FoundMap MapFolders::find_loaded(const map::Sha256& sha256) const {
     return known == known_.end() ? inspect::FoundMap{} : known->second;
 }
 
-inspect::FoundMap MapFolders::loaded_map(const map::Sha256& sha256) {
+inspect::FoundMap MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
     return find_loaded(sha256);
 }

@@ -44,7 +44,7 @@ class MapFolders final : public inspect::MapSource {
     void free_unused_maps() override;
 
     /// Returns the map with this checksum; an empty result if the map is not loaded.
-    [[nodiscard]] inspect::FoundMap loaded_map(const map::Sha256& sha256);
+    [[nodiscard]] inspect::FoundMap find_loaded_map(const map::Sha256& sha256);
 
   private:
     /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
@@ -67,7 +67,7 @@ class MapFolders final : public inspect::MapSource {
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
     [[nodiscard]] const inspect::FoundMap*
-    find_known_result(const inspect::MapAnnouncement& announcement) const;
+    find_remembered_map(const inspect::MapAnnouncement& announcement) const;
     void remember_map(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
 
     std::vector<std::filesystem::path> folders_;

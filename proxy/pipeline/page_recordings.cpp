@@ -140,7 +140,7 @@ std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kin
     return std::nullopt;
 }
 
-tl::expected<void, std::string> PageRecordings::switch_recording(web::RecordingKind kind, bool on) {
+tl::expected<void, std::string> PageRecordings::turn_recording(web::RecordingKind kind, bool on) {
     const std::lock_guard lock{mutex_};
     const bool is_on = kind == web::RecordingKind::capture ? capture_since_ms_.has_value()
                                                            : demos_since_ms_.has_value();

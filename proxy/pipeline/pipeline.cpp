@@ -187,7 +187,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
 
 template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
-    sink.set_state_source([this] { return inspector_.encode_current_checkpoint(); });
+    sink.set_session_state_source([this] { return inspector_.encode_current_checkpoint(); });
     observers_.add(sink);
     sinks_.add(sink);
 }

@@ -20,7 +20,7 @@ constexpr record::Timestamp kMinInterval =
 
 static_assert(relay::ResyncFunctions::kNoAnswer == wire::kNoSnapshot);
 
-relay::ResyncFunctions make_resync_functions() {
+relay::ResyncFunctions make_snapshot_resync_functions() {
     // creates the table now instead of during the first request
     std::ignore = wire::message_table();
     return {.rewrite = wire::rewrite_acknowledgement,

@@ -14,7 +14,7 @@ namespace tw::pipeline {
 
 /// Returns the functions with which the relay makes a game server send a full snapshot (see
 /// wire::acknowledge). The relay itself does not know the game's format.
-[[nodiscard]] relay::ResyncFunctions make_resync_functions();
+[[nodiscard]] relay::ResyncFunctions make_snapshot_resync_functions();
 
 /// Requests full snapshots for sessions whose snapshots cannot be decoded because a base snapshot
 /// was lost. Used by one worker.

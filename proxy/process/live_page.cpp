@@ -227,7 +227,7 @@ inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
     const auto maps = parts_.board->read_merged_view().maps;
     const auto found = maps.find(session);
     return found == maps.end() || !found->second ? inspect::FoundMap{}
-                                                 : parts_.maps->loaded_map(*found->second);
+                                                 : parts_.maps->find_loaded_map(*found->second);
 }
 
 bool LivePage::write_flight_data(std::uint32_t session) {

@@ -170,10 +170,10 @@ class LivePage final : public pipeline::RecordPageData {
 
     [[nodiscard]] bool write_flight_data(std::uint32_t session) override;
 
-    [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
-                                                                   bool on) override {
-        return parts_.recordings != nullptr ? parts_.recordings->switch_recording(kind, on)
-                                            : PageData::switch_recording(kind, on);
+    [[nodiscard]] tl::expected<void, std::string> turn_recording(web::RecordingKind kind,
+                                                                 bool on) override {
+        return parts_.recordings != nullptr ? parts_.recordings->turn_recording(kind, on)
+                                            : PageData::turn_recording(kind, on);
     }
 
     [[nodiscard]] std::optional<std::vector<web::RecordedFile>> list_recordings() const override {

@@ -57,7 +57,7 @@ class ServedServers {
     channel::SharedBlock* block_;
     HandoverTaker* taker_;
     std::vector<ServerAddressUpdater> servers_;
-    PendingServers pending_{PendingServers::system_lookup};
+    UnresolvedServers pending_{UnresolvedServers::system_lookup};
 };
 
 } // namespace tw::process

@@ -114,28 +114,29 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
     return relay_->server_endpoint(index_);
 }
 
-NameLookup PendingServers::system_lookup(const relay::ServerOptions& where) {
+NameLookup UnresolvedServers::system_lookup(const relay::ServerOptions& where) {
     return [host = where.host, port = where.port] {
         return resolve_answering_addresses(host, port, AnswersWanted::one);
     };
 }
 
-void PendingServers::add(const ConfiguredServer& server) {
-    if (std::ranges::find(pending_, server, &PendingServer::server) == pending_.end()) {
+void UnresolvedServers::add(const ConfiguredServer& server) {
+    if (std::ranges::find(pending_, server, &UnresolvedServer::server) == pending_.end()) {
         pending_.push_back({server, start_lookup(make_lookup_(server.where))});
     }
 }
 
-void PendingServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
-    std::erase_if(pending_, [&](const PendingServer& each) {
+void UnresolvedServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
+    std::erase_if(pending_, [&](const UnresolvedServer& each) {
         return std::ranges::find(wanted, each.server) == wanted.end();
     });
 }
 
-std::vector<PendingServers::ResolvedServer> PendingServers::take_resolved_servers() {
+std::vector<UnresolvedServers::ResolvedServer> UnresolvedServers::take_resolved_servers() {
     const auto done =
-        std::stable_partition(pending_.begin(), pending_.end(),
-                              [](const PendingServer& each) { return !is_done(each.addresses); });
+        std::stable_partition(pending_.begin(), pending_.end(), [](const UnresolvedServer& each) {
+            return !is_done(each.addresses);
+        });
     std::vector<ResolvedServer> arrived;
     for (auto each = done; each != pending_.end(); ++each) {
         arrived.push_back({std::move(each->server), each->addresses.get()});

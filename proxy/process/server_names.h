@@ -89,11 +89,11 @@ class ServerAddressUpdater {
 };
 
 /// Servers that wait until their host names are resolved.
-class PendingServers {
+class UnresolvedServers {
   public:
     using LookupFactory = std::function<NameLookup(const relay::ServerOptions& where)>;
 
-    explicit PendingServers(LookupFactory make_lookup) : make_lookup_{std::move(make_lookup)} {}
+    explicit UnresolvedServers(LookupFactory make_lookup) : make_lookup_{std::move(make_lookup)} {}
 
     /// Returns a function that resolves the server's name with the system's resolver. If some of
     /// the addresses answer, the function returns only those.
@@ -113,13 +113,13 @@ class PendingServers {
     [[nodiscard]] std::vector<ResolvedServer> take_resolved_servers();
 
   private:
-    struct PendingServer {
+    struct UnresolvedServer {
         ConfiguredServer server;
         std::future<ServerAddresses> addresses;
     };
 
     LookupFactory make_lookup_;
-    std::vector<PendingServer> pending_;
+    std::vector<UnresolvedServer> pending_;
 };
 
 } // namespace tw::process

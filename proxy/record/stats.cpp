@@ -78,7 +78,7 @@ ByteCount& ByteLedger::total_of(wire::Direction direction, ByteGroup group, Byte
             slots_[slot] = static_cast<std::uint16_t>(rows_.size());
             return rows_.back().total;
         }
-        LedgerRow& row = rows_[slots_[slot] - std::size_t{1}];
+        ByteLedgerRow& row = rows_[slots_[slot] - std::size_t{1}];
         if (row.name == name && row.group == group && row.part == part &&
             row.direction == direction) {
             return row.total;
@@ -101,17 +101,17 @@ void ByteLedger::subtract(wire::Direction direction, ByteGroup group, BytePart p
 }
 
 void ByteLedger::merge(const ByteLedger& other) {
-    for (const LedgerRow& row : other.rows_) {
+    for (const ByteLedgerRow& row : other.rows_) {
         add_bytes(row.direction, row.group, row.part, row.name, row.total);
     }
 }
 
-std::vector<LedgerRow> ByteLedger::rows(wire::Direction direction) const {
-    std::vector<LedgerRow> rows;
-    std::ranges::copy_if(rows_, std::back_inserter(rows), [direction](const LedgerRow& row) {
+std::vector<ByteLedgerRow> ByteLedger::rows(wire::Direction direction) const {
+    std::vector<ByteLedgerRow> rows;
+    std::ranges::copy_if(rows_, std::back_inserter(rows), [direction](const ByteLedgerRow& row) {
         return row.direction == direction && row.total != ByteCount{};
     });
-    std::ranges::sort(rows, [](const LedgerRow& a, const LedgerRow& b) {
+    std::ranges::sort(rows, [](const ByteLedgerRow& a, const ByteLedgerRow& b) {
         return std::tie(b.total.bits, a.group, a.part, a.name) <
                std::tie(a.total.bits, b.group, b.part, b.name);
     });
@@ -120,7 +120,7 @@ std::vector<LedgerRow> ByteLedger::rows(wire::Direction direction) const {
 
 ByteCount ByteLedger::total(wire::Direction direction) const {
     ByteCount total;
-    for (const LedgerRow& row : rows_) {
+    for (const ByteLedgerRow& row : rows_) {
         if (row.direction == direction) {
             total.add(row.total);
         }

@@ -366,7 +366,7 @@ struct ByteCount {
 };
 
 /// A row of a ByteLedger: what bytes are used for, and how many there are.
-struct LedgerRow {
+struct ByteLedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
     BytePart part = BytePart::whole;
@@ -392,7 +392,7 @@ class ByteLedger {
     void merge(const ByteLedger& other);
 
     /// Returns the rows of a direction, sorted by falling number of bits.
-    [[nodiscard]] std::vector<LedgerRow> rows(wire::Direction direction) const;
+    [[nodiscard]] std::vector<ByteLedgerRow> rows(wire::Direction direction) const;
     [[nodiscard]] ByteCount total(wire::Direction direction) const;
 
   private:
@@ -401,7 +401,7 @@ class ByteLedger {
     ByteCount& total_of(wire::Direction direction, ByteGroup group, BytePart part,
                         std::string_view name);
 
-    std::vector<LedgerRow> rows_;
+    std::vector<ByteLedgerRow> rows_;
     /// A hash table of indices in `rows_`, each plus 1; 0 in unused slots.
     std::vector<std::uint16_t> slots_;
 };

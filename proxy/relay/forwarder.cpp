@@ -78,7 +78,7 @@ Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
     }
 }
 
-void Forwarder::add_server(SharedServer& shared, std::span<const Listener> listeners) {
+void Forwarder::add_server(SharedServerData& shared, std::span<const Listener> listeners) {
     tap_.reserve_events(shared.options.max_sessions);
     tables_.push_back(
         std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
@@ -103,11 +103,11 @@ void Forwarder::add_listener(const Listener& listener) {
     listeners_[index] = listener;
 }
 
-Forwarder::Tables::iterator Forwarder::find_session_table(const SharedServer& server) {
+Forwarder::Tables::iterator Forwarder::find_session_table(const SharedServerData& server) {
     return std::ranges::find(tables_, &server, [](const auto& table) { return &table->shared(); });
 }
 
-bool Forwarder::remove_server(const SharedServer& shared) {
+bool Forwarder::remove_server(const SharedServerData& shared) {
     const auto place = find_session_table(shared);
     if (place == tables_.end()) {
         return true;

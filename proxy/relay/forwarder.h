@@ -44,11 +44,11 @@ class Forwarder {
 
     /// Adds a server and the listeners that its clients send to.
     /// Errors: std::system_error, std::bad_alloc; the caller must then call remove_server().
-    void add_server(SharedServer& shared, std::span<const Listener> listeners);
+    void add_server(SharedServerData& shared, std::span<const Listener> listeners);
 
     /// Stops listening for a server and closes a bounded number of its sessions. Returns true if no
     /// session is left; if false, the caller must call remove_server() again.
-    [[nodiscard]] bool remove_server(const SharedServer& shared);
+    [[nodiscard]] bool remove_server(const SharedServerData& shared);
 
     struct ForwardResult {
         std::size_t datagrams = 0; ///< number of datagrams received
@@ -97,13 +97,13 @@ class Forwarder {
     void send_delayed_datagrams();
 
     /// Returns this thread's session table of a server. Precondition: the server exists.
-    [[nodiscard]] SessionTable& table_of(const SharedServer& server) {
+    [[nodiscard]] SessionTable& table_of(const SharedServerData& server) {
         return **find_session_table(server);
     }
 
     /// Returns the listener with this index among this thread's listeners of a server.
     /// Precondition: the server exists.
-    [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t index) {
+    [[nodiscard]] Listener& listener(const SharedServerData& server, std::size_t index) {
         return listeners_[listeners_of(table_of(server), listeners_)[index]];
     }
 
@@ -117,7 +117,7 @@ class Forwarder {
 
     using Tables = std::vector<std::unique_ptr<SessionTable>>;
 
-    [[nodiscard]] Tables::iterator find_session_table(const SharedServer& server);
+    [[nodiscard]] Tables::iterator find_session_table(const SharedServerData& server);
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);

@@ -101,7 +101,7 @@ Relay::~Relay() {
 
 /// Returns the thread that has a listening socket of a server, and the socket's index among that
 /// thread's sockets of the server.
-std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServer& server,
+std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServerData& server,
                                                                std::size_t socket) const {
     const std::size_t addresses = server.listen.size();
     const std::size_t set = socket / addresses;
@@ -109,12 +109,12 @@ std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServe
             set / relay_threads_.size() * addresses + socket % addresses};
 }
 
-Listener& Relay::listener(const SharedServer& server, std::size_t socket) const {
+Listener& Relay::listener(const SharedServerData& server, std::size_t socket) const {
     const auto [thread, index] = thread_and_index_of(server, socket);
     return relay_threads_[thread]->forwarder().listener(server, index);
 }
 
-void Relay::check_no_forwarding_loop(const SharedServer& added) const {
+void Relay::check_no_forwarding_loop(const SharedServerData& added) const {
     const Udp::endpoint server = base::to_asio(added.upstreams.server());
     relay::check_no_forwarding_loop(server, added.listen);
     for (const auto& other : servers_) {
@@ -134,7 +134,7 @@ void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listeni
         check_transparent_mode(server, wanted.listen);
     }
     auto added =
-        std::make_unique<SharedServer>(options_, numbers_, next_server_index(), server, mode);
+        std::make_unique<SharedServerData>(options_, numbers_, next_server_index(), server, mode);
     added->listen = wanted.listen;
     if (listening.empty()) {
         for (unsigned i = 0; i < options_.threads; ++i) {
@@ -152,7 +152,7 @@ void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listeni
         (*shares)[set % options_.threads].push_back(std::move(listening[i]));
     }
     servers_.push_back(std::move(added));
-    SharedServer& kept = *servers_.back();
+    SharedServerData& kept = *servers_.back();
     observation_->more_servers = static_cast<std::uint32_t>(servers_.size() - 1);
     for (std::size_t i = 0; i < relay_threads_.size(); ++i) {
         relay_threads_[i]->run_on_thread([&relay_thread = *relay_threads_[i], &kept, shares, i] {
@@ -180,7 +180,7 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
 }
 
 void Relay::remove_server(ServerIndex server) {
-    SharedServer& gone = *servers_.at(server);
+    SharedServerData& gone = *servers_.at(server);
     gone.removed = true;
     for (auto& relay_thread : relay_threads_) {
         // A shared_ptr, because the job may run after run_on_thread() has timed out.
@@ -245,7 +245,7 @@ void Relay::stop_for_handover(std::span<const ServerIndex> closed_servers) {
 }
 
 std::vector<int> Relay::listening_sockets(ServerIndex server) const {
-    const SharedServer& own = *servers_.at(server);
+    const SharedServerData& own = *servers_.at(server);
     std::vector<int> sockets;
     for (std::size_t i = 0; i < own.num_sockets(); ++i) {
         sockets.push_back(listener(own, i).socket);
@@ -262,7 +262,7 @@ Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) 
                                  .servers = {}},
                        .sockets = {}};
     for (const ServerIndex index : servers) {
-        const SharedServer& server = *servers_.at(index);
+        const SharedServerData& server = *servers_.at(index);
         ServerState& state = given.state.servers.emplace_back();
         state.counters = totals_of(*observation_, index);
         for (std::size_t i = 0; i < server.num_sockets(); ++i) {
@@ -299,7 +299,7 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
     auto socket = sockets.begin();
     for (std::size_t i = 0; i < servers.size(); ++i) {
         const ServerState& given = state.servers[i];
-        const SharedServer& server = *servers_.at(servers[i]);
+        const SharedServerData& server = *servers_.at(servers[i]);
         if (given.listener_drops.size() != server.num_sockets()) {
             throw HandoverError{
                 "the totals that were handed over do not fit the listening sockets"};
@@ -325,7 +325,7 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
 }
 
 /// Continues a session of another relay. `socket`: the session's upstream socket.
-void Relay::take_over_session(const SharedServer& server, SessionState session,
+void Relay::take_over_session(const SharedServerData& server, SessionState session,
                               base::UniqueFd socket) {
     if (session.listener >= server.num_sockets()) {
         throw HandoverError{"the session of " + base::to_string(session.client) +

@@ -144,11 +144,12 @@ class Relay {
 
   private:
     void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
-    void check_no_forwarding_loop(const SharedServer& added) const;
+    void check_no_forwarding_loop(const SharedServerData& added) const;
     [[nodiscard]] std::pair<std::size_t, std::size_t>
-    thread_and_index_of(const SharedServer& server, std::size_t socket) const;
-    [[nodiscard]] Listener& listener(const SharedServer& server, std::size_t socket) const;
-    void take_over_session(const SharedServer& server, SessionState session, base::UniqueFd socket);
+    thread_and_index_of(const SharedServerData& server, std::size_t socket) const;
+    [[nodiscard]] Listener& listener(const SharedServerData& server, std::size_t socket) const;
+    void take_over_session(const SharedServerData& server, SessionState session,
+                           base::UniqueFd socket);
 
     Options options_;
     /// The counters if no memory is shared with an observer's process; else null.
@@ -156,7 +157,7 @@ class Relay {
     ObserverSharedMemory* observation_;
     LastSessionNumbers numbers_;
     /// Indexed by server number, including removed servers.
-    std::vector<std::unique_ptr<SharedServer>> servers_;
+    std::vector<std::unique_ptr<SharedServerData>> servers_;
     mutable std::mutex impairment_mutex_;
     Impairment impairment_;
     ThreadPause pause_;

@@ -69,7 +69,7 @@ RelayThread::RelayThread(const Options& options, unsigned thread, ObserverShared
     forwarder_.set_impairment(options.impairment);
 }
 
-void RelayThread::add_server(SharedServer& shared, std::vector<base::UniqueFd> sockets) {
+void RelayThread::add_server(SharedServerData& shared, std::vector<base::UniqueFd> sockets) {
     std::vector<Listener> listeners;
     for (std::size_t i = 0; i < sockets.size(); ++i) {
         const Udp::endpoint& endpoint = shared.listen[i % shared.listen.size()];
@@ -82,7 +82,7 @@ void RelayThread::add_server(SharedServer& shared, std::vector<base::UniqueFd> s
     forwarder_.add_server(shared, listeners);
 }
 
-bool RelayThread::remove_server(const SharedServer& shared) {
+bool RelayThread::remove_server(const SharedServerData& shared) {
     const bool gone = forwarder_.remove_server(shared);
     if (gone) {
         sockets_.erase(&shared);

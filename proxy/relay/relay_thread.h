@@ -52,10 +52,10 @@ class RelayThread {
 
     /// Adds a server. `sockets`: sets of sockets bound to `shared.listen`, one set after the other;
     /// empty if this thread does not listen. Errors: throws std::system_error.
-    void add_server(SharedServer& shared, std::vector<base::UniqueFd> sockets);
+    void add_server(SharedServerData& shared, std::vector<base::UniqueFd> sockets);
     /// Closes some of the server's sessions and, after the last one, its listening sockets. Returns
     /// whether the server is removed; if not, remove_server() must be called again.
-    [[nodiscard]] bool remove_server(const SharedServer& shared);
+    [[nodiscard]] bool remove_server(const SharedServerData& shared);
 
     /// Starts the thread, which forwards datagrams until stop() is called.
     void start();
@@ -89,7 +89,7 @@ class RelayThread {
     void forward_received_datagrams();
 
     /// This thread's listening sockets for each server.
-    std::map<const SharedServer*, std::vector<base::UniqueFd>> sockets_;
+    std::map<const SharedServerData*, std::vector<base::UniqueFd>> sockets_;
     /// Eventfd that other threads write to after they added to calls_ or set stopping_.
     base::UniqueFd wakeup_;
     /// Timerfd that expires when idle sessions must be checked or a delayed datagram is due.

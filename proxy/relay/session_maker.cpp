@@ -22,7 +22,8 @@ std::unique_ptr<HeldDatagramCopies> restore_held_copies(const SessionState& stat
     return held;
 }
 
-void set_tap_addresses(Session& session, const base::Endpoint& client, const SharedServer& server) {
+void set_tap_addresses(Session& session, const base::Endpoint& client,
+                       const SharedServerData& server) {
     static_cast<SessionAddresses&>(session.tap) = {.client = client,
                                                    .upstream = session.upstream.local,
                                                    .server = session.upstream.server,
@@ -68,7 +69,7 @@ constexpr int kChecksPerTimeout = 8;
 
 } // namespace
 
-std::unique_ptr<Session> make_session(SharedServer& server, int ready_set,
+std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
                                       const base::Endpoint& client, msghdr& header,
                                       const Listener& listener, const BatchTime& now) {
     auto made = std::make_unique<Session>();
@@ -99,7 +100,7 @@ std::unique_ptr<Session> make_session(SharedServer& server, int ready_set,
     return made;
 }
 
-std::unique_ptr<Session> continue_session(SharedServer& server, int ready_set,
+std::unique_ptr<Session> continue_session(SharedServerData& server, int ready_set,
                                           const SessionState& state, base::UniqueFd socket, bool v6,
                                           const BatchTime& now) {
     if (!is_valid_state(state, now.steady)) {

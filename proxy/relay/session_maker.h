@@ -30,12 +30,12 @@ struct LastSessionNumbers {
 };
 
 /// The data about one server that all relay threads share.
-struct SharedServer {
+struct SharedServerData {
     using Udp = boost::asio::ip::udp;
 
     /// `relay_options` and `last_numbers` must outlive the object.
-    SharedServer(const Options& relay_options, LastSessionNumbers& last_numbers,
-                 ServerIndex server_index, const Udp::endpoint& server, ClientAddressMode mode)
+    SharedServerData(const Options& relay_options, LastSessionNumbers& last_numbers,
+                     ServerIndex server_index, const Udp::endpoint& server, ClientAddressMode mode)
         : options{relay_options}, numbers{last_numbers}, index{server_index},
           upstreams{server, mode, options.socket_buffer_bytes, options.address_key},
           pools{options.max_sessions, options.threads, options.new_client_limits.max_per_address} {}
@@ -68,14 +68,14 @@ struct BatchTime {
 /// datagram's message header. `listener`: the socket that received it. `ready_set`: an epoll
 /// instance to which the upstream socket is added. Returns null if no socket can be opened;
 /// LastSessionNumbers::session_error then contains the reason. Errors: std::bad_alloc.
-[[nodiscard]] std::unique_ptr<Session> make_session(SharedServer& server, int ready_set,
+[[nodiscard]] std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
                                                     const base::Endpoint& client, msghdr& header,
                                                     const Listener& listener, const BatchTime& now);
 
 /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
 /// `v6`: the listening socket is an IPv6 socket. Errors: HandoverError for a damaged state or an
 /// unsuitable socket.
-[[nodiscard]] std::unique_ptr<Session> continue_session(SharedServer& server, int ready_set,
+[[nodiscard]] std::unique_ptr<Session> continue_session(SharedServerData& server, int ready_set,
                                                         const SessionState& state,
                                                         base::UniqueFd socket, bool v6,
                                                         const BatchTime& now);

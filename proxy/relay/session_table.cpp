@@ -34,7 +34,7 @@ std::uint32_t take_next_number(LastSessionNumbers& numbers, bool counts_against_
 
 } // namespace
 
-SessionTable::SessionTable(SharedServer& shared, const std::vector<Listener>& listeners,
+SessionTable::SessionTable(SharedServerData& shared, const std::vector<Listener>& listeners,
                            int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
     : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set}, tap_{&tap},
       counters_{&counters}, new_client_filter_{shared.options.new_client_limits, shared.pools},

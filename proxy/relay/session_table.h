@@ -32,7 +32,7 @@ class SessionTable {
 
     /// The arguments must outlive the table. `listeners`: all listeners of the thread. `ready_set`:
     /// the epoll instance to which the upstream sockets are added.
-    SessionTable(SharedServer& shared, const std::vector<Listener>& listeners, int ready_set,
+    SessionTable(SharedServerData& shared, const std::vector<Listener>& listeners, int ready_set,
                  Tap& tap, LiveCounters& counters, SessionTimers& timers);
     ~SessionTable();
     SessionTable(const SessionTable&) = delete;
@@ -95,7 +95,7 @@ class SessionTable {
 
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
-    [[nodiscard]] const SharedServer& shared() const noexcept { return shared_; }
+    [[nodiscard]] const SharedServerData& shared() const noexcept { return shared_; }
 
   private:
     /// The interval of the checks that a player still has a slot on the server.
@@ -160,7 +160,7 @@ class SessionTable {
     void evict_session(Session& session);
     void close_session(Session& session, CloseReason reason);
 
-    SharedServer& shared_;
+    SharedServerData& shared_;
     const std::vector<Listener>* listeners_; ///< all listeners of the thread
     int ready_set_;
     Tap* tap_;

@@ -67,7 +67,7 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
 
 } // namespace
 
-tl::expected<void, std::string> PageData::switch_recording(RecordingKind /*kind*/, bool /*on*/) {
+tl::expected<void, std::string> PageData::turn_recording(RecordingKind /*kind*/, bool /*on*/) {
     return tl::unexpected{std::string{kNoFolder}};
 }
 
@@ -93,7 +93,7 @@ void switch_recordings(RequestContext& context, const Request& request, const Re
                         .body = "expected one of capture or demos, on or off, for example "
                                 "/api/recordings?capture=on\n"});
     }
-    if (const auto done = context.data.switch_recording(wanted->kind, wanted->on); !done) {
+    if (const auto done = context.data.turn_recording(wanted->kind, wanted->on); !done) {
         return respond({.status = kConflict, .body = done.error() + '\n'});
     }
     respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});

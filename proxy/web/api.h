@@ -58,8 +58,8 @@ class PageData : public ViewData {
     [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
 
     /// Starts or stops a recording of a viewer. Errors: one line with the reason.
-    [[nodiscard]] virtual tl::expected<void, std::string> switch_recording(RecordingKind kind,
-                                                                           bool on);
+    [[nodiscard]] virtual tl::expected<void, std::string> turn_recording(RecordingKind kind,
+                                                                         bool on);
 
     /// Lists recorded files, the newest first, at most as many as the page shows. Returns nullopt
     /// without a folder for recordings.

@@ -107,7 +107,7 @@ struct ViewerBatch {
     /// there was no merged snapshot.
     std::optional<std::string> world_server{};
     /// Totals by message and item type; empty if they have not changed.
-    std::vector<record::LedgerRow> ledger{};
+    std::vector<record::ByteLedgerRow> ledger{};
     std::uint64_t lost_snapshots = 0; ///< number of snapshots that did not fit
     std::uint64_t lost_lines = 0;
 

@@ -25,10 +25,10 @@ constexpr std::size_t kMaxRows = 64;
 
 } // namespace
 
-std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers) {
+std::string traffic_json(const std::vector<std::vector<record::ByteLedgerRow>>& ledgers) {
     record::ByteLedger all;
     for (const auto& rows : ledgers) {
-        for (const record::LedgerRow& row : rows) {
+        for (const record::ByteLedgerRow& row : rows) {
             all.add_bytes(row.direction, row.group, record::BytePart::whole, row.name, row.total);
         }
     }
@@ -36,7 +36,7 @@ std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledg
     for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         auto rows = all.rows(direction);
         rows.resize(std::min(rows.size(), kMaxRows));
-        for (const record::LedgerRow& row : rows) {
+        for (const record::ByteLedgerRow& row : rows) {
             lines.push_back(json::array{direction == wire::Direction::c2s ? "c2s" : "s2c",
                                         record::byte_group_name(row.group), row.name,
                                         row.total.bits, row.total.count});

@@ -16,7 +16,8 @@ namespace tw::web {
 
 /// Returns the traffic by message and item type as JSON: the sum of the workers' ledgers. Contains
 /// the rows with the most bits, each as [direction, group, name, bits, count].
-[[nodiscard]] std::string traffic_json(const std::vector<std::vector<record::LedgerRow>>& ledgers);
+[[nodiscard]] std::string
+traffic_json(const std::vector<std::vector<record::ByteLedgerRow>>& ledgers);
 
 [[nodiscard]] std::string base64(const std::vector<unsigned char>& bytes);
 

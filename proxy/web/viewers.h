@@ -141,7 +141,7 @@ class Viewers {
     /// Name of the server whose merged snapshots are shown; empty if it has no name or no snapshot
     /// has arrived.
     std::string world_server_;
-    std::vector<std::vector<record::LedgerRow>> ledgers_; ///< traffic totals of each worker
+    std::vector<std::vector<record::ByteLedgerRow>> ledgers_; ///< traffic totals of each worker
     ViewerBatch batch_;
     std::uint64_t dropped_messages_ = 0;
     /// Numbers of frames and lines lost because a worker's batch was full.

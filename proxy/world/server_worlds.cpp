@@ -115,7 +115,7 @@ void ServerWorlds::on_input(const WorldInput& input) {
     }
 }
 
-void ServerWorlds::begin_run(std::uint32_t run) {
+void ServerWorlds::begin_map_run(std::uint32_t run) {
     run_ = run;
     id_restorer_.reset();
     set_dialect(snapshot::Dialect::seven); // until the first 0.6 view
@@ -128,7 +128,7 @@ void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     beams_.reset();
     report_findings(log_.finish(), time_);
     missing_tees_.reset();
-    messages_.begin_run();
+    messages_.begin_map_run();
     run_map_.reset();
 }
 
@@ -221,7 +221,7 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
 
 void ServerWorlds::write_world(ClosedTick closed) {
     if (closed.run != run_) {
-        begin_run(closed.run);
+        begin_map_run(closed.run);
     }
     read_views(std::move(closed.views));
     choose_map();

@@ -105,7 +105,7 @@ class ServerWorlds {
     void set_map(const record::MapRecord& map);
     void set_tile_map(const WorldInput& input);
     void write_world(ClosedTick closed);
-    void begin_run(std::uint32_t run);
+    void begin_map_run(std::uint32_t run);
     /// Begins the merged snapshots anew, in this protocol version. A run has the version 0.7 until
     /// its first 0.6 view, then 0.6.
     void set_dialect(snapshot::Dialect dialect);

@@ -100,8 +100,8 @@ bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input
     return balance > 0;
 }
 
-ViewCollector::ViewRun ViewCollector::assign_run(const Session& session,
-                                                 const WorldInput& input) const {
+ViewCollector::ViewRun ViewCollector::assign_map_run(const Session& session,
+                                                     const WorldInput& input) const {
     if (!newest_) {
         return ViewRun::other;
     }
@@ -132,7 +132,7 @@ ViewCollector::ViewRun ViewCollector::assign_run(const Session& session,
     return fits && input.tick > Wide{*newest_} - kMaxLag ? ViewRun::current : ViewRun::other;
 }
 
-bool ViewCollector::ends_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::ends_map_run(const Session& session, const WorldInput& input) const {
     if (!newest_) {
         return true;
     }
@@ -187,7 +187,7 @@ void ViewCollector::record_tick_step(Session& session, Tick tick) {
     }
 }
 
-void ViewCollector::begin_run(Timestamp now) {
+void ViewCollector::begin_map_run(Timestamp now) {
     finish();
     last_event_ = now; // may be earlier than the previous value of last_event_
     if (newest_) {
@@ -233,13 +233,13 @@ void ViewCollector::add_view(const WorldInput& input) {
     session.has_begun = true;
     ++view_counts_.views;
     const ViewTime sighting{.time = input.time, .tick_zero = tick_zero_time(input)};
-    if (const ViewRun belongs = assign_run(session, input); belongs != ViewRun::current) {
+    if (const ViewRun belongs = assign_map_run(session, input); belongs != ViewRun::current) {
         session.other = belongs == ViewRun::other ? std::optional{sighting} : std::nullopt;
-        if (belongs == ViewRun::none || !ends_run(session, input)) {
+        if (belongs == ViewRun::none || !ends_map_run(session, input)) {
             count_stray_view(session);
             return;
         }
-        begin_run(input.time);
+        begin_map_run(input.time);
     }
     if (session.run != run_) {
         session = {.entering = false,
@@ -283,13 +283,13 @@ void ViewCollector::add_view(const WorldInput& input) {
     close_ready_ticks();
 }
 
-std::optional<RunTick> ViewCollector::run_tick_of(std::uint32_t session) const {
+std::optional<MapRunTick> ViewCollector::run_tick_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
         return std::nullopt;
     }
-    return RunTick{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+    return MapRunTick{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
 bool ViewCollector::is_view_due(const Session& session, Tick tick) const {

@@ -20,7 +20,7 @@
 namespace tw::world {
 
 /// A session's position in its server's game.
-struct RunTick {
+struct MapRunTick {
     std::uint32_t run = 0;
     snapshot::Tick tick = 0; ///< tick of the session's last snapshot
     snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -111,7 +111,7 @@ class ViewCollector {
 
     /// Returns the session's position in the current run; nullopt if the session has no view of
     /// this run.
-    [[nodiscard]] std::optional<RunTick> run_tick_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<MapRunTick> run_tick_of(std::uint32_t session) const;
 
     /// Returns the counts of the views, with no counts of worlds.
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
@@ -156,7 +156,7 @@ class ViewCollector {
 
     enum class ViewRun : std::uint8_t { current, none, other };
 
-    [[nodiscard]] ViewRun assign_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] ViewRun assign_map_run(const Session& session, const WorldInput& input) const;
     /// Returns whether the view belongs to another run even if its tick fits. Precondition: the
     /// session is about to enter a run.
     [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
@@ -168,12 +168,12 @@ class ViewCollector {
     /// Returns whether the session had a view of the current run recently.
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
     /// Returns whether a view of another run ends the current run.
-    [[nodiscard]] bool ends_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] bool ends_map_run(const Session& session, const WorldInput& input) const;
     void count_stray_view(Session& session);
     /// Updates the session's step and rate. Called if the session receives a view of a later tick
     /// than before.
     static void record_tick_step(Session& session, snapshot::Tick tick);
-    void begin_run(record::Timestamp now);
+    void begin_map_run(record::Timestamp now);
     [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the tick is incomplete without a view of this session.
     [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;

@@ -152,7 +152,7 @@ const Recipients* find_recipients(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-void WorldMessages::add_message(std::uint32_t session, const RunTick& at, record::Timestamp time,
+void WorldMessages::add_message(std::uint32_t session, const MapRunTick& at, record::Timestamp time,
                                 std::span<const std::byte> payload) {
     const std::size_t size = payload.size() + kWaitingBytes;
     if (bytes_ + size > kMaxBytes) {
@@ -194,7 +194,7 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
     }
     const std::size_t size = said->bytes.size();
     const auto [line, added] = texts_.try_emplace(std::move(said->bytes));
-    MessageText& it = line->second;
+    MessageOccurrences& it = line->second;
     if (added) {
         it.spec = said->spec;
     }
@@ -217,7 +217,7 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
 
 void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
     bytes_ -= line->first.size() + kTimeBytes;
-    MessageText& it = line->second;
+    MessageOccurrences& it = line->second;
     it.times.pop_front();
     for (auto& [session, times] : it.num_received) {
         --times; // counted from the oldest occurrence, which each session here received
@@ -268,7 +268,7 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
     }
 }
 
-void WorldMessages::begin_run() {
+void WorldMessages::begin_map_run() {
     for (; !oldest_.empty(); oldest_.pop_front()) {
         forget_oldest_occurrence(oldest_.front().line);
     }

@@ -48,7 +48,7 @@ class WorldMessages {
 
     /// Adds a message that a session received. `at`: the run and tick of the session's latest
     /// snapshot.
-    void add_message(std::uint32_t session, const RunTick& at, record::Timestamp time,
+    void add_message(std::uint32_t session, const MapRunTick& at, record::Timestamp time,
                      std::span<const std::byte> payload);
     /// Adds a session with a view in the next merged tick. `ids`: the client ids for the session's
     /// client numbers; null if the numbers are the server's client ids.
@@ -66,7 +66,7 @@ class WorldMessages {
 
     void pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to);
     /// Forgets the messages of the previous run of the server.
-    void begin_run();
+    void begin_map_run();
     /// Forgets all messages. Those that wait for their tick count as lost.
     void clear();
 
@@ -78,7 +78,7 @@ class WorldMessages {
   private:
     struct WaitingMessage {
         std::uint32_t session = 0;
-        RunTick at{};
+        MapRunTick at{};
         record::Timestamp time = 0;
         std::vector<std::byte> payload{};
     };
@@ -91,7 +91,7 @@ class WorldMessages {
     };
 
     /// A message text and its occurrences.
-    struct MessageText {
+    struct MessageOccurrences {
         const wire::MessageSpec* spec = nullptr;
         /// True if the text counts as sent to all players only when a second session has received
         /// it. False while only one session plays.
@@ -101,7 +101,7 @@ class WorldMessages {
         std::map<std::uint32_t, std::size_t> num_received{};
     };
 
-    using MessageTexts = std::map<std::vector<std::byte>, MessageText>; ///< by message bytes
+    using MessageTexts = std::map<std::vector<std::byte>, MessageOccurrences>; ///< by message bytes
 
     /// The oldest occurrence of a text. The occurrence is forgotten kWindow ticks after `tick`.
     struct OldestOccurrence {

@@ -287,7 +287,7 @@ class Scene {
     Ring* ring_;
     ObserverSharedMemory observation_{.observer{1}};
     LastSessionNumbers numbers_;
-    SharedServer shared_;
+    SharedServerData shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};

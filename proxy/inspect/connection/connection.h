@@ -154,7 +154,7 @@ class SevenHandshake {
 
     /// Lets another handshake with the same tokens begin a new connection. Called when the server
     /// accepted chunks of the current connection, or the connection ended.
-    void end_handshake() { fresh_ = false; }
+    void allow_next_handshake() { fresh_ = false; }
 
     /// Whether a DDNet server sent the ACCEPT. DDNet appends its token to this packet.
     [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }

@@ -346,7 +346,7 @@ std::string_view PacketAcceptance::protocol_name() const {
 
 void PacketAcceptance::close(record::Timestamp time) {
     connection_.close();
-    seven_.end_handshake();
+    seven_.allow_next_handshake();
     closed_at_ = time;
 }
 
@@ -432,7 +432,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
         missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
-        seven_.end_handshake();
+        seven_.allow_next_handshake();
     }
     if (packet.resend) {
         ++reporter.direction_stats().resend_requests;

@@ -142,9 +142,9 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
     }
     const Suspect& likeliest = suspects.front();
     constexpr double kLikely = 0.5;
-    if ((suspects.size() == 1 || likeliest.is_overlong) && likeliest.probability > kLikely) {
+    if ((suspects.size() == 1 || likeliest.is_overlong_varint) && likeliest.probability > kLikely) {
         return {.name = "damaged_value",
-                .sentence = likeliest.is_overlong
+                .sentence = likeliest.is_overlong_varint
                                 ? "this value takes more bytes than any server writes, and one "
                                   "flipped bit in it explains the difference"
                                 : "one flipped bit in this value explains the difference, and in "

@@ -83,7 +83,7 @@ std::optional<std::uint16_t> first_id_of(const SnapshotView& items, std::uint16_
 
 bool SizeLearner::drop_contradicted_explanations(const DeltaGetter& delta_of) {
     const auto misfits = [&](const Explanation& each) {
-        return !decode_delta_strictly(delta_of(each), each.sizes);
+        return !count_types_if_valid(delta_of(each), each.sizes);
     };
     if (std::ranges::all_of(explanations_, misfits)) {
         return false; // keep the explanations: another type's size may differ, too
@@ -103,7 +103,7 @@ AgreedSizes SizeLearner::sizes_learned_by_others() const {
 bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     const AgreedSizes before = sizes();
     const auto as_agreed =
-        before != agreed_ ? decode_delta_strictly(misfit.delta, agreed_) : std::nullopt;
+        before != agreed_ ? count_types_if_valid(misfit.delta, agreed_) : std::nullopt;
     if (as_agreed) {
         // The delta fits the agreed sizes, so the learned sizes of its types are wrong, perhaps
         // from another server's checkpoint.
@@ -124,7 +124,7 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
             set_sizes_from(misfit.right, hinted);
             set_sizes_from(misfit.delta.base, hinted);
         }
-        if (hinted != before && decode_delta_strictly(misfit.delta, hinted)) {
+        if (hinted != before && count_types_if_valid(misfit.delta, hinted)) {
             adopt_explanations({hinted}, before);
             return true;
         }
@@ -189,7 +189,7 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
     }
     num_unexplained_ = 0;
     count_as_evidence(delta_of);
-    if (const auto seen = decode_delta_strictly(misfit.delta, explanations_.front().sizes)) {
+    if (const auto seen = count_types_if_valid(misfit.delta, explanations_.front().sizes)) {
         report_learned_sizes(*seen, {}, misfit.tick, reporter);
     }
     return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
@@ -329,7 +329,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
 
 void SizeLearner::count_as_evidence(const DeltaGetter& delta_of) {
     for (Explanation& each : explanations_) {
-        const auto seen = decode_delta_strictly(delta_of(each), each.sizes);
+        const auto seen = count_types_if_valid(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
             if (seen->count[type] != 0) {
                 each.evidence[type].items += seen->count[type];

@@ -369,7 +369,7 @@ snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes
     return made;
 }
 
-std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta, const AgreedSizes& sizes) {
+std::optional<TypeCounts> count_types_if_valid(const DeltaInts& delta, const AgreedSizes& sizes) {
     DeltaReader reader{delta, sizes};
     reader.find_fitting_sizes(0, nullptr);
     return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};

@@ -90,10 +90,10 @@ struct KnownSizes {
 /// Decodes a delta with these sizes. Returns the types of its items, or nullopt if the delta does
 /// not fit exactly: with the announced number of updates, valid and unique keys, the item sizes of
 /// the base, no surplus ints, and the right checksum.
-[[nodiscard]] std::optional<TypeCounts> decode_delta_strictly(const DeltaInts& delta,
-                                                              const snapshot::AgreedSizes& sizes);
+[[nodiscard]] std::optional<TypeCounts> count_types_if_valid(const DeltaInts& delta,
+                                                             const snapshot::AgreedSizes& sizes);
 
-/// Returns the snapshot that a delta encodes. Precondition: decode_delta_strictly() accepts
+/// Returns the snapshot that a delta encodes. Precondition: count_types_if_valid() accepts
 /// the delta with these sizes.
 [[nodiscard]] snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta,
                                                      const snapshot::AgreedSizes& sizes);
@@ -101,7 +101,7 @@ struct KnownSizes {
 /// The most solutions that find_sizes() returns. If there are more solutions, it returns none.
 inline constexpr std::size_t kMaxSizesFound = 8;
 
-/// Finds solutions: sizes that decode_delta_strictly() accepts. Returns the solutions that
+/// Finds solutions: sizes that count_types_if_valid() accepts. Returns the solutions that
 /// differ from the known sizes for the fewest types. For a full snapshot, also returns the
 /// solutions that differ for one more type: the simplest solution may be wrong, because ints that a
 /// mod added to an item can look like a separate item. Returns an empty list if there is no

@@ -123,25 +123,25 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
 // results, see tests/proxy/inspect/suspects_test.cpp.
 ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
     if (history.before.empty() && history.after.empty()) {
-        weigh_one_time_item();
+        model_item_of_one_snapshot();
         return;
     }
     history_.positions = {};
     if (history.before.empty() || history.after.empty()) {
-        weigh_new_or_removed_item(history.before.empty() ? history.after : history.before);
+        model_new_or_removed_item(history.before.empty() ? history.after : history.before);
     } else {
-        weigh_lasting_item();
+        model_lasting_item();
     }
 }
 
 /// Sets the distribution of values for an item of only this snapshot, such as an event.
-void ValueProbability::weigh_one_time_item() {
+void ValueProbability::model_item_of_one_snapshot() {
     constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
     bells_[0] = {.weight = history_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
 }
 
 /// Sets the distribution of values for an item that is new, or missing in the next snapshot.
-void ValueProbability::weigh_new_or_removed_item(Points side) {
+void ValueProbability::model_new_or_removed_item(Points side) {
     Steps steps;
     steps.count(side);
     const ValueHistory::Point& next = side.front();
@@ -187,7 +187,7 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
 }
 
 /// Sets the distribution of values for an item that the snapshots before and after contain.
-void ValueProbability::weigh_lasting_item() {
+void ValueProbability::model_lasting_item() {
     const Movement movement = this->estimate_movement();
     const std::int32_t before = history_.before.front().value;
     const std::int32_t after = history_.after.front().value;
@@ -326,7 +326,7 @@ bool Suspects::collect_values(const Mismatch& mismatch) {
     for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
         add_item(mismatch, update);
     }
-    mark_overlong_value(mismatch);
+    mark_overlong_varint(mismatch);
     is_misread_ = mismatch.rebuilt.delta.surplus_ints != 0;
     return true;
 }
@@ -359,7 +359,7 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 
 /// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
 /// last byte to zero. Several such values show a server that always writes this encoding.
-void Suspects::mark_overlong_value(const Mismatch& mismatch) {
+void Suspects::mark_overlong_varint(const Mismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.delta.body};
     Suspect* overlong = nullptr;
     std::size_t count = 0;
@@ -373,7 +373,7 @@ void Suspects::mark_overlong_value(const Mismatch& mismatch) {
         }
     }
     if (count == 1) {
-        overlong->is_overlong = overlong->fits_a_bit;
+        overlong->is_overlong_varint = overlong->fits_a_bit;
     }
 }
 
@@ -489,7 +489,7 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value) const {
             .gain = plausibility.probability_of(suspect.expected) / received *
                     (suspect.fits_a_bit ? 1 : kOtherDamage) *
                     (value.is_only_change ? kUnchangedItem : 1) *
-                    (suspect.is_overlong ? kOverlong : 1)};
+                    (suspect.is_overlong_varint ? kOverlong : 1)};
 }
 
 std::vector<Suspects::Suspect> Suspects::rank() const {

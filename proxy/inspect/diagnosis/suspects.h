@@ -92,9 +92,9 @@ class ValueProbability {
     };
 
     [[nodiscard]] Movement estimate_movement() const;
-    void weigh_one_time_item();
-    void weigh_new_or_removed_item(std::span<const ValueHistory::Point> side);
-    void weigh_lasting_item();
+    void model_item_of_one_snapshot();
+    void model_new_or_removed_item(std::span<const ValueHistory::Point> side);
+    void model_lasting_item();
 
     ValueHistory history_;
     std::array<LikelyValue, 2> masses_{};
@@ -159,13 +159,13 @@ class Suspects {
 
     struct Suspect {
         snapshot::ItemKey key{};
-        std::uint32_t index = 0;     ///< index of the int in its item
-        std::uint32_t int_index = 0; ///< index of the int in the delta
-        std::int32_t got = 0;        ///< the received value
-        std::int32_t expected = 0;   ///< the value with which the checksum would be right
-        bool fits_a_bit = false;     ///< `got` and `expected` differ by one flipped bit
-        bool is_overlong = false;    ///< the encoding of the value is longer than necessary
-        double probability = 0;      ///< probability that this value is the wrong one
+        std::uint32_t index = 0;         ///< index of the int in its item
+        std::uint32_t int_index = 0;     ///< index of the int in the delta
+        std::int32_t got = 0;            ///< the received value
+        std::int32_t expected = 0;       ///< the value with which the checksum would be right
+        bool fits_a_bit = false;         ///< `got` and `expected` differ by one flipped bit
+        bool is_overlong_varint = false; ///< the encoding of the value is longer than necessary
+        double probability = 0;          ///< probability that this value is the wrong one
     };
 
     /// Returns all suspects, most likely first.
@@ -197,7 +197,7 @@ class Suspects {
 
     [[nodiscard]] bool collect_values(const Mismatch& mismatch);
     void add_item(const Mismatch& mismatch, const snapshot::DeltaUpdate& update);
-    void mark_overlong_value(const Mismatch& mismatch);
+    void mark_overlong_varint(const Mismatch& mismatch);
     [[nodiscard]] bool add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget);
     void add_verified_snapshot(snapshot::Tick tick, const snapshot::SnapshotView& right,
                                const snapshot::SnapshotView& previous);

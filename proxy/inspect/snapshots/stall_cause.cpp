@@ -19,7 +19,7 @@ constexpr Timestamp kWidestSpacing = 200 * kReceiptMillisecond;
 
 } // namespace
 
-void InputReceipts::RecentMinimum::add(std::int64_t value, Timestamp now) {
+void InputTimingTracker::RecentMinimum::add(std::int64_t value, Timestamp now) {
     if (now - began_ >= kPeriod) {
         before_ = now - began_ < 2 * kPeriod ? current_ : std::nullopt;
         current_.reset();
@@ -28,14 +28,14 @@ void InputReceipts::RecentMinimum::add(std::int64_t value, Timestamp now) {
     current_ = std::min(current_.value_or(value), value);
 }
 
-std::optional<std::int64_t> InputReceipts::RecentMinimum::minimum() const {
+std::optional<std::int64_t> InputTimingTracker::RecentMinimum::minimum() const {
     if (!current_ || !before_) {
         return current_ ? current_ : before_;
     }
     return std::min(*current_, *before_);
 }
 
-void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
+void InputTimingTracker::on_input(snapshot::Tick intended, Timestamp now) {
     if (intended <= std::exchange(intended_, intended)) {
         return; // servers answer only an input for a newer tick
     }
@@ -51,7 +51,7 @@ void InputReceipts::on_input(snapshot::Tick intended, Timestamp now) {
     (*inputs_)[num_inputs_++ % kInputs] = {.intended = intended, .sent = now};
 }
 
-InputReceipts::Input* InputReceipts::find_unanswered_input(snapshot::Tick intended) {
+InputTimingTracker::Input* InputTimingTracker::find_unanswered_input(snapshot::Tick intended) {
     for (std::size_t age = 1; age <= std::min(num_inputs_, kInputs); ++age) {
         Input& input = (*inputs_)[(num_inputs_ - age) % kInputs];
         if (input.is_answered && input.intended < intended) {
@@ -64,7 +64,7 @@ InputReceipts::Input* InputReceipts::find_unanswered_input(snapshot::Tick intend
     return nullptr;
 }
 
-void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, Timestamp now) {
+void InputTimingTracker::on_answer(snapshot::Tick intended, std::int32_t time_left, Timestamp now) {
     answered_ = now;
     Input* const input = find_unanswered_input(intended);
     if (input == nullptr) {
@@ -79,7 +79,8 @@ void InputReceipts::on_answer(snapshot::Tick intended, std::int32_t time_left, T
     newest_answered_ = std::max(newest_answered_, input->sent);
 }
 
-InputReceipts::Outcome InputReceipts::outcome_between(Timestamp from, Timestamp to) const {
+InputTimingTracker::Outcome InputTimingTracker::outcome_between(Timestamp from,
+                                                                Timestamp to) const {
     Outcome outcome{.is_complete = newest_answered_ > to};
     if (!inputs_) {
         return outcome;
@@ -155,18 +156,18 @@ bool shows_stopped_server(const StallEvidence& evidence) {
 /// Whether the server's answers to at least half of the inputs are missing. If the server also
 /// ignored an acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
-    const InputReceipts::Outcome& receipts = evidence.receipts;
+    const InputTimingTracker::Outcome& receipts = evidence.receipts;
     return receipts.inputs >= (evidence.is_full_acked ? 1 : kMinInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
 /// Whether the server answered at least four of five inputs.
-bool has_answers(const InputReceipts::Outcome& receipts) {
+bool has_answers(const InputTimingTracker::Outcome& receipts) {
     return receipts.inputs >= kMinInputs && 5 * receipts.answered >= 4 * receipts.inputs;
 }
 
 std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool is_final) {
-    const InputReceipts::Outcome& receipts = evidence.receipts;
+    const InputTimingTracker::Outcome& receipts = evidence.receipts;
     const bool is_complete =
         receipts.is_complete || (is_final && evidence.has_ended && evidence.is_answering);
     if (shows_stopped_server(evidence)) {

@@ -19,7 +19,7 @@ namespace tw::inspect {
 /// at the server, the answer was delayed, or the answer was lost.
 ///
 /// Source: DDNet and Teeworlds CServer::ProcessClientPacket.
-class InputReceipts {
+class InputTimingTracker {
   public:
     /// Called when the client sent an input for tick `intended`.
     void on_input(snapshot::Tick intended, record::Timestamp now);
@@ -161,7 +161,7 @@ struct StallEvidence {
     bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// The inputs whose answers the server sent during the stall.
-    InputReceipts::Outcome receipts{};
+    InputTimingTracker::Outcome receipts{};
     /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;
     /// If the server sent nothing to any session during the stall, the number of sessions to which

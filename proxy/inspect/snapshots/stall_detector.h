@@ -337,7 +337,7 @@ class StallDetector {
     std::optional<std::int32_t> client_version_;
     const SnapshotCadence* cadence_;
     ServerActivity* server_;
-    InputReceipts inputs_;
+    InputTimingTracker inputs_;
     ChunkReceipts chunks_;
     std::optional<PendingStall> pending_stall_;
     std::optional<PostponedStall> postponed_;

@@ -92,7 +92,8 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};
     if (capture != nullptr) {
-        capture->set_state_source([&inspector] { return inspector.encode_current_checkpoint(); });
+        capture->set_session_state_source(
+            [&inspector] { return inspector.encode_current_checkpoint(); });
     }
     capture::CaptureRun run{paths, {}};
     run.read(inspector);
@@ -422,7 +423,7 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
     const test::Bytes state(43'000);
     const test::Bytes datagram(1000, std::byte{1});
     std::size_t states = 0;
-    blocks.set_state_source([&] {
+    blocks.set_session_state_source([&] {
         ++states;
         return test::Bytes{state};
     });

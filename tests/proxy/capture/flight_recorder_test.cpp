@@ -39,7 +39,7 @@ struct Flight {
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
         if (states) {
-            recorder.set_state_source(
+            recorder.set_session_state_source(
                 [&inspector] { return inspector.encode_current_checkpoint(); });
         }
         capture::CaptureRun run{{test::test_data(name)}, {}};

@@ -84,7 +84,7 @@ class Run {
     /// Returns the total of a row of the server's bytes.
     [[nodiscard]] record::ByteCount find(ByteGroup group, std::string_view name,
                                          BytePart part = BytePart::whole) const {
-        for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
+        for (const record::ByteLedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
             if (row.group == group && row.name == name && row.part == part) {
                 return row.total;
             }
@@ -97,7 +97,7 @@ class Run {
             CHECK(ledger_.total(direction).bits == 8 * payload(direction));
         }
         record::ByteCount items;
-        for (const record::LedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
+        for (const record::ByteLedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
             if (row.group == ByteGroup::delta || row.group == ByteGroup::deletion ||
                 row.group == ByteGroup::item) {
                 items.add(row.total);
@@ -293,7 +293,7 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     const auto count_other_rows = [&](const Run& each) {
         std::map<std::string, std::uint64_t> rows;
         for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-            for (const record::LedgerRow& row : each.ledger().rows(direction)) {
+            for (const record::ByteLedgerRow& row : each.ledger().rows(direction)) {
                 const bool own = row.name == "snap_single" || row.name == "header" ||
                                  row.name == "snapshot of a stray tick";
                 if (!own) {

@@ -321,7 +321,7 @@ TEST_CASE("the evidence decides, and what it does not decide stays open") {
 
     using enum StallCause;
     constexpr record::Timestamp kSecond = 1000 * kMillisecond;
-    using Outcome = inspect::InputReceipts::Outcome;
+    using Outcome = inspect::InputTimingTracker::Outcome;
     constexpr Outcome kAll{.inputs = 8, .answered = 8, .is_complete = true};
     constexpr Outcome kNone{.inputs = 8, .is_complete = true};
     constexpr Outcome kOpen{.inputs = 8};
@@ -404,7 +404,7 @@ class Inputs {
 
     [[nodiscard]] record::Timestamp sent() const { return kStart + tick_ * 20 * kMs; }
 
-    InputReceipts receipts;
+    InputTimingTracker receipts;
 
   private:
     snapshot::Tick tick_ = 0;
@@ -441,7 +441,7 @@ TEST_CASE("an input that had to wait is told from an answer that never came") {
 }
 
 TEST_CASE("servers answer only inputs for a later tick, each once") {
-    InputReceipts receipts;
+    InputTimingTracker receipts;
     receipts.on_input(10, kStart);
     receipts.on_input(10, kStart + 50 * kMs);
     receipts.on_input(8, kStart + 100 * kMs);
@@ -474,7 +474,7 @@ TEST_CASE("the first inputs of a long silence stay known") {
 }
 
 TEST_CASE("what is made up harms nothing") {
-    InputReceipts receipts;
+    InputTimingTracker receipts;
     receipts.on_answer(5, INT32_MIN, kStart);
     receipts.on_input(INT32_MAX, kStart);
     receipts.on_answer(INT32_MAX, INT32_MIN, kStart + kMs);

@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(ViewedPlay, "bytes are counted from when a viewer opens their 
     feed.interest.set_watched({}, tw::web::ViewerTopic::traffic_totals);
     right(12, 10);
     const web::ViewerBatch batch = fetch();
-    const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::LedgerRow& row) {
+    const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::ByteLedgerRow& row) {
         return row.name == "pickup" && row.group == record::ByteGroup::item;
     });
     CHECK(has_pickup);

@@ -151,10 +151,10 @@ TEST_CASE("a loaded map is found by its file's checksum, with the file if that i
     for (const bool with_files : {false, true}) {
         MapFolders maps{{folder.path()}, {.with_files = with_files}};
         const auto sha256 = map::identify(bytes).sha256;
-        CHECK(maps.loaded_map(sha256).physics == nullptr);
+        CHECK(maps.find_loaded_map(sha256).physics == nullptr);
         const FoundMap found = maps.find(announce("one", bytes));
-        CHECK(maps.loaded_map(sha256).physics == found.physics);
-        const auto file = maps.loaded_map(sha256).file;
+        CHECK(maps.find_loaded_map(sha256).physics == found.physics);
+        const auto file = maps.find_loaded_map(sha256).file;
         CHECK((file != nullptr) == with_files);
         CHECK((file == nullptr || *file == bytes));
     }

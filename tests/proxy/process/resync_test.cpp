@@ -57,7 +57,7 @@ struct Sum {
 };
 
 Sum rewrite_all(const std::string& capture) {
-    const relay::ResyncFunctions resync = pipeline::make_resync_functions();
+    const relay::ResyncFunctions resync = pipeline::make_snapshot_resync_functions();
     Sum sum;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {

@@ -145,7 +145,7 @@ TEST_CASE("a slow resolver delays neither the run nor its end") {
 namespace {
 
 using tw::process::ConfiguredServer;
-using tw::process::PendingServers;
+using tw::process::UnresolvedServers;
 
 ConfiguredServer named(const std::string& name, const std::string& host) {
     return {.name = name, .where = {.host = host, .port = 8303}};
@@ -156,7 +156,7 @@ struct Pending {
     Pending() { resolver->hold(); }
 
     std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
-    PendingServers servers{[resolver = resolver](const tw::relay::ServerOptions& where) {
+    UnresolvedServers servers{[resolver = resolver](const tw::relay::ServerOptions& where) {
         return [lookup = Resolver::lookup(resolver), host = where.host]() -> Endpoints {
             const Endpoints all = lookup();
             return host.starts_with("known")  ? all
@@ -181,14 +181,14 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
     CHECK(pending.servers.take_resolved_servers().empty());
 
     pending.resolver->say({at("192.0.2.7")});
-    std::vector<PendingServers::ResolvedServer> arrived;
+    std::vector<UnresolvedServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
         for (auto& each : pending.servers.take_resolved_servers()) {
             arrived.push_back(std::move(each));
         }
         return arrived.size() == wanted.size();
     }));
-    for (const PendingServers::ResolvedServer& each : arrived) {
+    for (const UnresolvedServers::ResolvedServer& each : arrived) {
         CAPTURE(each.server.name);
         REQUIRE(each.addresses.empty() == (each.server.name != "a"));
         if (!each.addresses.empty()) {
@@ -208,7 +208,7 @@ TEST_CASE("a server that was removed while its name was resolved is not added") 
     CHECK(within(10s, [&] { return pending.resolver->times_asked() == 2; }));
     pending.servers.keep_only({stays});
     pending.resolver->say({at("192.0.2.7")});
-    std::vector<PendingServers::ResolvedServer> arrived;
+    std::vector<UnresolvedServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
         arrived = pending.servers.take_resolved_servers();
         return !arrived.empty();

@@ -164,7 +164,7 @@ class Scene {
     Options options_;
     LastSessionNumbers numbers_;
     ObserverSharedMemory observation_{.observer{1}};
-    SharedServer shared_;
+    SharedServerData shared_;
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{

@@ -299,7 +299,7 @@ TEST_CASE("a run does not tell what was said in the one before") {
     Stage stage;
     stage.say(1, 5000, chat(3, "late"));
     stage.close(4998, {1});
-    stage.messages.begin_run();
+    stage.messages.begin_map_run();
     stage.say(1, 10, chat(3, "hi"), Dialect::six, 2);
     stage.close(10, {1}, 2);
     CHECK(stage.lines == Lines{"10 sv_chat 0 3 hi"});
