@@ -1,11 +1,15 @@
 #include "proxy/base/clock.h"
 
-#include <fmt/chrono.h>
+#include <iomanip>
+#include <sstream>
+#include <utility>
 
 namespace tw::base {
 
 std::string format_time(const std::tm& time, const char* format) {
-    return fmt::format(fmt::runtime(fmt::format("{{:{}}}", format)), time);
+    std::ostringstream text;
+    text << std::put_time(&time, format);
+    return std::move(text).str();
 }
 
 std::string format_utc(std::int64_t seconds, const char* format) {
