@@ -72,7 +72,7 @@ inline constexpr const char* kPositionsSuffix = "-collected";
 struct PublishOptions {
     BusAccess access{};
     std::string stream = kDefaultStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};                ///< SERVER, from make_subject_token()
+    std::string server{};                ///< SERVER in subjects, or a multi_server_name()
     StreamLimits limits{};
     std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;

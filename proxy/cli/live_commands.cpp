@@ -144,8 +144,8 @@ process::ReloadedSettings ConfigReloader::reread() {
     return reload;
 }
 
-/// Returns the new servers; nullopt if the servers had no names at the start or have none now,
-/// because changing that needs a restart.
+/// Returns the new servers; nullopt if there was a single server without a name at the start, or is
+/// one now. Servers then change only at a restart.
 std::optional<std::vector<process::ConfiguredServer>>
 ConfigReloader::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();

@@ -307,7 +307,8 @@ std::string_view HandoverGiver::await_forwarding() {
                                                           : std::string_view{};
 }
 
-/// Must be called when the new relay forwards. Logs which servers and how many sessions end.
+/// Must be called when the new relay forwards. Logs the servers that it does not continue, and how
+/// many sessions end.
 void HandoverGiver::finish() {
     stage_ = Stage::handed_over;
     takeover_socket_.keep_socket_file();

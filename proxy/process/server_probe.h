@@ -95,7 +95,7 @@ class SilenceDetector {
 
     /// A period in which the server does not answer.
     struct Silence {
-        Time since{}; ///< when the first unanswered datagram was sent, within a second
+        Time since{}; ///< when the first unanswered datagram was sent, or up to a second later
         std::uint64_t unanswered = 0; ///< number of datagrams to the server in this period
         /// The number of ICMP "port unreachable" messages in this period.
         std::uint64_t refused = 0;

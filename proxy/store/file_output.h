@@ -204,8 +204,8 @@ class FileOutput final : public OutputFile {
 };
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
-/// If the disk is full or too slow, blocks are dropped and counted. RecordingFormat::loss_unit()
-/// is written in place of dropped blocks: after them, or as the last unit of the file.
+/// If the disk is full or too slow, blocks are dropped and counted. A
+/// RecordingFormat::loss_unit() replaces them: it is written before the next block, or at the end.
 ///
 /// If the output has segments, the next segment starts when all producers of records have called
 /// advance_to_segment(). Until then, the data of the two segments waits in two queues.

@@ -292,8 +292,8 @@ Recording::RepairResult Recording::cut_frame(const FrameScan& scan) {
     return RepairResult::done;
 }
 
-/// Removes the unfinished end of the last segment, which a crash leaves. Nothing is appended to this
-/// segment, so one that cannot be repaired stays as it is.
+/// Repairs the end of the last segment after a crash. Errors are ignored, because new data goes to a
+/// new segment.
 void Recording::repair_last_segment() {
     const auto segments = segments_in(options_.segments->folder, &*options_.segments);
     if (segments.empty()) {

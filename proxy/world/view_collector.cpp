@@ -128,7 +128,7 @@ ViewCollector::ViewRun ViewCollector::assign_map_run(const Session& session,
             return session.run == run_ ? ViewRun::none : ViewRun::current;
         }
     }
-    // A session that enters a run receives the newest ticks.
+    // A session that enters the current run must be near its newest tick.
     return fits && input.tick > Wide{*newest_} - kMaxLag ? ViewRun::current : ViewRun::other;
 }
 
