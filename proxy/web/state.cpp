@@ -284,7 +284,7 @@ std::string state_json(const RunState& state) {
         object["server_unanswered"] = state.server_silent->unanswered;
         object["server_refused"] = state.server_silent->refused;
     }
-    return record::json_text(object) + '\n';
+    return record::json_text(std::move(object)) + '\n';
 }
 
 namespace {

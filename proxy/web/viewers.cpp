@@ -361,9 +361,11 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
         }
     }
     if (now - state_sent_at_ >= kStateEvery) {
-        state_sent_at_ = now;
         send_state();
         send_traffic_totals();
+        // A state of thousands of servers may take longer than the interval to make. Sockets are
+        // served until the next one.
+        state_sent_at_ = Clock::now();
     }
     return true;
 }

@@ -308,19 +308,7 @@ TEST_CASE(
     CHECK(counted.at("viewers_lost").as_int64() > 0);
 }
 
-// Under a sanitizer, making such a state can take longer than the interval between states.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TW_SLOW_STATE
-#endif
-#endif
-#ifdef TW_SLOW_STATE
-constexpr bool kSlowState = true;
-#else
-constexpr bool kSlowState = false;
-#endif
-
-TEST_CASE("a state longer than the queue reaches a viewer that reads" * doctest::skip(kSlowState)) {
+TEST_CASE("a state longer than the queue reaches a viewer that reads") {
     Page page;
     page.servers = 5000;
     Client client{page.port()};
