@@ -17,8 +17,8 @@ namespace tw::map {
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 /// Returns the text in an item's ints, up to the first NUL. Each int contains four bytes, the first
-/// in its highest bits; 128 was added to each byte. The last byte counts as a NUL. The text may not
-/// be UTF-8.
+/// in its highest bits; 128 was added to each byte. The last byte counts as a NUL. The text may
+/// be invalid UTF-8.
 ///
 /// Source:  DDNet IntsToStr.
 [[nodiscard]] std::string decode_int_text(std::span<const std::int32_t> ints);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// The fields of each object in the table, in the order of their ints.
+/// The fields of each object of object_table(), in the order of their ints.
 namespace tw::snapshot::fields {
 
 constexpr FieldSpec to_field(std::string_view name) {

@@ -23,7 +23,7 @@ struct SecretsFile {
     bool has_credentials = false;
     /// The first certificate in the file, which is twscope's (PEM); empty if the file has no key.
     std::string certificate{};
-    std::string key{}; ///< the key of `certificate` (PEM)
+    std::string key{}; ///< the private key of `certificate` (PEM)
     /// All other certificates (PEM); empty to trust the system's authorities.
     std::string authorities{};
 

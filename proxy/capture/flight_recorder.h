@@ -174,8 +174,8 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< a member only to reuse its memory
     std::atomic<std::int64_t> requested_session_{kNoRequest};
-    std::optional<Cause> cause_;         ///< the oldest finding that waits for a file
-    std::uint64_t waiting_findings_ = 0; ///< number of further findings that wait for a file
+    std::optional<Cause> cause_;         ///< the oldest finding without a file
+    std::uint64_t waiting_findings_ = 0; ///< number of further findings without a file
     /// The time of the most recent file that was written after a finding; 0: no such file was
     /// written.
     record::Timestamp last_file_time_ = 0;

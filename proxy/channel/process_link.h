@@ -30,9 +30,8 @@ enum class ControlMessage : std::uint8_t {
     checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
     finish,
-    /// The text contains an impairment, for relay::parse_impairment(). From the relay: the
-    /// configuration has changed to this impairment, which the observer must record. From the
-    /// observer: a request to set this impairment.
+    /// The text contains an impairment, for relay::parse_impairment(). From the relay: it has set
+    /// this impairment, which the observer must record. From the observer: a request to set it.
     impairment,
     // Messages from the observer.
     ready, ///< the observer has opened all files and sockets and starts to inspect

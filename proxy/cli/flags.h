@@ -58,7 +58,7 @@ struct Flag {
 
     [[nodiscard]] bool is_switch() const { return most_values == 0; }
 
-    /// Returns the name with dashes; that of an argument as it is.
+    /// Returns the name as it is typed: `--name` for a flag. An argument's name has no dashes.
     [[nodiscard]] std::string dashed_name() const;
     /// Sets the variable and `values`. Returns false if there is no value, or an empty one.
     /// Errors: UsageError.

@@ -201,7 +201,7 @@ void DemoEncoder::add_marker() {
 }
 
 void DemoEncoder::finish(Bytes& out) {
-    // Demo players show a tick without a snapshot only if another chunk follows.
+    // Demo players show the last tick only if a chunk follows it; an empty delta is enough.
     if (unshown_ && put_chunk(kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
         unshown_ = false;
     }

@@ -27,7 +27,7 @@ inline constexpr int kSevenVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
 inline constexpr int kMarkersVersion = 4; ///< first version with a table of markers
-/// First version in which kStepBit marks a chunk that contains the ticks since the last one.
+/// First version with kStepBit, which marks a tick stored as the difference from the one before.
 inline constexpr int kStepsVersion = 5;
 inline constexpr int kSha256Version = 6; ///< first version with the map's SHA-256
 

@@ -44,8 +44,8 @@ struct ReadContext {
 
 /// A key of a record type, an item or a place on the map. Reads the key's value.
 struct SchemaKey {
-    /// A function that returns an object in another object, or null, and the getter in the schema
-    /// that the function calls.
+    /// A step to a nested object: find_object() calls the schema's getter `get`, and returns the
+    /// nested object, or null.
     struct Step {
         const void* (*find_object)(const void* object, const void* get);
         const void* get;
@@ -181,7 +181,7 @@ using KeysByType = std::array<SchemaKeys, kRecordTypeCount>;
 
 /// Returns the keys that all records have, with a record::TypedHeader as object.
 [[nodiscard]] const SchemaKeys& header_keys();
-/// Returns the other keys of each record type, in the order of record::Record.
+/// Returns the keys of each record type that not all records have, in the order of record::Record.
 [[nodiscard]] const KeysByType& record_keys();
 /// Returns the keys below `at`, with a map::Location as object.
 [[nodiscard]] const SchemaKeys& place_keys();

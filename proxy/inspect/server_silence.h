@@ -108,7 +108,7 @@ class ServerSilence {
     ServerSilence(const ServerSilence&) = delete;
     ServerSilence& operator=(const ServerSilence&) = delete;
 
-    /// Must be called for each datagram of this session.
+    /// Must be called for each datagram of the session, in either direction.
     void on_datagram(Reporter& reporter);
     /// Restarts the wait for an answer. Called when copies of datagrams were lost.
     void on_gap();

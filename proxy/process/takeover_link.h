@@ -34,8 +34,8 @@ enum class TakeoverMessage : std::uint8_t {
     /// From the old relay, which has stopped forwarding: TakeoverState, with a socket per session.
     state,
     forwarding, ///< from the new relay: it forwards
-    /// From the old relay, whose observer has finished: SharedBlock::last_recorded_session, as a
-    /// 32-bit number.
+    /// From the old relay: its observer has finished. Contains SharedBlock::last_recorded_session as
+    /// a 32-bit number.
     ended,
 };
 

@@ -337,7 +337,8 @@ bool ViewCollector::may_close_tick(Tick tick) {
         return is_view_due(session, tick) ||
                (first && session.resumed && session.run == run_ && session.step == 0);
     };
-    // This function is called for every view; usually the tick still waits for the same session.
+    // This function is called for every view. Usually the session that the last call found still
+    // holds up the tick, so it is checked first.
     const auto last = sessions_.find(awaited_session_);
     if (last != sessions_.end() && holds_up(*last)) {
         return false;

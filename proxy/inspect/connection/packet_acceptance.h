@@ -41,7 +41,7 @@ struct ReceiverRules {
 
 /// The known properties of the program that receives a packet.
 struct ReceiverProgram {
-    bool header_token = false; ///< the connection has 0.6.5's token after the header
+    bool header_token = false; ///< a token follows the packet header, as in 0.6.5
     bool vanilla = false;      ///< the program is vanilla, not DDNet
     /// DDNet version (major * 1000 + minor * 10 + patch) that the client announced or the server's
     /// traffic shows.
