@@ -22,8 +22,8 @@ using Timestamp = std::int64_t;
 }
 
 // Formats of format_utc(); records add a fraction and a Z to theirs.
-inline constexpr const char* kRecordTime = "%Y-%m-%dT%H:%M:%S";
-inline constexpr const char* kFileNameTime = "%Y%m%dT%H%M%SZ";
+inline constexpr char kRecordTime[] = "%Y-%m-%dT%H:%M:%S";
+inline constexpr char kFileNameTime[] = "%Y%m%dT%H%M%SZ";
 
 /// Returns a time as text. `format`: as of strftime().
 [[nodiscard]] std::string format_time(const std::tm& time, const char* format);

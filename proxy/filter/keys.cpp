@@ -196,7 +196,7 @@ Value time_value(record::Timestamp time, FormatBuffer& buffer) {
     const std::time_t moment{second};
     ::gmtime_r(&moment, &utc);
     const std::size_t size =
-        std::strftime(buffer.text.data(), buffer.text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+        std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTime, &utc);
     const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
                                        ".%06dZ", static_cast<int>(rest / 1000));
     return Value::of(
