@@ -153,7 +153,8 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
     return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
 }
 
-/// Returns a text such as "1 error, 2 warnings" or "no warnings". Other findings do not count.
+/// Returns a text such as "1 error, 2 warnings" or "no warnings". Informational findings do not
+/// count.
 std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
     if (errors == 0) {
         return warnings == 0 ? "no warnings" : record::count_with_noun(warnings, "warning[s]");
@@ -201,7 +202,7 @@ std::string Console::take_status(record::Timestamp now, double seconds, const st
     if (const std::string text = line + " | " + notes; !notes.empty() && fits(text)) {
         line = text;
     }
-    // Shows as many players as the line has space for, and the number of the others.
+    // Shows as many players as fit into the line, and the number of the players left out.
     for (std::size_t left_out = tees_.size() - std::min(tees_.size(), kMaxTees);
          left_out <= tees_.size(); ++left_out) {
         std::string text = line;

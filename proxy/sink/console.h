@@ -53,7 +53,7 @@ class BoundedWaitStream {
 
     [[nodiscard]] std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
-    /// Writes text to the descriptor. Called when text was printed to file().
+    /// Writes text to the descriptor. Called by the C library for text that was printed to file().
     void write(const char* text, std::size_t size);
 
   private:
@@ -79,14 +79,14 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 [[nodiscard]] std::size_t terminal_columns(int terminal);
 
 /// Makes the text that a live run shows to users: a status line, and all warnings and errors. All
-/// workers share one Console; each worker has a separate ConsoleSink.
+/// inspecting threads share one Console; each has a separate ConsoleSink.
 class Console {
   public:
     explicit Console(bool colours) : colours_{colours} {}
 
     struct Tee {
         std::string name;
-        std::string place; ///< position and tile, such as "(50,32) air"
+        std::string place; ///< the tee's position and tile, such as "(50,32) air"
         /// The session's state, which the status line shows while `name` is empty.
         std::string state;
     };
@@ -124,7 +124,8 @@ class Console {
     std::atomic<std::uint64_t> unverified_{0};
 };
 
-/// Passes a worker's records to the console, but at most one snapshot a second of each session.
+/// Passes the records of one thread to the console, but at most one snapshot a second of each
+/// session.
 class ConsoleSink final : public record::RecordSink {
   public:
     explicit ConsoleSink(Console& console) : console_{&console} {}

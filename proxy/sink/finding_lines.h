@@ -82,7 +82,7 @@ class FindingLines {
         std::uint32_t session = 0;            ///< session of the finding in the line
         std::optional<snapshot::Tick> tick{}; ///< tick of the finding in the line
         std::uint64_t more = 0;             ///< number of findings of this kind since its last line
-        record::Timestamp counted_from = 0; ///< time of the last line
+        record::Timestamp counted_from = 0; ///< time of the last line; `more` counts from then on
         record::Timestamp last = 0;
     };
 

@@ -71,7 +71,7 @@ inline bool needs_no_escape(std::uint64_t word) {
 }
 
 /// Returns whether no character of the text needs an escape. Checks eight characters at a time. If
-/// the length is not a multiple of eight, the last eight overlap the ones before.
+/// the length is not a multiple of eight, the last eight characters overlap the eight before.
 inline bool needs_no_escape(std::string_view text) {
     const char* const end = text.data() + text.size();
     if (text.size() < sizeof(std::uint32_t)) {
@@ -117,7 +117,8 @@ inline char* put_without_leading_zeros(char* to, std::uint32_t value) {
     return to + 3 - skipped;
 }
 
-/// Writes a number below 1000 as three digits. Returns their end. Overwrites the byte after them.
+/// Writes a number below 1000 as three digits, and overwrites the byte after them. Returns the end
+/// of the digits.
 inline char* put_three_digits(char* to, std::uint32_t value) {
     std::memcpy(to, kThreeDigits[value].data(), 4);
     return to + 3;

@@ -155,7 +155,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
             to = put_int(to, ints.front());
         }
     }
-    // the first field was not written, so the text starts with a comma
+    // If the first field was not written, the text starts with a comma, which is removed.
     if (missing_ints != 0 && to != begin && *begin == ',') {
         std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
         --to;
@@ -183,7 +183,7 @@ char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t val
         return to;
     }
     const auto bits = static_cast<std::uint32_t>(value);
-    // Each flag starts with a comma; the first comma is overwritten by the bracket.
+    // Each flag's text starts with a comma; the bracket overwrites the first comma.
     char* const first = names.key.put(to);
     to = first - 1;
     for (const Flag& flag : names.flags) {
@@ -200,7 +200,7 @@ char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t val
 char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
                               std::uint32_t missing_ints) const {
     char* const begin = to;
-    // Each name starts with a comma; the first comma is overwritten by the key.
+    // Each name's text starts with a comma; the first text overwrites the byte before `first`.
     to = kNamesKey.put(to);
     char* const first = to;
     for (const NamedField& names : names_) {

@@ -68,13 +68,13 @@ class ObjectWriter {
     JsonLiteral front_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
     std::vector<NamedField> names_;
-    std::size_t room_ = 0; ///< the most bytes of the text of an item
+    std::size_t room_ = 0; ///< the most bytes that write() appends for an item
 };
 
-/// Unpacks a text from ints, and appends it to `out` as a JSON string.
+/// Appends the text that is packed into `ints` (DDNet's IntsToStr) as a JSON string.
 void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints);
 
-/// Which items of a snapshot are written.
+/// The items of a snapshot that are written.
 enum class ItemChoice : std::uint8_t {
     none,
     /// Items that changed since the session's previous snapshot; in every 250th snapshot all items.
@@ -91,7 +91,7 @@ class ItemWriter {
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
     /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` if all items are listed.
-    /// `whole`: list all items, except with ItemChoice::none.
+    /// `whole`: lists all items, except with ItemChoice::none.
     void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
     /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
     static void write_location(const map::Location& place, JsonBuffer& out);
@@ -112,7 +112,7 @@ class ItemWriter {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
         std::uint32_t missing_ints =
-            0; ///< bit mask of the item's unknown ints, as in record::Sightings
+            0; ///< a bit for each unknown int of the item, as in record::Sightings
         std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
@@ -147,7 +147,6 @@ class ItemWriter {
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
     static void write_renumbered(const record::Sightings& sightings, JsonBuffer& out);
-    /// Appends the sessions that received an item of a world.
     void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Appends an item of a known type. Returns the client that it belongs to; nullopt: no client.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,

@@ -84,7 +84,8 @@ std::string_view as_chars(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The closing brackets of the open JSON arrays and objects, which are written from a flat list.
+/// The closing brackets of the JSON arrays and objects that are open while a flat list of fields is
+/// written.
 class BracketStack {
   public:
     void push(FieldValue::Kind kind) {
@@ -273,7 +274,7 @@ void JsonLines::put_value(record::UtcTime moment) {
     }
     if (second != second_) {
         second_ = second;
-        // Only damaged captures contain years after 9999.
+        // The last second of the year 9999. Only damaged captures contain later times.
         constexpr std::int64_t kLast = 253402300799;
         const auto shown = std::clamp<std::int64_t>(second, 0, kLast);
         second_text_ = '"' + base::format_utc(shown, base::kRecordTime) + '.';

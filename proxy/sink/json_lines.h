@@ -45,10 +45,11 @@ class OpenSessions {
     [[nodiscard]] Session* find(std::uint32_t number);
 
     std::map<std::uint32_t, Session> sessions_;
-    std::uint32_t worlds_full_in_ = 0; ///< the last segment that contains a world with all items
+    /// The last segment that contains a record of a world with all items.
+    std::uint32_t worlds_full_in_ = 0;
 };
 
-/// What the JSON lines contain.
+/// Options that decide which records and keys JsonLines writes.
 struct JsonOptions {
     ItemChoice items = ItemChoice::changed;
     bool raw = false;     ///< write the key `data` of all items, not only of unknown items
@@ -56,8 +57,8 @@ struct JsonOptions {
     /// The known objects; null: the objects of the standard table.
     const snapshot::ObjectSet* objects = nullptr;
     bool show_secrets = false; ///< write passwords, rcon, /timeout codes and whispers unredacted
-    /// The longest line in bytes; 0: no limit. Longer snapshots and worlds are split (see
-    /// split_line()).
+    /// The longest line in bytes; 0: no limit. Records of longer snapshots and worlds are split
+    /// (see split_line()).
     std::size_t max_line_bytes = 0;
 };
 
@@ -109,10 +110,10 @@ class JsonLines final : public record::RecordSink {
     JsonOptions options_;
     Output* output_;
     JsonBuffer out_;
-    JsonBuffer split_lines_;         ///< the lines of a long record
+    JsonBuffer split_lines_;         ///< the lines into which a long record is split
     std::uint64_t passed_bytes_ = 0; ///< number of bytes passed to the output
     ItemWriter items_;
-    std::optional<std::int64_t> second_; ///< the second whose text is in `second_text_`
+    std::optional<std::int64_t> second_; ///< the UTC second whose text is in `second_text_`
     std::string second_text_;
     std::uint32_t segment_;        ///< 0 if the output has no segments
     bool lists_all_items_ = false; ///< true if the current snapshot must list all items

@@ -37,12 +37,11 @@ class Output : public record::Interface {
     /// alone.
     [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
 
-    /// Writes a block that belongs to this segment.
     virtual void write_to_segment(std::uint32_t /*segment*/, std::string_view block) {
         write(block);
     }
 
-    /// Must be called when a producer will write no more data for segments before this one.
+    /// Must be called when a producer will write no more data for segments before `segment`.
     virtual void advance_to_segment(std::uint32_t /*segment*/) {}
 };
 

@@ -12,8 +12,8 @@ namespace tw::sink {
 /// Passes records on, but at most one finding a second for each id and session, so that no peer can
 /// fill a disk with findings. (For snapshot.size_differs, each item type has a separate limit.)
 /// Each finding that is passed on contains the number of findings omitted before it. Omitted
-/// findings without a later finding are reported when the session closes, and at the end. All times
-/// are the times of records.
+/// findings without a later finding are reported when the session closes, and at the end of the
+/// run. All times are the times of records.
 class FindingRateLimiter final : public record::RecordSink {
   public:
     explicit FindingRateLimiter(record::RecordSink& target) : target_{&target} {}
@@ -27,8 +27,8 @@ class FindingRateLimiter final : public record::RecordSink {
     void finish();
 
   private:
-    /// The most kinds of findings (session and id). If more occur, all are reported and forgotten.
-    /// This is needed because some callers do not report a session's end.
+    /// The most kinds of findings (session and id). If more occur, all omissions are reported and
+    /// all kinds are forgotten, because some callers do not report a session's end.
     static constexpr std::size_t kMaxKinds = std::size_t{1} << 16U;
 
     struct Kind {
@@ -47,8 +47,8 @@ class FindingRateLimiter final : public record::RecordSink {
 
 /// Passes records on, but only a limited number of bytes a second of message records per session,
 /// so that a player cannot fill a disk with tiny messages. Omitted messages are counted and
-/// reported as a finding: at once, then once a minute, when the session closes, and at the end. All
-/// times are the times of records.
+/// reported as a finding: at once, then once a minute, when the session closes, and at the end of
+/// the run. All times are the times of records.
 class MessageRateLimiter final : public record::RecordSink {
   public:
     /// A session may write the bytes of this many seconds at once, for example during a map
@@ -63,19 +63,20 @@ class MessageRateLimiter final : public record::RecordSink {
     /// Reports omitted records that are not reported yet, and forgets all earlier records.
     void finish();
 
-    /// Returns the number of omitted messages of all sessions.
     [[nodiscard]] std::uint64_t num_left_out() const { return left_out_; }
 
   private:
-    /// The most sessions. If more occur, all are reported and forgotten.
+    /// The most sessions. If more occur, all omissions are reported and all sessions are forgotten.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
-        std::int64_t bytes_left = 0; ///< number of bytes that the session could write at `time`
+        /// Number of bytes that the session was allowed to write at `time`.
+        std::int64_t bytes_left = 0;
         record::Timestamp time = 0;
         record::RecordHeader head{};      ///< head of the last message that was omitted
         std::uint64_t left_out = 0;       ///< number of omitted messages since the connection began
-        std::uint64_t reported_count = 0; ///< number of omitted messages in the last finding
+        /// Number of omitted messages that the last finding reported.
+        std::uint64_t reported_count = 0;
         record::Timestamp reported_at = 0;
     };
 

@@ -91,7 +91,7 @@ std::optional<Members> members_of(std::string_view line) {
     return members;
 }
 
-/// Appends a record with these members, without the closing bracket.
+/// Appends the members as a JSON object, without its closing bracket.
 void append_members(const Members& members, JsonBuffer& out) {
     out.append('{');
     for (const Member& member : members) {
@@ -111,7 +111,8 @@ void append_members(const Members& members, JsonBuffer& out) {
     }
 }
 
-/// Divides a record's elements among lines with this room for elements.
+/// Divides the elements of a record's arrays among lines, each with at most `room` bytes of
+/// elements.
 std::vector<Members> divide_members(const Members& record, std::size_t room) {
     Members empty = record; // the record without elements
     for (Member& member : empty) {

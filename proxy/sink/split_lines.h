@@ -38,7 +38,7 @@ class LineJoiner {
     /// lines of a split record are missing, calls `use` with each of its other lines.
     void add_line(std::string_view line, const Use& use);
 
-    /// Must be called at the end of a file. Calls `use` with the lines of an incomplete record.
+    /// Must be called at the end of a file. Calls `use` with each line of an incomplete record.
     void finish(const Use& use);
 
   private:

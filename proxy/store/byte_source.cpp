@@ -324,7 +324,7 @@ bool LineReader::fill_buffer() {
 
 namespace {
 
-/// How many times a pipe with too few bytes is checked, and the time between two checks.
+/// While a pipe contains too few bytes, it is checked kLooks times, every kLook.
 constexpr int kLooks = 50;
 constexpr std::chrono::milliseconds kLook{20};
 

@@ -23,7 +23,7 @@ enum class FileEnd : std::uint8_t {
     unreadable,   ///< the system reported a read error
 };
 
-/// Whether a reader of damaged compressed data stops there, or skips damaged zstd frames.
+/// Whether a reader of compressed data stops at the first damage, or skips damaged zstd frames.
 enum class DamageHandling : std::uint8_t { stop, skip };
 
 /// Reads a file, and decompresses its data if the file starts as zstd or gzip data. The path "-"

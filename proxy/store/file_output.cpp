@@ -132,7 +132,8 @@ constexpr int kPollsAfterStop = 8;
 
 constexpr mode_t kOutputMode = 0644;
 
-/// Opens a file without waiting. Fails with ENXIO if the file is a pipe without a reader.
+/// Opens a file without waiting for a pipe's reader. Fails with ENXIO if the file is a pipe without
+/// a reader.
 int open_at_once(const std::string& path, int how) {
     const int file = ::open(
         path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
@@ -320,13 +321,14 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
     }
     {
         const std::lock_guard lock{mutex_};
-        // While nothing can be written, no small block follows a large one that was dropped.
+        // After a block was dropped, all blocks are dropped until the file accepts data again.
+        // Otherwise small blocks would still fit, and be stored after the dropped one.
         if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes ||
             (loss_ && !target_->ready())) {
             drop_block(block);
             return;
         }
-        // After the next segment was announced, some producers still add data for the current one.
+        // After a segment was announced, some producers still add data for the current segment.
         std::string& queue = queues_[is_segment_announced_ && segment == segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
@@ -395,7 +397,7 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
 void QueuedOutput::pass_on_data() {
     while (passed_bytes_ < writing_.size() && target_->ready()) {
         const std::string_view text = std::string_view{writing_}.substr(passed_bytes_);
-        // A small remainder is passed on together with the last piece.
+        // A remainder of up to half a piece is passed on together with the last piece.
         const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
                                      ? text.size()
                                      : target_->units().size_of_first_units(text, kQueuedPiece);

@@ -22,7 +22,7 @@ namespace tw::store {
 /// Records or packets that are missing from a recording.
 struct RecordingLoss {
     std::uint64_t count = 0; ///< number of missing records or packets
-    std::int64_t since = 0;  ///< time of the first missing one, in nanoseconds since 1970-01-01 UTC
+    std::int64_t since = 0;  ///< UTC time in nanoseconds of the first missing record or packet
     std::string_view cause;
 };
 
@@ -46,7 +46,6 @@ class RecordingFormat : public record::Interface {
     /// or all units if they have fewer bytes.
     [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
                                                           std::size_t size) const = 0;
-    /// Returns the size of all complete units in the text.
     [[nodiscard]] virtual std::size_t size_of_whole_units(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
     [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
@@ -85,9 +84,9 @@ struct OutputState {
     std::atomic<bool> disk_scarce{
         false};                         ///< writing stopped: less disk is free than must stay free
     std::atomic<std::uint64_t> lost{0}; ///< number of lost records or packets since the start
-    std::atomic<std::uint64_t> written_bytes{0}; ///< written to a disk by this process
+    std::atomic<std::uint64_t> written_bytes{0}; ///< bytes that this process wrote to disks
 
-    // What happened since a reader set the value to 0.
+    // A reader that reports the following values sets them to 0.
     /// The errno of a failure to open the path again. The output continues in the file that is
     /// open.
     std::atomic<int> reopening_error{0};
@@ -127,7 +126,7 @@ class OutputFile : public sink::Output {
     /// write_last() may be called afterwards.
     virtual void finish() {}
 
-    /// Writes a RecordingFormat::loss_unit() about data that did not fit, if it fits itself.
+    /// Writes a RecordingFormat::loss_unit() about lost data, if the disk has room for the unit.
     virtual void write_last(std::string_view /*unit*/) {}
 
     /// Requests to open the path again and continue there with the next unit; with segments, to
@@ -138,7 +137,7 @@ class OutputFile : public sink::Output {
     /// to the file at that time.
     void remove_unfinished_unit() { repair_wanted_ = true; }
 
-    /// Makes writes not wait for a slow reader any more.
+    /// Ends the waiting for a slow reader, in current and later writes.
     void stop_waiting() { waiting_stopped_ = true; }
 
     /// Returns the path as the user gave it.
@@ -199,7 +198,7 @@ class FileOutput final : public OutputFile {
 
     int descriptor_ = -1;
     bool waits_for_reader_ = false; ///< true for a pipe or terminal: writes wait for the reader
-    std::size_t pipe_bytes_ = 0;    ///< size in bytes of the pipe's empty buffer
+    std::size_t pipe_bytes_ = 0;    ///< size of the pipe's buffer in bytes
     bool ends_with_unit_ = true;    ///< true if the written data ends with a complete unit
 };
 

@@ -36,7 +36,7 @@ struct FileFacts {
     }
 };
 
-/// Who may read a file. Others cannot, because records hold chat and addresses.
+/// The users who may read a file. No other user may, because records contain chat and addresses.
 enum class Readers : std::uint8_t { group, owner };
 
 /// Returns the permissions of a new file with these readers.

@@ -25,10 +25,11 @@ namespace tw::store {
 
 namespace {
 
-/// The most text in an unfinished frame that is cut off. Every frame of a recording has less text,
-/// also in recordings by earlier versions.
+/// An unfinished frame with more text than this is not cut off. Every frame of a recording has less
+/// text, also in recordings by earlier versions.
 constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
-/// The most bytes that are cut off: kMaxCutText bytes of text that cannot be compressed.
+/// An unfinished frame of more bytes than this is not cut off: kMaxCutText bytes of text that
+/// cannot be compressed.
 constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
 
 /// Decompresses a file from an offset on, and calls `use` with the text, until `use` returns false,
@@ -74,8 +75,8 @@ std::string rest_of(int file, std::uint64_t end, std::uint64_t size) {
     return read == static_cast<ssize_t>(text.size()) ? text : std::string{};
 }
 
-/// The longest time for which a frame stays open. Readers of the file get data about a second late:
-/// after this time, and the time for which the data waits in a queue.
+/// The longest time for which a frame stays open. With the time for which data waits in a queue,
+/// readers of the file get it about a second late.
 constexpr std::chrono::milliseconds kFrameTime{750};
 constexpr std::int64_t kNanoseconds = 1'000'000'000; ///< number of nanoseconds in a second
 constexpr std::chrono::seconds kRetryEvery{1};
@@ -621,7 +622,7 @@ void Recording::finish() {
 }
 
 /// Writes a unit even if less disk space is free than must stay free. If the disk is full, the unit
-/// usually fits where the written part of a larger one was removed.
+/// usually fits where the written part of a larger unit was removed.
 void Recording::write_last(std::string_view unit) {
     const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || file_start_.empty());
     if (file_ < 0 || !is_unit_begin) {

@@ -26,7 +26,7 @@ struct RecordingOptions {
     std::string path; ///< path of the file; for segments, the path as the user gave it
     bool compressed = false;
     const RecordingFormat* units =
-        &record_line_format(); ///< the kind of the units in the recording
+        &record_line_format(); ///< the format of the recording's data
     Readers readers = Readers::group;
     std::optional<SegmentNames> segments{};
     /// The age and size at which a segment ends. The size is that of the file, compressed or not.
@@ -38,17 +38,17 @@ struct RecordingOptions {
     SyncPolicy sync = SyncPolicy::none;
     /// A compressed frame ends at this many bytes of text.
     std::uint64_t frame_text = kFrameText;
-    /// How long the start waits until no other process writes to the recording. The observer of a
-    /// killed twscope writes for a moment longer.
+    /// How long the constructor waits until no other process writes to the recording. The observer
+    /// of a killed twscope still writes for a moment.
     std::chrono::milliseconds patience{3000};
 };
 
 /// A recording on a disk: one file to which data is appended, or segments. Readers can read all
 /// data at any time, except the last second of compressed data.
 ///
-/// Data is written unit by unit; compressed data in zstd frames of up to a second. If a unit does
-/// not fit on the disk, its written part is removed, and the unit waits until there is room.
-/// Therefore the file always ends with a complete unit.
+/// Data is written unit by unit. Compressed data is written in zstd frames, each with the data of
+/// up to a second. If a unit does not fit on the disk, its written part is removed, and the unit
+/// waits until there is room. Therefore the file always ends with a complete unit.
 ///
 /// The current file stays locked, so that no second process writes to it.
 class Recording final : public OutputFile {
@@ -105,7 +105,7 @@ class Recording final : public OutputFile {
     void begin_file();
     [[nodiscard]] std::string frame_of(std::string_view text);
 
-    /// Compresses the waiting text, if any, as the next frame of the current unit.
+    /// Compresses the text in `text_`, if any, and appends the frame to the current unit.
     void end_frame();
     /// Writes the rest of the current unit. Returns false if that is not possible now.
     bool write_current_unit();
@@ -129,7 +129,7 @@ class Recording final : public OutputFile {
     std::string current_path_;   ///< the path of file_
     bool is_locked_ = false;     ///< true if this process has locked file_
     bool is_path_moved_ = false; ///< true if the path no longer refers to file_
-    int reported_error_ = 0; ///< the last error in `reopening_error_`, which is set once per error
+    int reported_error_ = 0; ///< the error that was last stored in state.reopening_error
     std::optional<ZstdFrameWriter> frame_writer_;
     std::string text_; ///< the text of the next frame; empty if the recording is not compressed
     Clock::time_point frame_start_{};

@@ -138,7 +138,7 @@ std::vector<std::int64_t> SegmentAges::ages_of(std::span<const Segment> segments
         const bool last = i + 1 == segments.size();
         const auto own = own_.find(each.number);
         const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
-        // If the file was copied, its modification time is not the time when the segment ended.
+        // Copying a file may change its modification time, so impossible times are replaced.
         const std::int64_t limit = last ? each.written : segments[i + 1].begun;
         const std::int64_t end =
             each.written >= each.begun && each.written <= limit ? each.written : limit;

@@ -15,7 +15,7 @@
 
 namespace tw::store {
 
-/// Returns whether the text has the shape's characters, with a digit for each 'd'.
+/// Returns whether the text equals the pattern, in which each 'd' stands for any digit.
 [[nodiscard]] bool matches_shape(std::string_view text, std::string_view shape);
 
 /// Makes the file names of a recording's segments: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`. A
@@ -92,7 +92,7 @@ class SegmentAges {
     [[nodiscard]] std::int64_t seconds_elapsed(std::int64_t from, std::int64_t to) const;
 
     std::chrono::seconds
-        longest_pause_; ///< if the time between segments is longer, the clock was set
+        longest_pause_; ///< a longer time between two segments shows that the clock was set
     /// When the segments of this run started, by segment number.
     std::map<std::uint64_t, Clock::time_point> own_;
 };

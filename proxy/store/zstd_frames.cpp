@@ -144,7 +144,7 @@ namespace {
 /// The usual compression level: three times as fast as a game server's disk.
 constexpr int kLevel = 3;
 
-/// The level for much repetitive text, in which a higher level saves little.
+/// The compression level for very repetitive text, of which a higher level saves little.
 constexpr int kFastLevel = 1;
 
 /// The size of the window, as log2 of its bytes: 16 MiB. With this window, the lines of a tick can

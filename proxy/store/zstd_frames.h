@@ -69,11 +69,10 @@ class ZstdFrameWriter {
 
   private:
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
-    /// The output buffer. Unused parts take no physical memory.
+    /// The buffer for compressed data. Its unused parts take no physical memory.
     std::unique_ptr<char[]> room_;
     std::size_t room_size_ = 0;
-    /// True if the previous frame was so small that most of each line must have repeated earlier
-    /// lines.
+    /// True if the previous frame was very small, because most of its text repeated earlier text.
     bool repetitive_ = false;
 };
 
@@ -86,8 +85,8 @@ inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
 struct FrameScan {
     std::uint64_t whole = 0; ///< size of the complete frames at the start of the file, in bytes
     std::uint64_t size = 0;  ///< size of the file in bytes
-    /// True if the data after the complete frames does not begin like a frame: it is another
-    /// program's.
+    /// True if the data after the complete frames does not begin like a frame, so that another
+    /// program wrote it.
     bool foreign = false;
 };
 
