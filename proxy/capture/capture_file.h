@@ -86,7 +86,7 @@ class CaptureFile {
         return std::as_bytes(std::span{buffer_}).subspan(at_, size);
     }
 
-    /// Stores why the file ends here.
+    /// Stores whether the file ends early, or why it cannot be read.
     void on_end();
     /// Stores why the rest of the file cannot be read. Returns false.
     bool fail(std::string why);
@@ -101,12 +101,12 @@ class CaptureFile {
     std::size_t end_ = 0; ///< number of bytes in `buffer_`
     bool is_pcapng_ = false;
     bool is_swapped_ = false;           ///< the byte order differs from this machine's
-    std::size_t record_header_ = 0;     ///< pcap: size of a frame's header
-    std::vector<Interface> interfaces_; ///< those of the current section; pcap has one
-    bool has_interfaces_ = false;       ///< an interface was read
+    std::size_t record_header_ = 0;     ///< in a pcap file: size of the header before each frame
+    std::vector<Interface> interfaces_; ///< the current section's interfaces; a pcap file has one
+    bool has_interfaces_ = false;       ///< true if an interface was read
     bool is_by_twscope_ = false;
-    std::optional<SessionState> next_state_; ///< state before the next frame
-    std::optional<SessionState> state_;      ///< state before `frame_`
+    std::optional<SessionState> next_state_; ///< session state that is stored before the next frame
+    std::optional<SessionState> state_;      ///< session state that is stored before `frame_`
     std::optional<StoredFrame> frame_;
     FrameReader reader_;
     bool ended_early_ = false;

@@ -19,10 +19,10 @@
 
 namespace tw::capture {
 
-/// Holds datagrams back until it is known which one follows. Sorts the datagrams by time if twscope
-/// wrote the capture. If twscope inspects with several threads, each thread writes its collected
-/// datagrams in one batch, about every 0.1 s. Therefore, datagrams of the same time can be 0.1 s of
-/// traffic apart in the file, or more if a thread is late.
+/// Holds each datagram back until the datagram that follows it is known. Sorts the datagrams by
+/// time if twscope wrote the capture. If twscope inspects with several threads, each thread writes
+/// its collected datagrams in one batch, about every 0.1 s. Therefore, datagrams of the same time
+/// can be 0.1 s of traffic apart in the file, or more if a thread is late.
 ///
 /// With one thread, only the first datagrams of a new client are older than the datagrams before
 /// them in the file, because twscope writes them only when the client's address is verified and its
@@ -41,14 +41,14 @@ class TimeSorter {
     static constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 
     struct OrderedDatagram {
-        CapturedDatagram datagram; ///< refers to the members below
+        CapturedDatagram datagram; ///< its views refer to the members below
         std::vector<std::byte> payload;
         std::optional<SessionState> state;
-        std::size_t file = 0; ///< index of the datagram's file, see add_datagram()
+        std::size_t file = 0; ///< index of the datagram's file
     };
 
-    /// Adds a copy of a datagram. `sorts`: whether datagrams that were added before may have a
-    /// later time.
+    /// Adds a copy of a datagram. `file`: the index of its file. `sorts`: whether datagrams that
+    /// were added before may have a later time.
     void add_datagram(const CapturedDatagram& datagram, std::size_t file, bool sorts = true);
 
     /// Returns the earliest datagram if no earlier one can follow, or if more than `most` are
@@ -65,12 +65,12 @@ class TimeSorter {
     };
 
     std::deque<WaitingDatagram>
-        waiting_; ///< sorted by time between points at which the clock was set back
+        waiting_; ///< sorted by time, except where the clock was set back
     /// The number of datagrams at the front of waiting_ that precede the latest point at which the
     /// clock was set back.
     std::size_t num_before_jump_ = 0;
     std::size_t bytes_ = 0; ///< size of the waiting datagrams in bytes
-    /// Several threads wrote the capture, because a client's later datagrams were out of order.
+    /// True if the order of datagrams has shown that several threads wrote the capture.
     bool has_several_threads_ = false;
     std::unique_ptr<OrderedDatagram> taken_;
 };
@@ -93,20 +93,19 @@ class CaptureRun {
     /// If `quiet` is true, read() does not print counts on standard error.
     void set_quiet(bool quiet) { quiet_ = quiet; }
 
-    /// The position of a datagram in its capture.
     struct DatagramPosition {
         std::string_view path{};
-        /// Number of the datagram's frame in the file, from 1; 0 for data from a demo.
+        /// Number of the datagram's frame in the file, from 1; 0 if the file is a demo.
         std::uint64_t frame = 0;
         record::Timestamp time = 0;
     };
 
     /// Returns the position of the datagram with this time: the one that is being inspected, or one
-    /// of the kPositions before it. `frame` is 0 if none of those has this time, or more than one.
-    /// The path is valid as long as this object.
+    /// of the kPositions before it. `frame` is 0 if no stored datagram has this time, or if several
+    /// have it. The path is valid as long as this object.
     [[nodiscard]] DatagramPosition datagram_position_at(record::Timestamp time) const;
 
-    /// The number of stored positions. Several are needed, because records about a session's first
+    /// The number of stored positions. Many are needed, because records about a session's first
     /// datagrams come late, when the protocol is known.
     static constexpr std::size_t kPositions = 4096;
 
@@ -126,13 +125,13 @@ class CaptureRun {
         std::unique_ptr<CaptureFile> capture{};
         std::unique_ptr<demo::DemoFile> demo{};
         demo::DemoParts head{}; ///< header of the demo
-        // Counts of the capture's datagrams:
+        // Numbers of datagrams in the capture:
         /// Datagrams that are not game traffic or do not belong to a requested server.
         std::uint64_t ignored = 0;
-        /// Number of datagrams rejected because there were too many sessions.
+        /// Datagrams that were rejected because there were too many sessions.
         std::uint64_t refused = 0;
-        std::uint64_t oversized = 0; ///< number of datagrams longer than any game program accepts
-        bool begun = false;          ///< a datagram of the file was inspected
+        std::uint64_t oversized = 0; ///< datagrams that are longer than any game program accepts
+        bool begun = false;          ///< true if a datagram of the file was inspected
     };
 
     [[nodiscard]] static CaptureSource open_source(std::string path);

@@ -238,7 +238,7 @@ std::size_t CaptureSessions::PairHash::operator()(const EndpointPair& pair) cons
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    // true if the clock was set back, or the time of a datagram is wrong
+    // True if the clock was set back, or the time of a datagram is wrong.
     if (now_ + kSecond < next_idle_check_) {
         next_idle_check_ = now_ + kSecond;
     }

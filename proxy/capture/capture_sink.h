@@ -25,7 +25,7 @@ class CaptureBlockBuffer {
 
     [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
 
-    /// Collects the capture block of the current datagram of blocks().
+    /// Appends the block of the current datagram of blocks() to the collected blocks.
     void end_datagram();
     /// Passes on all collected blocks.
     void flush();
@@ -101,7 +101,7 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
     std::uint64_t lost_ = 0;
 };
 
-/// Selects each datagram about which it gets a record, so that a CaptureSink writes the datagram.
+/// Makes a CaptureSink write each datagram about which this object gets a record.
 class DatagramSelector final : public record::RecordSink {
   public:
     explicit DatagramSelector(CaptureSink& capture) : capture_{&capture} {}

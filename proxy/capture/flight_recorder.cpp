@@ -70,7 +70,7 @@ namespace {
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
 /// While more than this many bytes are in the write queue, the next piece is not written yet.
 constexpr std::size_t kQueued = std::size_t{8} << 20U;
-/// At the end, writing stops if the disk accepts no data for this time.
+/// At the end of the run, writing stops if the disk accepts no data for this time.
 constexpr std::chrono::milliseconds kPatience{500};
 /// The file of a finding is begun at the latest when the finding's datagrams are in the oldest
 /// 1/kParts of the data, because the ring drops the oldest data.
@@ -78,7 +78,7 @@ constexpr std::int64_t kParts = 8;
 /// States are repeated so often that the oldest 1/kStates of the data contains a state of each
 /// session.
 constexpr std::int64_t kStates = 6;
-/// The most files to write at the end: the current, a requested, and a finding's file.
+/// The most files to write at the end of the run: the current, a requested, and a finding's file.
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
@@ -159,7 +159,7 @@ bool FlightRecorder::is_due(record::Timestamp now) const {
     if (last_file_time_ == 0 || pause >= std::max(kMinPause, options_.time)) {
         return true;
     }
-    // The finding's datagrams are among the oldest datagrams, which will be dropped soon.
+    // Otherwise a file is due if the finding's datagrams will be dropped from the memory soon.
     return pause >= kMinPause && ring_.is_nearly_full() &&
            now - cause_->since >= (now - ring_.block(ring_.begin()).time) / kParts * (kParts - 1);
 }

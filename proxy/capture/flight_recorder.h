@@ -28,8 +28,8 @@ class FlightRecorderRing {
     struct Block {
         std::uint32_t session = 0;
         record::Timestamp time = 0;
-        std::uint64_t at = 0; ///< total size of all earlier blocks, replaced blocks included
-        std::size_t size = 0; ///< in bytes
+        std::uint64_t at = 0; ///< number of bytes added to the ring before this block
+        std::size_t size = 0; ///< size of the block in bytes
     };
 
     /// `bytes`: the most memory that the ring takes. An eighth of it is for the list of blocks. The
@@ -88,9 +88,9 @@ struct FlightOptions {
 /// Counts of files that flight recorders wrote, and of losses.
 struct FlightCounts {
     std::uint64_t files = 0;
-    /// Findings without a file of their own, because another file was written shortly before.
+    /// Number of findings that got no separate file, because a file was written shortly before.
     std::uint64_t held_back = 0;
-    /// Datagrams that a file lacks, because they left the memory before they were written.
+    /// Number of datagrams that were dropped from the memory before they were written to a file.
     std::uint64_t lost = 0;
 
     void merge(const FlightCounts& other) {
@@ -172,12 +172,11 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     store::FileQueue* files_;
     CaptureBlocks blocks_;
     FlightRecorderRing ring_;
-    std::vector<std::byte> block_; ///< a member only to reuse its memory
+    std::vector<std::byte> block_; ///< the current datagram's block; a member to reuse its memory
     std::atomic<std::int64_t> requested_session_{kNoRequest};
     std::optional<Cause> cause_;         ///< the oldest finding without a file
     std::uint64_t waiting_findings_ = 0; ///< number of further findings without a file
-    /// The time of the most recent file that was written after a finding; 0: no such file was
-    /// written.
+    /// The time of the latest file that was written after a finding; 0 if there is none.
     record::Timestamp last_file_time_ = 0;
     std::optional<Dump> dump_;
     FlightCounts counts_;

@@ -541,7 +541,7 @@ bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) 
     const unsigned place = be16(packet, 2);
     const Bytes bytes = packet.subspan(kFragmentHeader);
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
-        // a complete datagram with an unnecessary fragment header
+        // The datagram is complete; its fragment header is unnecessary.
         return parse_udp(bytes, datagram);
     }
     return reassemble({.id = be32(packet, 4),

@@ -58,7 +58,7 @@ class CaptureError : public std::runtime_error {
 
 /// One IP fragment of a UDP datagram.
 struct Fragment {
-    std::int64_t time = 0; ///< nanoseconds
+    std::int64_t time = 0; ///< when it was captured, in nanoseconds since 1970-01-01 UTC
     boost::asio::ip::address source{};
     boost::asio::ip::address destination{};
     std::uint32_t id = 0;
@@ -105,7 +105,7 @@ class FragmentReassembly {
         bool used = false;
         /// The fragments contradict each other; further ones are dropped until kTimeout has passed.
         bool is_invalid = false;
-        /// The datagram is complete; the entry is needed to recognise repeated fragments.
+        /// The datagram is complete; its entry is kept to recognise repeated fragments.
         bool is_complete = false;
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
@@ -116,7 +116,7 @@ class FragmentReassembly {
         std::size_t have = 0;       ///< number of bytes received
         std::size_t num_pieces = 0; ///< number of fragments in `pieces`
         std::array<FragmentRange, kMaxPieces> pieces{};
-        /// The datagram's bytes; a complete entry is reused with its memory.
+        /// The datagram's bytes. The next datagram in this entry reuses the memory.
         std::vector<std::byte> bytes{};
     };
 
@@ -137,7 +137,7 @@ class FragmentReassembly {
 /// The maximum number of datagrams in one frame (UDP_MAX_SEGMENTS of Linux).
 inline constexpr std::size_t kMaxMerged = 128;
 
-/// Returns the size of the datagrams that the capturing host merged into a frame (generic receive
+/// Returns the size of each datagram that the capturing host merged into a frame (generic receive
 /// offload); the last datagram may be shorter. Returns nullopt for a single datagram, or if the
 /// boundaries are uncertain.
 [[nodiscard]] std::optional<std::size_t> find_merged_size(std::span<const std::byte> payload,

@@ -155,7 +155,7 @@ class BlockIterator {
 struct SessionState {
     CaptureEndpoint client; ///< the client's endpoint, as in the packet after the state
     CaptureEndpoint server;
-    std::vector<std::byte> bytes; ///< see inspect/connection/session_checkpoint.h
+    std::vector<std::byte> bytes; ///< the state, encoded by inspect::encode_checkpoint()
 };
 
 /// The block type of session states, from the range for local use.
@@ -186,7 +186,7 @@ class SessionStateBudget {
   private:
     static constexpr std::int64_t kMost = kTraffic * kAtOnce;
 
-    std::int64_t left_ = kMost; ///< bytes that may be written: traffic adds, states subtract
+    std::int64_t left_ = kMost; ///< in bytes of traffic: a state takes kTraffic times its size
 };
 
 /// A function that returns the state that the current datagram's session had before the datagram;
@@ -259,8 +259,8 @@ class CaptureBlocks {
     struct DescribedSession {
         CaptureEndpoint client;
         CaptureEndpoint server;
-        std::string told;         ///< comment that describes the session's beginning
-        std::uint32_t opened = 0; ///< number of the file when the session opened
+        std::string told;         ///< comment with the session's number and addresses
+        std::uint32_t opened = 0; ///< number of the file that was current when the session opened
         /// Number of the file in which the session was most recently described.
         std::optional<std::uint32_t> introduced{};
         std::vector<std::string> aside{}; ///< comments for the session's next datagram
@@ -297,7 +297,7 @@ class CaptureBlocks {
     Bytes state_; ///< the state that is written before the current datagram; empty: no state
     std::vector<Comment> comments_; ///< comments for the current datagram, or for the next datagram
     std::uint64_t unsaid_ = 0; ///< number of comments that were not written because of kMaxComments
-    Bytes frame_;              ///< kept to reuse its memory
+    Bytes frame_;              ///< the frame of a datagram; a member to reuse its memory
 };
 
 /// Returns how many bytes the complete blocks at the start of a pcapng file have; 0 if the file
