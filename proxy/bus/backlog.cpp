@@ -110,7 +110,8 @@ void Backlog::find_segments() {
             last_ = std::max(state_.settled, file.first + folder_->count_lines(file) - 1);
         }
     }
-    // Lines before the first file are not counted as lost: the process that dropped them did so.
+    // Lines before the first file are not counted as lost: the process that dropped them counted
+    // them.
     counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
 }
 
@@ -277,7 +278,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     std::size_t end = 0;
     while (true) {
         end = buffer_.find('\n', buffer_at_);
-        // Ignores what follows segment_last_ in the file: the remains of a failed write.
+        // Ignores the text after the line segment_last_: the remains of a failed write.
         if (end == std::string::npos || number_ > segment_last_) {
             if (!read_more_lines(from)) {
                 return false;

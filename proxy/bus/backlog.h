@@ -67,7 +67,7 @@ class Backlog {
     /// Appends complete lines. Call this function only if has_room() is true.
     void append_lines(std::string_view block);
 
-    /// Tries again to write the lines to the disk that could not be written before.
+    /// Tries again to write the lines that could not be written to the disk.
     void retry_writing();
 
     /// The state of the lines at one moment.
@@ -82,7 +82,7 @@ class Backlog {
         /// How many lines are still to be published and would be lost if this process ended.
         std::uint64_t unsaved_lines = 0;
         std::uint64_t last_settled = 0; ///< number of the last line that settle_lines() settled
-        /// The sequence number of the latest settle_lines(); nullopt if no line was ever published.
+        /// The `sequence` of the latest settle_lines(); nullopt if no line was ever published.
         std::optional<std::uint64_t> settled_sequence{};
     };
 
@@ -136,7 +136,7 @@ class Backlog {
     SpoolState state_;
     /// True if the state file was written. Without a state file, a later run cannot find the lines.
     bool has_state_file_ = false;
-    bool is_folder_removed_ = false; ///< the folder was removed while in use
+    bool is_folder_removed_ = false; ///< true if the folder was removed while in use
     Segments segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
     std::uint64_t last_ = 0;
@@ -144,17 +144,17 @@ class Backlog {
     int error_ = 0;
     std::uint64_t refused_ = 0; ///< number of lines that were appended after the folder was removed
     std::uint64_t last_dropped_ = 0;
-    std::uint64_t counted_until_ = 0; ///< losses among the lines up to this number are counted
+    std::uint64_t counted_until_ = 0; ///< lost lines up to this number were already counted
 
     // The members below are used only by the reading thread.
     base::UniqueFd read_file_;
     /// Number of the first line of the segment being read; 0 if no segment is being read.
     std::uint64_t read_segment_ = 0;
-    std::uint64_t read_at_ = 0; ///< position in the segment after the lines in `buffer_`, in bytes
-    std::string buffer_;        ///< lines of the segment
-    std::size_t buffer_at_ = 0; ///< position of line `number_` in `buffer_`
+    std::uint64_t read_at_ = 0; ///< byte offset in the segment at which `buffer_` ends
+    std::string buffer_;        ///< a piece of the segment being read
+    std::size_t buffer_at_ = 0; ///< offset of line `number_` in `buffer_`
     std::uint64_t number_ = 0;
-    std::uint64_t segment_last_ = 0; ///< number of the last line of the segment
+    std::uint64_t segment_last_ = 0; ///< number of the last line of the segment being read
 };
 
 } // namespace tw::bus

@@ -85,7 +85,7 @@ void BusOutput::append_loss_record() {
     if (publisher_->spool_folder() == nullptr || !backlog_->has_room()) {
         return;
     }
-    // A report that was dropped itself does not count: its lines are reported again.
+    // Ignores reports that were dropped from the spool, too: their losses are reported again.
     const Backlog::Status status = backlog_->status();
     std::uint64_t reported = 0;
     std::erase_if(reports_, [&](const LossReport& report) {
@@ -97,7 +97,7 @@ void BusOutput::append_loss_record() {
     const std::uint64_t dropped = publisher_->spool_folder()->dropped_lines();
     const std::uint64_t lost = dropped - reported;
     if (lost == 0) {
-        // An unpublished report may be dropped; the next report then covers its time, too.
+        // An unpublished report may be dropped. The next report must then cover its time, too.
         lossless_until_ = !reports_.empty() && status.last_settled < reports_.back().line
                               ? lossless_until_
                               : base::now_utc();

@@ -56,7 +56,7 @@ class BusOutput final : public store::OutputFile {
     [[nodiscard]] record::BusTotals totals() const;
 
   private:
-    /// A line that reports dropped lines.
+    /// A line that reports `lost` dropped lines.
     struct LossReport {
         std::uint64_t line = 0; ///< number of the line
         std::uint64_t lost = 0;
@@ -76,7 +76,7 @@ class BusOutput final : public store::OutputFile {
     std::atomic<std::uint64_t> waiting_lines_{0}; ///< see Backlog::waiting_lines()
     std::atomic<std::uint64_t> waiting_bytes_{0};
     std::vector<LossReport> reports_;
-    std::uint64_t logged_drops_ = 0; ///< number of dropped lines already logged
+    std::uint64_t logged_drops_ = 0; ///< number of dropped lines that were logged
     std::int64_t lossless_until_ = 0;
     Clock::time_point maintained_at_{};
     bool finished_ = false;

@@ -43,9 +43,9 @@ class CollectedFiles {
 
     std::filesystem::path folder_;
     store::Disk* disk_;
-    base::UniqueFd journal_; ///< the journal file, which is locked
+    base::UniqueFd journal_; ///< the journal file; locked by this process
     std::string batch_;
-    std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the batch
+    std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the latest batch
 };
 
 } // namespace tw::bus

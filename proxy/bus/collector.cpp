@@ -122,7 +122,8 @@ constexpr std::chrono::seconds kMissedCheckInterval{10};
 /// The interval at which a waiting collector checks whether the other collector still requests
 /// records. A working collector requests records every kFetchMs, except while it writes.
 constexpr std::chrono::milliseconds kConsumerCheckInterval{250};
-/// Another collector counts as gone after this many checks in which it requested no records.
+/// Another collector counts as gone after this many consecutive checks in which it requested no
+/// records.
 constexpr int kQuietChecks = 2;
 /// The limit that replaces kQuietChecks if the other collector has received records and may still be
 /// writing them.
@@ -315,7 +316,7 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
     position_ = stream_.first != 0 ? stream_.first - 1 : 0;
     if (position.created == stream_.created) {
         position_ = position.last;
-        // The position is not stored, so collecting continues after the last acknowledged record.
+        // Without a stored position, collecting continues after the last acknowledged record.
     } else if (former) {
         position_ = former->AckFloor.Stream;
         // Earlier versions did not store a position, but acknowledged each record.
@@ -436,7 +437,7 @@ void Collector::add_message(MessageBatch& batch, NatsMessage message) {
     if (number <= batch.last) {
         return; // the message was already delivered
     }
-    // In a stream with other subjects, a gap may be messages on those.
+    // In a stream with other subjects, the messages in a gap may have such subjects.
     if (!stream_.has_other_subjects) {
         batch.missed += number - batch.last - 1;
     }

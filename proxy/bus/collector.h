@@ -15,7 +15,7 @@ namespace tw::bus {
 
 /// A collector's position: all records of the stream up to `last` are written.
 struct StreamPosition {
-    std::int64_t created = 0; ///< creation time of the stream; tells it from a recreated one
+    std::int64_t created = 0; ///< the stream's creation time; a recreated stream has another
     std::uint64_t last = 0;   ///< sequence number of the latest record that was written
     std::string batch{};      ///< name of the batch that contains this record
 
@@ -56,7 +56,7 @@ class PositionStore {
     const BusConnection* link_;
     std::string stream_;
     std::string subject_;
-    /// sequence number of the message that contains the position; 0 without a position
+    /// The sequence number of the message that contains the position; 0 without a position.
     std::uint64_t message_ = 0;
     StreamPosition current_;
 };
@@ -123,7 +123,7 @@ class BatchSink : public record::Interface {
 struct CollectOptions {
     BusAccess access{};
     std::string stream = kDefaultStream;
-    /// Name of the durable consumer. If several collectors use the same name, one collects and the
+    /// Name of the durable consumer. Of several collectors with the same name, one collects and the
     /// others wait.
     std::string consumer{};
     bool until_end = false; ///< stop when all existing records are written
@@ -157,7 +157,7 @@ class Collector {
     struct MessageBatch {
         std::vector<NatsMessage> messages{};
         std::uint64_t last = 0; ///< sequence number of the last message
-        /// Number of records before or between the messages that the stream dropped.
+        /// Number of records that the stream dropped before or between these messages.
         std::uint64_t missed = 0;
     };
 
@@ -184,16 +184,16 @@ class Collector {
 
     CollectOptions options_;
     BatchSink* sink_;
-    std::vector<CollectedRecord> batch_records_; ///< those of the unconfirmed batch
+    std::vector<CollectedRecord> batch_records_; ///< the records of the unconfirmed batch
     AdaptiveFetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
-    bool is_delayed_ = true; ///< no records arrive; true at the start
+    bool is_delayed_ = true; ///< true while no records arrive, and at the start
     /// Text that lists the existing streams; set if the wanted stream is missing.
     std::string existing_streams_;
     bool ever_connected_ = false;
     bool lacks_stream_ = false;
     bool reached_end_ = false;
-    bool is_waiting_ = false;        ///< this collector waits because another one uses the consumer
+    bool is_waiting_ = false;        ///< true while another collector uses the consumer
     StreamStatus stream_;            ///< the state of the stream at the latest request
     std::int64_t consumer_made_ = 0; ///< creation time of the consumer if this collector created it
     std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered

@@ -223,7 +223,7 @@ std::optional<StreamStatus> BusConnection::find_stream(const std::string& stream
     }
     require_ok(status, "the stream", stream);
     const jsStreamConfig& config = *info->Config;
-    // A stream without subjects mirrors other streams.
+    // A stream without subjects of its own mirrors other streams.
     bool is_mixed = config.SubjectsLen == 0;
     for (int i = 0; i < config.SubjectsLen; ++i) {
         is_mixed = is_mixed || !std::string_view{config.Subjects[i]}.starts_with(stream + ".");

@@ -42,10 +42,10 @@ struct SecretsFile {
 /// The addresses and secrets for connecting to a message bus (NATS with JetStream).
 struct BusAccess {
     std::vector<std::string> urls{}; ///< "nats://HOST:PORT" of each server of the bus
-    std::string secrets{};           ///< path of a SecretsFile, used instead of the other files
+    std::string secrets{};           ///< path of a SecretsFile; replaces the files below
     std::string credentials{};       ///< credentials file; empty for an anonymous connection
     bool tls = false;                ///< use TLS even if the server does not require it
-    std::string authorities{};       ///< file with trusted authorities; empty for the system's
+    std::string authorities{};       ///< file with trusted authorities; empty to trust the system's
     std::string certificate{};       ///< file with twscope's certificate; empty to use none
     std::string key{};               ///< file with the certificate's key
 };

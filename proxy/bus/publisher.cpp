@@ -202,7 +202,7 @@ void BacklogSender::process_answers(std::chrono::milliseconds patience) {
         if (status == NATS_TIMEOUT && link_->last_error().empty()) {
             break;
         }
-        // the library returns the answer "no responders" as this status
+        // The library returns this status for the answer "no responders".
         if (status == NATS_NO_RESPONDERS) {
             throw BusError{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
@@ -238,7 +238,7 @@ void BacklogSender::process_answer(natsMsg* answer) {
     }
 }
 
-/// Removes the lines from the backlog that were acknowledged at least kKeepAcknowledged ago.
+/// Removes from the backlog the lines that were acknowledged at least kKeepAcknowledged ago.
 void BacklogSender::settle_old_lines(Clock::time_point now) {
     if (now - last_settling_ < kSettleInterval) {
         return;
@@ -463,7 +463,7 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, boo
     BacklogSender sending{link, options_.stream, backlog, totals_};
     sending.look_up_stored_lines(stream.last);
     while (!is_past_deadline()) {
-        // Stop is checked before sending: all lines appended before the stop are sent.
+        // Checked before sending, so that all lines that were appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
         sending.send_and_receive(kAnswerWait);
         report_recovery(sending);

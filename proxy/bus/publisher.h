@@ -21,7 +21,7 @@ namespace tw::bus {
 /// JetStream's answer to a published message.
 struct PublishAnswer {
     std::uint64_t sequence = 0; ///< sequence number in the stream; 0 if the message was rejected
-    bool too_long = false;      ///< the message was rejected because it is too long
+    bool too_long = false;      ///< true if the message was rejected because it is too long
     std::string error{};
 };
 
@@ -173,7 +173,6 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    /// Returns this run's backlog.
     [[nodiscard]] Backlog& backlog() { return *backlog_; }
 
     /// Returns the spool; null if lines wait in memory.
@@ -216,12 +215,12 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     std::string last_error_; ///< the error that was logged last
     /// Number of lines that were acknowledged before this connection.
     std::uint64_t acknowledged_before_ = 0;
-    bool limits_compared_ = false; ///< log_limit_differences() was called
+    bool limits_compared_ = false; ///< true if log_limit_differences() was called
     std::mutex mutex_;
     std::condition_variable wakeup_;
     bool is_woken_ = false;
     bool is_stopping_ = false;
-    bool is_ended_ = true; ///< the thread has ended or was never started
+    bool is_ended_ = true; ///< true if the thread has ended or was never started
     std::condition_variable end_signal_;
     Clock::time_point deadline_{};
     std::thread thread_;

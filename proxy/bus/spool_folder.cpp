@@ -189,7 +189,7 @@ void SpoolFolder::count_missing_lines(std::uint64_t lines) {
                path_.string());
 }
 
-/// Returns the number of a file's last line.
+/// Returns the line number of a file's last line.
 std::uint64_t SpoolFolder::last_line(const std::vector<SpoolFile>& files, std::size_t at) {
     const bool is_followed = at + 1 < files.size() && files[at + 1].run == files[at].run;
     return (is_followed ? files[at + 1].first : files[at].first + count_lines(files[at])) - 1;

@@ -19,7 +19,8 @@ namespace tw::bus {
 /// The content of a run's state file.
 struct SpoolState {
     std::uint64_t settled = 0;               ///< lines up to this number are in the stream or lost
-    std::optional<std::uint64_t> sequence{}; ///< later lines have greater sequence numbers
+    /// Lines after `settled` have greater sequence numbers.
+    std::optional<std::uint64_t> sequence{};
     std::string server{};                    ///< server name as it is written in subjects
     /// Name of the stream for the lines; empty if an older version wrote the state.
     std::string stream{};
@@ -58,7 +59,7 @@ struct SpoolFile {
 /// Returns the run's UUID in the name of a state file; nullopt for any other name.
 [[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
 
-/// The number of some lines, and their size.
+/// A number of lines, and their size in bytes.
 struct LineTotals {
     std::uint64_t lines = 0;
     std::uint64_t bytes = 0;

@@ -23,8 +23,8 @@ inline constexpr std::size_t kMaxToken = 64;
 /// Returns the last part of the subject for a record's JSON line: the record type in the line.
 [[nodiscard]] std::string_view subject_type(std::string_view line);
 
-/// Returns a name for all servers of one twscope. Each line then names its server; `default_server`
-/// is used for lines that do not.
+/// Returns a `server` that stands for all servers of one twscope: for the server that a line names,
+/// or for `default_server` if the line names none.
 [[nodiscard]] std::string multi_server_name(std::string_view default_server);
 
 /// Returns true if the text is a result of multi_server_name() or a valid part of a subject.
