@@ -13,7 +13,7 @@ template <typename Number>
 struct DirectionTotals {
     Number datagrams{}; ///< datagrams that were forwarded
     Number bytes{};     ///< payload bytes of the forwarded datagrams
-    Number dropped{};   ///< datagrams not forwarded: the socket's send buffer was full
+    Number dropped{};   ///< datagrams dropped because the socket's send buffer was full
     /// Datagrams that the system refused to send (too long, no route, filtered).
     Number send_errors{};
     Number copies_lost{}; ///< datagrams whose copy did not fit into the observer's ring
@@ -98,7 +98,7 @@ enum class NewClientCounterUnit : bool { sessions, datagrams };
 
 /// Describes one counter of NewClientTotals.
 struct NewClientCounterInfo {
-    std::string_view name; ///< in metrics and in the page's state
+    std::string_view name; ///< the counter's name in metrics and in the page's state
     NewClientCounterUnit unit;
     std::string_view sentence; ///< what happened to the sessions or datagrams
     std::uint64_t NewClientTotals<std::uint64_t>::*value;
@@ -106,7 +106,7 @@ struct NewClientCounterInfo {
 
 [[nodiscard]] std::span<const NewClientCounterInfo> new_client_counter_table() noexcept;
 
-/// Adds the counters of another relay, which handed its sessions over to this relay, to `live`.
+/// Adds to `live` the counters of another relay, which handed its sessions over to this relay.
 void add_counters(LiveCounters& live, const Counters& counters) noexcept;
 
 inline constexpr unsigned kMaxThreads = 64;

@@ -86,7 +86,6 @@ class Forwarder {
                    : timers_.check_interval();
     }
 
-    /// See Relay::request_full_snapshot.
     void request_full_snapshot(std::uint32_t id);
 
     /// Closes all sessions and reports their ends to the observer. Waits at most half a second for
@@ -108,7 +107,7 @@ class Forwarder {
     }
 
   private:
-    /// The most ready sockets that a call of epoll_wait returns. The next call returns others.
+    /// The most ready sockets that a call of epoll_wait returns. The next call returns the rest.
     static constexpr std::size_t kMaxReady = 256;
     /// Receiving stops when fewer buffers than this are free in the batch.
     static constexpr std::size_t kMinFreeBuffers = 16;
@@ -151,7 +150,7 @@ class Forwarder {
     /// The counters of the first server. They also count events that belong to no server.
     LiveCounters& counters_;
     SessionTimers timers_;
-    Tables tables_;                                     ///< one per server
+    Tables tables_;                                     ///< the session table of each server
     std::unique_ptr<ImpairmentQueue> impairment_queue_; ///< null if no impairment is set
     /// When the kernel's drop counters of the listening sockets were last read.
     base::Clock::time_point drops_read_;

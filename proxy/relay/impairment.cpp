@@ -57,7 +57,7 @@ constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
-/// A setting: the units, the range in smallest steps, and the member that stores the value.
+/// A setting: its units, its range in smallest steps, and the member that stores its value.
 struct Setting {
     std::string_view name;
     std::span<const SettingUnit> units;

@@ -140,7 +140,7 @@ class ImpairedDirection {
 /// The position of a datagram in the queue. Datagrams with equal times are sent by their order.
 struct DueTime {
     ImpairedDirection::Time leaves{}; ///< when the datagram is sent
-    std::uint64_t order = 0;          ///< from 1; 0: no datagram
+    std::uint64_t order = 0;          ///< number of the queued datagram, from 1; 0: no datagram
 
     friend auto operator<=>(const DueTime&, const DueTime&) = default;
 };
@@ -154,8 +154,8 @@ struct SessionImpairment {
     /// Session::number, on which the random decisions depend; 0 before restart().
     std::uint32_t session_number = 0;
     std::array<ImpairedDirection, 2> directions{}; ///< indexed by Direction
-    /// The due times of reordered datagrams, which are sent right after the session's next datagram
-    /// in their direction; at this time if no datagram follows.
+    /// For each direction, the due time of the reordered datagram that waits. It is sent right
+    /// after the session's next datagram in this direction; at the due time if no datagram follows.
     std::array<DueTime, 2> reordered{};
     /// The number of the session's queued datagrams. While it is not 0, this object must not be
     /// freed.

@@ -96,7 +96,8 @@ struct NewClientLimits {
     // second that are forwarded to the server, and the most that the relay answers itself.
     std::uint32_t forwarded_rate = 32;
     std::uint32_t repeated_answer_rate = 4000;
-    std::uint32_t reserved_request_rate = 32; ///< the most of all clients per second
+    /// The most reserved requests of all clients per second.
+    std::uint32_t reserved_request_rate = 32;
     /// The most verified sessions per second that are announced to the observer before the client
     /// has a slot on the server.
     std::uint32_t announcement_rate = 8;
@@ -118,7 +119,7 @@ struct SessionPoolSizes {
     std::size_t verified = 0;
     std::size_t connless = 0;
     std::size_t weak = 0;
-    std::size_t per_address = 0; ///< without connectionless sessions; 0: unlimited
+    std::size_t per_address = 0; ///< of an address, without connectionless sessions; 0: unlimited
 
     SessionPoolSizes(std::size_t max_sessions, std::size_t threads,
                      std::size_t max_per_address = 0) {
@@ -385,7 +386,7 @@ class NewClientFilter {
         }
 
       private:
-        /// The number of entries among which a hash selects one.
+        /// The number of entries in a set. A hash selects a set, in which any entry may store it.
         static constexpr std::size_t kWays = 4;
 
         struct FreeMemory {

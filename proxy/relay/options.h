@@ -28,40 +28,40 @@ void lower_thread_priority();
 
 /// Functions with which the relay makes a server send a full snapshot to a session, for an observer
 /// that does not know the earlier snapshots. The relay does not know the game's format, so its
-/// owner supplies them. They must not block or allocate. "Answer" means a snapshot here, and its
-/// number is the snapshot's tick.
+/// owner supplies them. They must not block or allocate. Snapshots are named by their ticks.
 struct ResyncFunctions {
-    /// A value of `acknowledged`: the rewritten datagram acknowledges no answer, so that the server
-    /// sends a full answer.
+    /// A value of `acknowledged`: the rewritten datagram acknowledges no snapshot, so that the
+    /// server sends a full one.
     static constexpr std::int32_t kNoAnswer = -1;
 
-    /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the answer
-    /// `acknowledged`. Returns the copy's size; 0 if no copy can be made, or if the datagram
-    /// already acknowledges that answer or a later answer.
+    /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the
+    /// snapshot `acknowledged`. Returns the copy's size; 0 if no copy can be made, or if the
+    /// datagram already acknowledges that snapshot or a later one.
     std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t acknowledged,
                            std::span<std::byte> out) = nullptr;
-    /// Returns the number of the full answer in a server's datagram; nullopt if the datagram
-    /// contains no full answer.
+    /// Returns the tick of the full snapshot in a server's datagram; nullopt if the datagram
+    /// contains no full snapshot.
     std::optional<std::int32_t> (*find_full_answer)(std::span<const std::byte> datagram) = nullptr;
 };
 
-/// Decides which answer a client's datagrams must acknowledge after a resync request (see
+/// Decides which snapshot a client's datagrams must acknowledge after a resync request (see
 /// ResyncFunctions).
 ///
-/// Until the server sends a full answer, the client's datagrams are rewritten to acknowledge no
-/// answer. Afterwards they are rewritten to acknowledge the full answer, until the client itself
-/// acknowledges it: an older acknowledgement would make the server send deltas to answers that the
-/// observer never got. No resync begins for clients that send rarely, because their next
+/// Until the server sends a full snapshot, the client's datagrams are rewritten to acknowledge no
+/// snapshot. Afterwards they are rewritten to acknowledge the full snapshot, until the client
+/// itself acknowledges it: an older acknowledgement would make the server send deltas to snapshots
+/// that the observer never got. No resync begins for clients that send rarely, because their next
 /// acknowledgement would take too long.
 class ResyncState {
   public:
     /// The shortest time between two resync requests for a session.
     static constexpr std::uint32_t kMinRequestIntervalMs = 5000;
-    /// A resync request ends after this time if the server sends no full answer.
+    /// A resync request ends after this time if the server sends no full snapshot.
     static constexpr std::uint32_t kAnswerTimeoutMs = 1000;
-    /// How long datagrams are rewritten after the full answer: the longest round trip to a client.
+    /// How long datagrams are rewritten after the full snapshot: the longest round trip to a
+    /// client.
     static constexpr std::uint32_t kRewriteMs = 2000;
-    /// After a longer pause between two of the client's datagrams, no resync request begins.
+    /// No resync request begins if the pause between the client's last two datagrams was longer.
     static constexpr std::uint32_t kMaxPauseMs = 250;
 
     // All times are milliseconds of one clock, which wraps.
@@ -71,25 +71,25 @@ class ResyncState {
     bool begin_resync(std::uint32_t now, std::uint32_t last_datagram) noexcept;
 
     /// Returns whether a resync is in progress. The caller must then call next_acknowledgement()
-    /// for the client's datagrams, and search the server's datagrams for a full answer.
+    /// for the client's datagrams, and search the server's datagrams for a full snapshot.
     [[nodiscard]] bool is_in_progress() const noexcept { return stage_ != Stage::none; }
 
-    /// Returns the number of the answer that the client's next datagram must acknowledge; nullopt
+    /// Returns the tick of the snapshot that the client's next datagram must acknowledge; nullopt
     /// if the datagram must stay unchanged.
     [[nodiscard]] std::optional<std::int32_t> next_acknowledgement(std::uint32_t now) noexcept;
 
-    /// Must be called when a datagram was rewritten. Returns whether it is the first rewritten
+    /// Must be called after a datagram was rewritten. Returns whether it is the first rewritten
     /// datagram since the resync request.
     bool on_rewritten() noexcept;
 
-    /// Must be called when the server sent a full answer.
+    /// Must be called when the server sent a full snapshot.
     void on_answer(std::uint32_t now, std::int32_t number) noexcept;
 
   private:
     enum class Stage : std::uint8_t {
         none,
-        requested, ///< the server has sent no full answer yet
-        answered,  ///< datagrams are rewritten to acknowledge the full answer
+        requested, ///< the server has sent no full snapshot yet
+        answered,  ///< datagrams are rewritten to acknowledge the full snapshot
     };
 
     std::uint32_t request_began_ = 0;
@@ -97,8 +97,9 @@ class ResyncState {
     std::uint32_t last_datagram_ = 0; ///< when the client's previous datagram came
     std::int32_t acknowledged_ = ResyncFunctions::kNoAnswer;
     Stage stage_ = Stage::none;
-    bool has_requested_ = false; ///< true after the first request
-    bool has_rewritten_ = false; ///< true if a datagram was rewritten since the latest request
+    bool has_requested_ = false; ///< true after the first resync request
+    /// True if a datagram was rewritten since the latest resync request.
+    bool has_rewritten_ = false;
 };
 
 /// The most listening addresses of a server.

@@ -156,7 +156,7 @@ class Relay {
     std::unique_ptr<ObserverSharedMemory> own_observation_;
     ObserverSharedMemory* observation_;
     LastSessionNumbers numbers_;
-    /// Indexed by server number, including removed servers.
+    /// The servers, including removed ones, indexed by server number.
     std::vector<std::unique_ptr<SharedServerData>> servers_;
     mutable std::mutex impairment_mutex_;
     Impairment impairment_;

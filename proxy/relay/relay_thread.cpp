@@ -96,7 +96,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
     }
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
-    // true after the relay thread has begun the task, or the caller has stopped waiting
+    // True after the relay thread has begun the task, or the caller has stopped waiting.
     const auto claimed = std::make_shared<std::atomic<bool>>(false);
     run_later([task, claimed] {
         if (!claimed->exchange(true)) {
@@ -236,7 +236,7 @@ void RelayThread::run() {
                 wait_and_forward();
             }
         } catch (const std::bad_alloc&) {
-            // The loop continues. Only the work that needed the memory is lost.
+            // The loop continues, and only the work that needed the memory is lost.
             std::this_thread::sleep_for(kMemoryPause);
         }
     }

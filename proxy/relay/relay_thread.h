@@ -33,7 +33,7 @@ class ThreadPause {
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::uint64_t number_ = 0; ///< counts the ended pauses
+    std::uint64_t number_ = 0; ///< number of pauses that have ended
     std::size_t waiting_ = 0;  ///< number of threads that have paused
     bool is_wanted_ = false;
 };
@@ -63,7 +63,6 @@ class RelayThread {
     /// `handed_over`: it receives nothing further, and reports that another relay continues the
     /// sessions. Callable from any thread; returns at once.
     void stop(bool handed_over = false);
-    /// Waits until the thread has ended.
     void join();
 
     /// Runs `job` on this thread, later. Callable from any thread.
@@ -100,7 +99,8 @@ class RelayThread {
     /// When the next delayed datagram is due; nullopt if no datagram waits.
     std::optional<base::Clock::time_point> next_due_;
     base::Clock::time_point timer_set_to_;
-    bool resting_ = false; ///< true if next_check_ uses kRestInterval: there was nothing to check
+    /// True if next_check_ uses kRestInterval, because there was nothing to check.
+    bool resting_ = false;
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> handed_over_{false}; ///< see stop()

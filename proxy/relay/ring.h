@@ -84,22 +84,22 @@ struct SessionAddresses {
 };
 
 /// The members of an event that a ring stores in the same way for all kinds of events. A member's
-/// comment begins with the kind of the events that use the member.
+/// comment begins with the kinds of events that use the member.
 struct EventHeader {
     EventKind kind = EventKind::datagram;
-    Direction direction = Direction::c2s;   ///< datagram, gap: the direction of the datagrams
-    CloseReason reason = CloseReason::idle; ///< close: why the session was closed
-    GapReason gap = GapReason::ring_full;   ///< gap: why copies are missing
+    Direction direction = Direction::c2s;   ///< in `datagram` and `gap`: of the datagrams
+    CloseReason reason = CloseReason::idle; ///< in `close`: why the session was closed
+    GapReason gap = GapReason::ring_full;   ///< in `gap`: why copies are missing
     /// The session's number, from 1; 0 in a `gap` whose datagrams belong to sessions without an
     /// `open` event. In an `observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
-    std::uint64_t lost = 0; ///< gap: the number of missing datagrams
+    std::uint64_t lost = 0; ///< in `gap`: the number of missing datagrams
 };
 
 /// An event that the relay reports to its observer. Only `open` events have addresses.
 struct Event : EventHeader, SessionAddresses {
-    /// datagram: the payload; not valid after the handler of Ring::consume() returns.
+    /// In `datagram`: the payload; not valid after the handler of Ring::consume() returns.
     std::span<const std::byte> bytes;
     /// Set by Ring::consume(): the payload of the next event in the ring; empty if there is no next
     /// event yet, or it has no payload. Not valid after the handler returns.
@@ -133,14 +133,13 @@ class Ring {
 
     // Functions for the producer.
 
-    /// Appends an event. Returns false if there is no room.
     [[nodiscard]] bool try_push(const Event& event) noexcept;
 
     /// Returns whether an event with this many payload bytes is certain to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
-    /// Returns at least the number of bytes that were pushed and are not consumed. A result of more
-    /// than half of the ring is exact.
+    /// Returns an upper limit of the number of bytes that were pushed and not consumed. A result of
+    /// more than half of the ring is exact.
     [[nodiscard]] std::size_t backlog() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
@@ -284,7 +283,7 @@ class Ring {
 /// them when the session is announced.
 class HeldDatagramCopies {
   public:
-    /// The room for copies in bytes. A handshake of 0.7 takes 1052 bytes, without repetitions.
+    /// The memory for the copies, in bytes. A handshake of 0.7 takes 1052, without repetitions.
     static constexpr std::size_t kBytes = 4096;
 
     /// Stores a copy of a datagram. After the first copy that does not fit, further copies are only
@@ -316,7 +315,7 @@ class HeldDatagramCopies {
         }
     }
 
-    /// Adds to the numbers of copies that did not fit, indexed by direction.
+    /// Adds these numbers, indexed by direction, to the numbers of copies that did not fit.
     void add_lost(const std::array<std::uint64_t, 2>& lost) noexcept {
         lost_[0] += lost[0];
         lost_[1] += lost[1];

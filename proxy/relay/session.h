@@ -44,7 +44,7 @@ struct SessionFacts {
     bool answered = false;             ///< true if the server has sent a datagram to the client
     bool active = true; ///< true if a datagram was forwarded since the last timer check
     VerificationMemory proof;
-    std::uint32_t number = 0;   ///< from 1; the simulated network's random decisions depend on it
+    std::uint32_t number = 0;   ///< number from 1, on which the session's simulated network depends
     base::Timestamp opened = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.
     std::uint8_t num_repeats = 0;
@@ -123,7 +123,6 @@ struct Session : SessionFacts {
     std::uint8_t last = 0;
     std::uint8_t count = 0;
 
-    /// Returns whether the session was announced to the observer.
     [[nodiscard]] bool is_announced() const noexcept { return tap.id != 0; }
 
     /// Sets the destination and source address of a message to the client.

@@ -46,14 +46,15 @@ struct SharedServerData {
     LastSessionNumbers& numbers;
     ServerIndex index;
     UpstreamFactory upstreams;
-    SessionPoolSizes pools;               ///< per thread
+    SessionPoolSizes pools;               ///< the sizes of the session pools of each thread
     std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
     /// True if a handover closes this server's sessions instead of passing them on.
     std::atomic<bool> closes_at_handover{false};
 
     // The members below are used by the thread that adds and removes servers.
     std::vector<Udp::endpoint> listen{};
-    std::size_t num_socket_sets = 0; ///< a set has a socket for each listening address
+    /// Number of socket sets: one socket for each listening address.
+    std::size_t num_socket_sets = 0;
     bool removed = false;
 };
 

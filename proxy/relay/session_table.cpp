@@ -17,8 +17,8 @@ constexpr std::uint32_t kLongestRepetitionMs = 1000;
 constexpr std::size_t kEvictionCandidates = 32;
 /// find_evictable_session_of() searches this many of the oldest sessions.
 constexpr std::size_t kNetworkCandidates = 1024;
-/// The shortest time between a search for a forgotten session (see is_forgotten_by_server()) that
-/// found no session, and the next search.
+/// The shortest pause after a search that found no forgotten session (see
+/// is_forgotten_by_server()).
 constexpr std::uint32_t kForgottenSearchMs = 100;
 /// While less than 1/8 of max_sessions is free, check_timeout() closes each session that the server
 /// has forgotten (see is_forgotten_by_server()).

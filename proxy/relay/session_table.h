@@ -170,14 +170,13 @@ class SessionTable {
     std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
     TokenBucket announcement_budget_;
     std::vector<base::Endpoint> interfaces_; ///< addresses of this host's network interfaces
-    base::Endpoint server_; ///< the server's address when server_generation_ was read
+    base::Endpoint server_; ///< the server's address at the time when server_generation_ was read
     std::uint32_t server_generation_;
     SessionTimers* timers_;
     const BatchTime* now_;
     bool answered_ = false; ///< true if the server has sent a datagram to any session
     std::uint32_t last_answer_ms_ = 0;
-    /// When the latest search for a forgotten session (see is_forgotten_by_server()) that found no
-    /// session took place.
+    /// When a search for a forgotten session (see is_forgotten_by_server()) last found none.
     std::uint32_t forgotten_search_ms_ = 0;
 };
 

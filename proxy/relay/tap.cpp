@@ -7,7 +7,8 @@ namespace tw::relay {
 namespace {
 
 // Fill levels of the ring, in units of 1/kParts of its capacity. Up to kCopyAll, the datagrams of
-// all sessions are copied; from kCopyNone on, of none, to keep room for other events.
+// all sessions are copied; from kCopyNone on, no datagrams are copied, to keep room for other
+// events.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;
@@ -23,8 +24,8 @@ Event event_of(EventKind kind, std::uint32_t session, base::Timestamp time) {
 /// The size of the events that may be reported directly before a datagram: an `open` and two gaps.
 constexpr std::size_t kLeadingEventsBytes = 512;
 
-/// Sessions that are set aside are resumed while at most 1/kResumeBelowPart of the ring is in use.
-/// Each call of retry_events() resumes 1/kResumedPart of them.
+/// While at most 1/kResumeBelowPart of the ring is in use, each call of retry_events() resumes
+/// 1/kResumedPart of the sessions that are set aside.
 constexpr std::size_t kResumeBelowPart = 16;
 constexpr std::size_t kResumedPart = 16;
 
