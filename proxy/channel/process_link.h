@@ -23,8 +23,8 @@ enum class ControlMessage : std::uint8_t {
     write_summaries,   ///< write a summary record of each open session
     write_flight_data, ///< write the latest traffic (see capture::FlightRecorder) to a file
     /// Start to inspect, because the previous observer has finished. Sent to an observer that waits
-    /// for the previous one. The descriptor, if any, is a file with the previous observer's session
-    /// checkpoints.
+    /// for the previous observer. The descriptor, if any, is a file with the previous observer's
+    /// session checkpoints.
     start_inspecting,
     /// Save the state of all sessions, for the next relay's observer, in the descriptor's file.
     checkpoint,

@@ -78,10 +78,8 @@ struct RelayFacts {
         return std::span{servers}.first(std::min<std::size_t>(num_servers, servers.size()));
     }
 
-    /// Returns a server's address as text.
     [[nodiscard]] std::string server_address(relay::ServerIndex server = 0) const;
 
-    /// Returns a server's name and address as text.
     [[nodiscard]] std::string server_name_and_address(relay::ServerIndex server) const;
 };
 
@@ -92,7 +90,7 @@ struct SharedBlock {
     /// The highest session number that an observer has written into records. A later observer
     /// assigns greater numbers.
     std::atomic<std::uint32_t> last_recorded_session{};
-    std::atomic<std::uint64_t> heartbeats{}; ///< the observer increases this while it runs
+    std::atomic<std::uint64_t> heartbeats{}; ///< incremented regularly by a running observer
     std::atomic<std::uint64_t>
         record_bytes{}; ///< number of bytes of records that the observer has written
     /// Memory of the observers' inspect::LearnedSizes, initially zero. If an observer is killed,
@@ -126,7 +124,6 @@ class SharedRunMemory {
     unsigned threads_;
 };
 
-/// Returns the number of open sessions.
 [[nodiscard]] inline std::uint64_t num_open_sessions(const relay::Counters& counters) noexcept {
     // The counters are not read at the same time, so more sessions can be closed than opened.
     return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
