@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 struct ScriptStep {
     enum class Kind : std::uint8_t { input, message };
 
-    std::int64_t time = 0; ///< nanoseconds since the client entered the game
+    std::int64_t time = 0; ///< when it was sent, in nanoseconds since the client entered the game
     Kind kind = Kind::input;
     bool vital = false;
     /// For an input: its intended tick minus the tick of the client's newest snapshot.
@@ -76,7 +76,7 @@ class ClientScriptExtractor final : public inspect::Observer {
                   const wire::MessageHeader* head) override;
 
     /// Returns the scripts with at least one step, in the order of their first datagrams. Removes
-    /// all scripts from the reader.
+    /// all scripts from the extractor.
     [[nodiscard]] std::vector<ClientScript> take_scripts();
 
     /// True if steps or scripts were left out because of Options::max_bytes or kMaxScripts.
@@ -119,7 +119,7 @@ class ClientScriptExtractor final : public inspect::Observer {
 /// Returns the captured cl_start_info message, or a default message without a name.
 [[nodiscard]] Bytes make_start_info_message(const ClientScript& script);
 
-/// Returns the size and ints of an input without a pressed key.
+/// Returns an input without a pressed key: its size and its ints.
 [[nodiscard]] Bytes make_idle_input();
 
 } // namespace tw::replay

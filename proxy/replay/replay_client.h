@@ -22,7 +22,8 @@ namespace tw::replay {
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
-    std::uint64_t skipped_inputs = 0; ///< inputs not sent: too late, or before any snapshot
+    /// Inputs not sent, because they were late or there was no snapshot yet.
+    std::uint64_t skipped_inputs = 0;
     std::uint64_t pings = 0;
     std::uint64_t resent_chunks = 0;
     record::Spread round_trip_us{};
@@ -97,7 +98,7 @@ class PacketSender {
 
 /// How a client's connection ended.
 enum class ClientEnding : std::uint8_t {
-    none, ///< not ended yet
+    none, ///< the connection has not ended
     finished,
     interrupted, ///< the run was stopped
     unanswered,  ///< the server did not answer the client's CONNECT
@@ -200,7 +201,7 @@ class ReplayClient {
     int wrong_snapshot_count_ = 0; ///< minus the number of correct snapshots, but at least 0
     std::size_t next_step_ = 0;    ///< index into the script's steps
     Timestamp last_input_time_ = 0;
-    Bytes last_input_; ///< size and ints
+    Bytes last_input_; ///< the latest input: its size and its ints
     Timestamp last_ping_time_ = 0;
     bool awaits_ping_reply_ = false;
     ClientCounts* counts_;

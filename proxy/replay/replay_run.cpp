@@ -130,7 +130,7 @@ class ReplayRun {
         Udp::socket socket;
         ReplayClient client;
         std::array<std::byte, kBufferBytes> buffer{};
-        bool has_session = false; ///< the inspector knows the session
+        bool has_session = false; ///< true if the inspector knows the session
     };
 
     inspect::Options inspect_options() {
