@@ -197,7 +197,6 @@ using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 /// The header that contains a message's id. The bus uses the id to detect duplicates.
 inline constexpr const char* kMessageId = "Nats-Msg-Id";
 
-/// Returns the message id for a line of a run.
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 
 /// Returns the line number in a message id; 0 if the id belongs to another run.

@@ -48,7 +48,6 @@ class SendWindow {
 
     [[nodiscard]] bool has_room() const { return lines_.size() < kSize; }
 
-    /// Returns the number of lines that were sent and not acknowledged.
     [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
 
     void mark_line_sent();

@@ -16,7 +16,6 @@
 
 namespace tw::capture {
 
-/// One UDP datagram of a capture.
 struct CapturedDatagram {
     std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
     /// Number of the datagram's frame in the capture, from 1, as in Wireshark.

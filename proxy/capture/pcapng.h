@@ -68,7 +68,6 @@ inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
 /// The number in a section's first block from which a reader detects the byte order.
 inline constexpr std::uint32_t kPcapngByteOrder = 0x1a2b3c4d;
 
-/// A description of an interface in a capture.
 struct PcapngInterface {
     std::string_view name{}; ///< empty if the interface has no name
     std::string_view description{};
@@ -110,7 +109,6 @@ class PcapngEncoder {
     void append_statistics(std::uint32_t interface, std::uint64_t time,
                            std::span<const std::string> comments, Bytes& out) const;
 
-    /// Appends a block of this type with this body.
     void append_block(std::uint32_t type, std::span<const std::byte> body, Bytes& out) const;
 
   private:
@@ -240,7 +238,6 @@ class CaptureBlocks {
     /// Appends the comments made since the latest datagram to `out`, if such comments exist.
     void finish(record::Timestamp time, Bytes& out);
 
-    /// Returns the record head of the current datagram.
     [[nodiscard]] const record::RecordHeader& current_head() const { return head_; }
 
     /// Returns "session 3: 127.0.0.1:50000 to 127.0.0.1:8303"; empty for an unknown session.

@@ -107,7 +107,6 @@ class Console {
     [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
                                           const std::string& notes, std::size_t columns);
 
-    /// Returns the table of all findings; see FindingLines::table().
     [[nodiscard]] std::vector<std::string>
     finding_table(const FindingLines::ExplainCommand& explain);
 

@@ -161,7 +161,6 @@ class JsonBuffer {
 
     void clear() { size_ = 0; }
 
-    /// Shortens the text to this size.
     void truncate(std::size_t size) { size_ = size; }
 
     void replace(std::size_t at, char character) { text_[at] = character; }

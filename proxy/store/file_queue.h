@@ -137,7 +137,6 @@ class FileQueue {
     /// Returns the number of blocks that were rejected or could not be written.
     [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
 
-    /// Returns the number of files that were created.
     [[nodiscard]] std::uint64_t num_created() const { return created_; }
 
   private:
