@@ -32,12 +32,12 @@ void FindingPrinter::on_record(const record::Record& record) {
         std::visit([](const auto* each) { return each->head.time; }, record);
     if (now - last_print_time_ >= kPrintInterval || last_print_time_ - now >= kPrintInterval) {
         last_print_time_ = now;
-        print_lines(console_.take_lines(now));
+        print_lines(console_.take_finding_lines(now));
     }
 }
 
 void FindingPrinter::finish(const sink::FindingLines::ExplainCommand& explain) {
-    print_lines(console_.take_lines(last_print_time_, true));
+    print_lines(console_.take_finding_lines(last_print_time_, true));
     for (const std::string& line : console_.finding_table(explain)) {
         sink::print_text(out_, line + '\n');
     }

@@ -38,7 +38,7 @@ Backlog::Backlog(SpoolFolder& folder, std::string run, int state_file)
 
 Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::string stream)
     : Backlog{folder, run,
-              ::open((folder.path() / spool_state_name(run)).c_str(),
+              ::open((folder.path() / spool_state_file_name(run)).c_str(),
                      O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kSpoolFileMode)} {
     if (!state_file_.valid() || !base::lock_file(state_file_.get())) {
         throw std::system_error{errno, std::generic_category(), folder.path().string()};
@@ -50,7 +50,7 @@ Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::
 
 std::unique_ptr<Backlog> Backlog::take_over_spool(SpoolFolder& folder, const std::string& run,
                                                   const std::string& stream) {
-    const auto path = folder.path() / spool_state_name(run);
+    const auto path = folder.path() / spool_state_file_name(run);
     base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
     if (!state.valid() || !base::lock_file(state.get())) {
         return nullptr;
@@ -97,7 +97,7 @@ Backlog::~Backlog() {
         remove_first_segment();
     }
     if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
-        std::ignore = ::unlink((folder_->path() / spool_state_name(run_)).c_str());
+        std::ignore = ::unlink((folder_->path() / spool_state_file_name(run_)).c_str());
     }
     folder_->set_run_owned(run_, false);
 }
@@ -226,13 +226,13 @@ Backlog::Status Backlog::status() const {
             .last_dropped = last_dropped_,
             .lost_lines =
                 refused_ + (is_spool ? folder_->dropped_lines() + folder_->missing_lines() : 0),
-            .unsaved_lines = is_spool ? sink::count_lines(unwritten_) : unsettled_lines(),
+            .unsaved_lines = is_spool ? sink::count_lines(unwritten_) : num_unsettled_lines(),
             .last_settled = state_.settled,
             .settled_sequence = state_.sequence};
 }
 
 /// Returns how many lines of the segments are still to be published.
-std::uint64_t Backlog::unsettled_lines() const {
+std::uint64_t Backlog::num_unsettled_lines() const {
     std::uint64_t lines = 0;
     for (auto segment = segments_.begin(); segment != segments_.end(); ++segment) {
         const std::uint64_t before = std::max({segment->first - 1, state_.settled, counted_until_});
@@ -244,9 +244,9 @@ std::uint64_t Backlog::unsettled_lines() const {
 
 LineTotals Backlog::waiting_lines() const {
     LineTotals totals =
-        folder_ == nullptr ? LineTotals{} : folder_->count_unpublished(run_, state_.stream);
+        folder_ == nullptr ? LineTotals{} : folder_->count_unpublished_lines(run_, state_.stream);
     const std::lock_guard lock{mutex_};
-    const std::uint64_t unsettled = unsettled_lines();
+    const std::uint64_t unsettled = num_unsettled_lines();
     totals.lines += unsettled + sink::count_lines(unwritten_);
     totals.bytes += (unsettled == 0 ? 0 : size_of_segments()) + unwritten_.size();
     return totals;
@@ -299,9 +299,9 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     return true;
 }
 
-/// Reads more lines into the buffer: the next lines of the current segment; at its end, those of
-/// the segment that contains the line `from`, or of a later segment. Returns false if no line was
-/// read.
+/// Reads more lines into the buffer: the next lines of the current segment; at its end, the lines
+/// of the segment that contains the line `from`, or of a later segment. Returns false if no line
+/// was read.
 bool Backlog::read_more_lines(std::uint64_t from) {
     buffer_.clear();
     buffer_at_ = 0;

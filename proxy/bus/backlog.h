@@ -40,8 +40,7 @@ class Backlog {
     /// the lines are for another stream, or if the spool cannot be read.
     [[nodiscard]] static std::unique_ptr<Backlog>
     take_over_spool(SpoolFolder& folder, const std::string& run, const std::string& stream);
-    /// Takes over the spool of any run other than `own_run`. Returns null if no spool can be taken
-    /// over.
+    /// Takes over the spool of any run other than `own_run`; null if no spool can be taken over.
     [[nodiscard]] static std::unique_ptr<Backlog> take_over_other_spool(SpoolFolder& folder,
                                                                         const std::string& own_run,
                                                                         const std::string& stream);
@@ -115,7 +114,7 @@ class Backlog {
     void write_unwritten_lines();
     [[nodiscard]] bool begin_segment(std::size_t coming);
     [[nodiscard]] int write_state();
-    [[nodiscard]] std::uint64_t unsettled_lines() const;
+    [[nodiscard]] std::uint64_t num_unsettled_lines() const;
     [[nodiscard]] std::uint64_t last_line_of(Segments::const_iterator segment) const;
     [[nodiscard]] std::uint64_t size_of_segments() const;
 

@@ -48,7 +48,7 @@ BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
       publisher_{std::make_shared<Publisher>(options)}, backlog_{&publisher_->backlog()} {}
 
 BusOutput::~BusOutput() {
-    finish();
+    finish_writing();
 }
 
 void BusOutput::write(std::string_view block) {
@@ -118,13 +118,13 @@ void BusOutput::append_loss_record() {
     logged_drops_ = dropped;
 }
 
-void BusOutput::finish() {
+void BusOutput::finish_writing() {
     if (std::exchange(finished_, true)) {
         return;
     }
     backlog_->retry_writing();
     append_loss_record(); // on_time(), which also does so, is not called when a file is published
-    publisher_->finish(timeouts_.finish);
+    publisher_->finish_publishing(timeouts_.finish_writing);
     const std::uint64_t unsaved = backlog_->status().unsaved_lines;
     const std::uint64_t waiting = count_waiting_lines();
     refused_ += unsaved;

@@ -19,18 +19,18 @@ struct BusTimeouts {
     /// How long write() waits while the memory is full. After this time, the written lines are
     /// lost.
     std::chrono::milliseconds write;
-    /// How long finish() waits until the bus has acknowledged all lines.
-    std::chrono::milliseconds finish;
+    /// How long finish_writing() waits until the bus has acknowledged all lines.
+    std::chrono::milliseconds finish_writing;
 };
 
-/// The time limits of a live run. write() never waits, because its caller writes only while ready()
-/// is true. The end of a run takes at most two seconds.
+/// The time limits of a live run. write() never waits, because its caller writes only while
+/// accepts_data() is true. The end of a run takes at most two seconds.
 inline constexpr BusTimeouts kLiveTimeouts{.write = std::chrono::milliseconds{0},
-                                           .finish = std::chrono::seconds{1}};
+                                           .finish_writing = std::chrono::seconds{1}};
 /// The time limits for publishing a file of records. Reading the file can wait while the bus is
 /// slow.
 inline constexpr BusTimeouts kFileTimeouts{.write = std::chrono::seconds{30},
-                                           .finish = std::chrono::seconds{30}};
+                                           .finish_writing = std::chrono::seconds{30}};
 
 /// Publishes the JSON lines of records on a message bus. With a spool, every line is first written
 /// to the spool. Without a spool, lines that the bus cannot accept at the moment wait in limited
@@ -47,9 +47,9 @@ class BusOutput final : public store::OutputFile {
 
     void on_time(Clock::time_point now) override;
 
-    [[nodiscard]] bool ready() const override { return backlog_->has_room(); }
+    [[nodiscard]] bool accepts_data() const override { return backlog_->has_room(); }
 
-    void finish() override;
+    void finish_writing() override;
 
     /// Returns the totals of published records. Callable from any thread. Waiting records are
     /// counted once a second, because that reads the spool's folder.
@@ -69,11 +69,12 @@ class BusOutput final : public store::OutputFile {
 
     std::string spool_;
     BusTimeouts timeouts_;
-    /// The written lines without those that the stream already has. This is a member only so that
-    /// its memory is reused.
+    /// The written lines without the lines that the stream already has. A member to reuse its
+    /// memory.
     std::string kept_;
     std::atomic<std::uint64_t> refused_{0};
-    std::atomic<std::uint64_t> waiting_lines_{0}; ///< see Backlog::waiting_lines()
+    /// Number of lines that are still to be published.
+    std::atomic<std::uint64_t> waiting_lines_{0};
     std::atomic<std::uint64_t> waiting_bytes_{0};
     std::vector<LossReport> reports_;
     std::uint64_t logged_drops_ = 0; ///< number of dropped lines that were logged

@@ -88,7 +88,7 @@ int CollectedFiles::append_batch(const std::string& batch,
         const auto path = folder_ / name;
         std::error_code error;
         std::filesystem::create_directories(path.parent_path(), error);
-        const auto facts = disk_->facts(path.string());
+        const auto facts = disk_->file_facts(path.string());
         sizes_[name] = facts ? facts->size : 0;
     }
     int error = write_journal();
@@ -112,7 +112,7 @@ void CollectedFiles::confirm_batch() {
 int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     const std::string path = (folder_ / name).string();
     errno = 0;
-    const auto facts = disk_->facts(path);
+    const auto facts = disk_->file_facts(path);
     if (!facts || facts->size <= size) {
         return facts || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     }

@@ -182,7 +182,7 @@ void Collector::report_error(const std::string& what) {
     sink_->set_delay_reason(what);
 }
 
-void Collector::run(const std::function<bool()>& stopped) {
+void Collector::collect(const std::function<bool()>& stopped) {
     while (!stopped()) {
         try {
             return collect_over_connection(stopped);
@@ -370,7 +370,7 @@ void Collector::collect_records(const BusConnection& link, PositionStore& store,
             }
         }
         looked = std::chrono::steady_clock::now();
-        reached_end_ = has_reached_end(link);
+        reached_end_ = check_reached_end(link);
         report_recovery();
         if (reached_end_ && options_.until_end) {
             return;
@@ -389,7 +389,6 @@ void Collector::report_recovery() {
     }
 }
 
-/// Requests the next records and waits for them.
 Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
                                                natsSubscription* subscription) {
     MessageBatch batch{.last = position_};
@@ -468,7 +467,7 @@ void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
 }
 
 /// Returns true if all available records are written. Counts the records that the stream dropped.
-bool Collector::has_reached_end(const BusConnection& link) {
+bool Collector::check_reached_end(const BusConnection& link) {
     const auto info = find_consumer(link);
     if (!info) {
         throw BusError{fmt::format("the consumer {} was deleted", options_.consumer)};

@@ -140,7 +140,7 @@ class Collector {
 
     /// Collects until `stopped` returns true, or with `until_end` until the end of the stream. If
     /// the bus fails, tries again without a limit.
-    void run(const std::function<bool()>& stopped);
+    void collect(const std::function<bool()>& stopped);
 
     [[nodiscard]] bool has_ever_connected() const { return ever_connected_; }
 
@@ -177,7 +177,7 @@ class Collector {
     void write_batch(PositionStore& store, const MessageBatch& batch);
     void confirm_batch();
     void roll_back_batch();
-    [[nodiscard]] bool has_reached_end(const BusConnection& link);
+    [[nodiscard]] bool check_reached_end(const BusConnection& link);
     void count_missed_records(std::uint64_t records);
     void report_error(const std::string& what);
     void report_recovery();

@@ -114,7 +114,6 @@ bool wants_tls(const BusAccess& access) {
     return secure;
 }
 
-/// Errors: BusError unless the status is NATS_OK.
 void require_setup_ok(natsStatus status) {
     if (status != NATS_OK) {
         throw BusError{status_text(status, last_error_text())};
@@ -299,7 +298,7 @@ constexpr std::int64_t kConsumerLifetime =
 
 void read_messages(
     const BusConnection& link, const StreamRange& range,
-    const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use) {
+    const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& visit) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = range.stream.c_str();
@@ -323,7 +322,7 @@ void read_messages(
         MessageMetadata metadata;
         check(natsSubscription_NextMsg(NatsResult{message}, subscription.get(), kFetchTimeoutMs));
         check(natsMsg_GetMetaData(NatsResult{metadata}, message.get()));
-        more = use(message.get(), *metadata) && metadata->NumPending != 0;
+        more = visit(message.get(), *metadata) && metadata->NumPending != 0;
     }
     std::ignore = natsSubscription_Unsubscribe(subscription.get());
 }

@@ -72,7 +72,7 @@ inline constexpr const char* kPositionsSuffix = "-collected";
 struct PublishOptions {
     BusAccess access{};
     std::string stream = kDefaultStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};                ///< SERVER in subjects, or a multi_server_name()
+    std::string server{};                ///< SERVER in subjects, or a name_of_all_servers()
     StreamLimits limits{};
     std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;
@@ -178,7 +178,7 @@ class BusConnection {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// Selects messages of a stream: those on `subjects` from the sequence number `from` on.
+/// Selects the messages of a stream on `subjects`, from the sequence number `from` on.
 struct StreamRange {
     const std::string& stream;
     const std::string& subjects;
@@ -186,10 +186,11 @@ struct StreamRange {
     bool headers_only = false;
 };
 
-/// Calls `use` for each selected message that the stream contains at the moment, in order, until
-/// `use` returns false. Errors: BusError.
-void read_messages(const BusConnection& link, const StreamRange& range,
-                   const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& use);
+/// Calls `visit` for each selected message that the stream contains at the moment, in order, until
+/// `visit` returns false. Errors: BusError.
+void read_messages(
+    const BusConnection& link, const StreamRange& range,
+    const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& visit);
 
 /// The sequence number in the stream of each stored line of a run, by the line's number.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;

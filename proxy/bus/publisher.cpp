@@ -61,7 +61,7 @@ void SendWindow::mark_line_sent() {
 
 void SendWindow::skip_line(std::uint64_t sequence) {
     lines_.push_back({.is_settled = true, .sequence = sequence});
-    advance_settled();
+    advance_settled_line();
 }
 
 void SendWindow::skip_lines_before(std::uint64_t next) {
@@ -74,11 +74,11 @@ bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
     }
     lines_[line - settled_ - 1] = {.is_settled = true, .sequence = sequence};
     --in_flight_;
-    advance_settled();
+    advance_settled_line();
     return true;
 }
 
-void SendWindow::advance_settled() {
+void SendWindow::advance_settled_line() {
     while (!lines_.empty() && lines_.front().is_settled) {
         ++settled_;
         sequence_ = lines_.front().sequence == 0 ? sequence_ : lines_.front().sequence;
@@ -270,7 +270,7 @@ constexpr std::chrono::milliseconds kLongestPause{1600};
 constexpr std::chrono::milliseconds kAnswerWait{5};
 /// The interval of checks for a broken connection.
 constexpr std::chrono::milliseconds kIdleWait{250};
-/// How long finish() waits after the deadline, until the thread notices the deadline.
+/// How long finish_publishing() waits after the deadline, until the thread notices the deadline.
 constexpr std::chrono::milliseconds kGrace{150};
 /// The interval of checks for spools of runs that have ended, for example by a takeover.
 constexpr std::chrono::seconds kSearchInterval{5};
@@ -297,7 +297,7 @@ Publisher::Publisher(PublishOptions options)
 }
 
 Publisher::~Publisher() {
-    finish(std::chrono::milliseconds{0});
+    finish_publishing(std::chrono::milliseconds{0});
 }
 
 void Publisher::wake_thread() {
@@ -317,7 +317,7 @@ void Publisher::wake_thread() {
     wakeup_.notify_one();
 }
 
-void Publisher::finish(std::chrono::milliseconds patience) {
+void Publisher::finish_publishing(std::chrono::milliseconds patience) {
     std::unique_lock lock{mutex_};
     if (!is_stopping_) {
         is_stopping_ = true;

@@ -54,8 +54,7 @@ class SendWindow {
     /// Skips the next line, because the stream already contains it (at `sequence`) or because it is
     /// lost (`sequence` is 0).
     void skip_line(std::uint64_t sequence);
-    /// Skips all lines before the number `next`, which are lost. Precondition: no line is in
-    /// flight.
+    /// Skips the lines before `next`, which are lost. Precondition: no line is in flight.
     void skip_lines_before(std::uint64_t next);
     /// Marks a line as settled: the stream stored it at `sequence`, or rejected it (`sequence` is
     /// 0). Returns false if the line is not in flight.
@@ -74,7 +73,7 @@ class SendWindow {
         std::uint64_t sequence = 0;
     };
 
-    void advance_settled();
+    void advance_settled_line();
 
     std::deque<TrackedLine> lines_; ///< the lines after the line settled_
     std::uint64_t settled_ = 0;
@@ -94,9 +93,9 @@ struct PublishTotals {
 
 /// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize
 /// lines in flight. Any failure ends the connection. On the next connection, another BacklogSender
-/// first looks up which lines the stream contains and sends the others. Therefore no line is
-/// missing or stored twice, even after a long interruption. Errors of all functions: BusError, after
-/// which the connection is unusable.
+/// first looks up which lines the stream contains and sends the other lines. Therefore no line is
+/// missing or stored twice, even after a long interruption. Errors of all functions: BusError,
+/// after which the connection is unusable.
 class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
@@ -157,9 +156,9 @@ class BacklogSender {
     std::deque<AcknowledgedLines> acknowledged_lines_;
 };
 
-/// Publishes backlogs on a separate thread: first those of earlier runs, then this run's. If the
-/// bus fails, tries again without a limit. Owned by its user and by its thread, which may run longer
-/// if the NATS library hangs.
+/// Publishes backlogs on a separate thread: first the backlogs of earlier runs, then this run's. If
+/// the bus fails, tries again without a limit. Owned by its user and by its thread, which may run
+/// longer if the NATS library hangs.
 class Publisher : public std::enable_shared_from_this<Publisher> {
   public:
     using Clock = std::chrono::steady_clock;
@@ -182,7 +181,7 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
 
     /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
     /// the NATS library hangs, leaves the thread running.
-    void finish(std::chrono::milliseconds patience);
+    void finish_publishing(std::chrono::milliseconds patience);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
@@ -205,7 +204,7 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     void wait_for_lines(std::chrono::milliseconds time);
 
     PublishOptions options_;
-    std::string bus_urls_; ///< for log messages, without passwords
+    std::string bus_urls_; ///< the URLs for log messages, without passwords
     std::optional<SpoolFolder> folder_;
     std::optional<Backlog> backlog_;
     std::unique_ptr<Backlog> earlier_backlog_; ///< an earlier run's lines that are being published

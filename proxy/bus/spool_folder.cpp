@@ -71,11 +71,11 @@ std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
     return SpoolFile{.run = std::string{run}, .first = *first};
 }
 
-std::string spool_state_name(std::string_view run) {
+std::string spool_state_file_name(std::string_view run) {
     return std::string{run}.append(kState);
 }
 
-std::optional<std::string> run_of_state_name(std::string_view name) {
+std::optional<std::string> run_of_state_file_name(std::string_view name) {
     if (!name.ends_with(kState)) {
         return std::nullopt;
     }
@@ -97,7 +97,7 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, st
 
 /// Reads a run's state file. Returns nullopt if it does not exist or cannot be read.
 std::optional<SpoolState> SpoolFolder::read_state_of(const std::string& run) const {
-    std::ifstream file{path_ / spool_state_name(run)};
+    std::ifstream file{path_ / spool_state_file_name(run)};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     return read_spool_state(text);
 }
@@ -124,7 +124,7 @@ std::vector<std::string> SpoolFolder::run_ids() const {
     std::vector<std::string> runs;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
-        if (auto run = run_of_state_name(entry.path().filename().string())) {
+        if (auto run = run_of_state_file_name(entry.path().filename().string())) {
             runs.push_back(*std::move(run));
         }
     }
@@ -148,7 +148,7 @@ std::vector<SpoolFile> SpoolFolder::list_files() const {
         const auto [known, is_new] = foreign.try_emplace(file.run);
         if (is_new) {
             known->second =
-                !is_run_owned(file.run) && base::is_locked(path_ / spool_state_name(file.run));
+                !is_run_owned(file.run) && base::is_locked(path_ / spool_state_file_name(file.run));
         }
         return known->second;
     });
@@ -171,8 +171,8 @@ std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std
             if ((run == own_run) != own || (!own && is_run_owned(run))) {
                 continue;
             }
-            const std::uint64_t unsettled = unsettled_lines(files, i);
-            const std::uint64_t last = last_line(files, i);
+            const std::uint64_t unsettled = num_unsettled_lines(files, i);
+            const std::uint64_t last = last_line_of_file(files, i);
             if (disk_->remove(path_of(files[i]))) {
                 dropped_ += unsettled;
                 total -= files[i].bytes;
@@ -190,16 +190,17 @@ void SpoolFolder::count_missing_lines(std::uint64_t lines) {
 }
 
 /// Returns the line number of a file's last line.
-std::uint64_t SpoolFolder::last_line(const std::vector<SpoolFile>& files, std::size_t at) {
+std::uint64_t SpoolFolder::last_line_of_file(const std::vector<SpoolFile>& files, std::size_t at) {
     const bool is_followed = at + 1 < files.size() && files[at + 1].run == files[at].run;
     return (is_followed ? files[at + 1].first : files[at].first + count_lines(files[at])) - 1;
 }
 
 /// Returns the number of a file's lines that were not published yet.
-std::uint64_t SpoolFolder::unsettled_lines(const std::vector<SpoolFile>& files, std::size_t at) {
+std::uint64_t SpoolFolder::num_unsettled_lines(const std::vector<SpoolFile>& files,
+                                               std::size_t at) {
     const auto state = read_state_of(files[at].run);
     const std::uint64_t before = std::max(files[at].first - 1, state ? state->settled : 0);
-    return std::max(last_line(files, at), before) - before;
+    return std::max(last_line_of_file(files, at), before) - before;
 }
 
 std::uint64_t SpoolFolder::count_lines(const SpoolFile& found) {
@@ -219,13 +220,14 @@ std::uint64_t SpoolFolder::count_lines(const SpoolFile& found) {
     return lines;
 }
 
-LineTotals SpoolFolder::count_unpublished(const std::string& own_run, const std::string& stream) {
+LineTotals SpoolFolder::count_unpublished_lines(const std::string& own_run,
+                                                const std::string& stream) {
     LineTotals totals;
     const auto files = list_files();
     for (std::size_t i = 0; i < files.size(); ++i) {
         const auto state = read_state_of(files[i].run);
         if (files[i].run != own_run && state && state->belongs_to_stream(stream)) {
-            totals.lines += unsettled_lines(files, i);
+            totals.lines += num_unsettled_lines(files, i);
             totals.bytes += files[i].bytes;
         }
     }
@@ -243,7 +245,7 @@ void SpoolFolder::report_unpublished_files(const std::string& stream) const {
             log::warn(
                 "the spool {} contains {} bytes of a run that cannot be published, because {} is "
                 "unreadable: they are kept until the space is needed, or they are removed",
-                path_.string(), size, spool_state_name(run));
+                path_.string(), size, spool_state_file_name(run));
         } else if (!state->belongs_to_stream(stream)) {
             log::warn("the spool {} contains {} bytes for the stream {}, which are not "
                       "published to {}; a run that publishes there will take them",

@@ -18,10 +18,10 @@ namespace tw::bus {
 
 /// The content of a run's state file.
 struct SpoolState {
-    std::uint64_t settled = 0;               ///< lines up to this number are in the stream or lost
+    std::uint64_t settled = 0; ///< lines up to this number are in the stream or lost
     /// Lines after `settled` have greater sequence numbers.
     std::optional<std::uint64_t> sequence{};
-    std::string server{};                    ///< server name as it is written in subjects
+    std::string server{}; ///< server name as it is written in subjects
     /// Name of the stream for the lines; empty if an older version wrote the state.
     std::string stream{};
 
@@ -55,9 +55,9 @@ struct SpoolFile {
 /// Parses the result of spool_file_name(). Returns nullopt for any other name.
 [[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
 
-[[nodiscard]] std::string spool_state_name(std::string_view run);
+[[nodiscard]] std::string spool_state_file_name(std::string_view run);
 /// Returns the run's UUID in the name of a state file; nullopt for any other name.
-[[nodiscard]] std::optional<std::string> run_of_state_name(std::string_view name);
+[[nodiscard]] std::optional<std::string> run_of_state_file_name(std::string_view name);
 
 /// A number of lines, and their size in bytes.
 struct LineTotals {
@@ -107,13 +107,12 @@ class SpoolFolder {
     /// Returns the number of lines that are missing although twscope did not drop them.
     [[nodiscard]] std::uint64_t missing_lines() const { return missing_; }
 
-    /// Counts and logs lines that are missing.
     void count_missing_lines(std::uint64_t lines);
 
     /// Returns the totals of the lines that runs other than `own_run` still have to publish to
     /// `stream`.
-    [[nodiscard]] LineTotals count_unpublished(const std::string& own_run,
-                                               const std::string& stream);
+    [[nodiscard]] LineTotals count_unpublished_lines(const std::string& own_run,
+                                                     const std::string& stream);
 
     /// Returns the number of lines in a file. Counts them only once, because files of ended runs do
     /// not change.
@@ -126,9 +125,10 @@ class SpoolFolder {
   private:
     [[nodiscard]] bool is_run_owned(const std::string& run) const;
     [[nodiscard]] std::optional<SpoolState> read_state_of(const std::string& run) const;
-    [[nodiscard]] std::uint64_t last_line(const std::vector<SpoolFile>& files, std::size_t at);
-    [[nodiscard]] std::uint64_t unsettled_lines(const std::vector<SpoolFile>& files,
-                                                std::size_t at);
+    [[nodiscard]] std::uint64_t last_line_of_file(const std::vector<SpoolFile>& files,
+                                                  std::size_t at);
+    [[nodiscard]] std::uint64_t num_unsettled_lines(const std::vector<SpoolFile>& files,
+                                                    std::size_t at);
 
     std::filesystem::path path_;
     std::uint64_t max_bytes_;

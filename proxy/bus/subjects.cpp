@@ -32,8 +32,8 @@ std::string make_run_id() {
 
 namespace {
 
-/// The first character of a multi_server_name(). Never part of a published subject, where it would
-/// be a wildcard.
+/// The first character of a name_of_all_servers(). Never part of a published subject, where it
+/// would be a wildcard.
 constexpr std::string_view kMany = "*";
 
 bool is_token_char(char character) {
@@ -59,7 +59,7 @@ std::string_view subject_type(std::string_view line) {
     return head && is_subject_token(head->type) ? head->type : "other";
 }
 
-std::string multi_server_name(std::string_view default_server) {
+std::string name_of_all_servers(std::string_view default_server) {
     return std::string{kMany}.append(default_server);
 }
 

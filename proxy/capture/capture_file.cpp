@@ -92,7 +92,7 @@ CaptureFile::CaptureFile(const std::string& path) {
         source_.emplace(path);
         read_to_first_frame();
     } catch (const std::system_error& error) {
-        fail(error.code().message());
+        set_read_error(error.code().message());
     }
     if (!has_interfaces_) {
         const std::string why = read_error_.empty() ? "truncated" : read_error_;
@@ -118,12 +118,12 @@ void CaptureFile::read_to_first_frame() {
     is_swapped_ = !is_pcap(magic);
     magic = is_swapped_ ? swap_bytes(magic) : magic;
     if (!is_pcap(magic)) {
-        fail("unknown file format");
+        set_read_error("unknown file format");
     } else if (load_bytes(kPcapHeader)) {
         record_header_ = magic == kPcapModified ? kModifiedRecordHeader : kRecordHeader;
         const Bytes header = loaded_bytes(kPcapHeader);
         interfaces_.push_back(
-            {.link = libpcap_link_type(number_at<std::uint32_t>(header, kPcapLink)),
+            {.link = libpcap_link_type(read_number<std::uint32_t>(header, kPcapLink)),
              .units_per_second = magic == kPcapNanoseconds ? 1'000'000'000U : 1'000'000U});
         has_interfaces_ = true;
         at_ += kPcapHeader;
@@ -131,7 +131,7 @@ void CaptureFile::read_to_first_frame() {
 }
 
 template <typename Integer>
-Integer CaptureFile::number_at(Bytes bytes, std::size_t at) const {
+Integer CaptureFile::read_number(Bytes bytes, std::size_t at) const {
     Integer value{};
     std::memcpy(&value, bytes.subspan(at, sizeof value).data(), sizeof value);
     return is_swapped_ ? swap_bytes(value) : value;
@@ -149,7 +149,7 @@ bool CaptureFile::load_bytes(std::size_t size) {
     while (end_ < size) {
         const std::size_t read = source_->read(std::span{buffer_}.subspan(end_));
         if (read == 0) {
-            on_end();
+            store_end_reason();
             return false;
         }
         end_ += read;
@@ -157,7 +157,7 @@ bool CaptureFile::load_bytes(std::size_t size) {
     return true;
 }
 
-void CaptureFile::on_end() {
+void CaptureFile::store_end_reason() {
     switch (source_->file_end()) {
     case store::FileEnd::whole:
         ended_early_ = end_ != at_;
@@ -166,18 +166,18 @@ void CaptureFile::on_end() {
         ended_early_ = true;
         break;
     case store::FileEnd::damaged:
-        fail("its compressed data is damaged");
+        set_read_error("its compressed data is damaged");
         break;
     case store::FileEnd::too_wide:
-        fail("it was compressed with a window of more than 128 MiB");
+        set_read_error("it was compressed with a window of more than 128 MiB");
         break;
     case store::FileEnd::unreadable:
-        fail(std::generic_category().message(errno));
+        set_read_error(std::generic_category().message(errno));
         break;
     }
 }
 
-bool CaptureFile::fail(std::string why) {
+bool CaptureFile::set_read_error(std::string why) {
     read_error_ = std::move(why);
     return false;
 }
@@ -187,12 +187,12 @@ bool CaptureFile::read_record() {
         return false;
     }
     const Bytes header = loaded_bytes(record_header_);
-    const auto seconds = number_at<std::uint32_t>(header, 0);
-    const auto fraction = number_at<std::uint32_t>(header, 4);
-    const auto size = number_at<std::uint32_t>(header, 8);
-    const auto sent = number_at<std::uint32_t>(header, 12);
+    const auto seconds = read_number<std::uint32_t>(header, 0);
+    const auto fraction = read_number<std::uint32_t>(header, 4);
+    const auto size = read_number<std::uint32_t>(header, 8);
+    const auto sent = read_number<std::uint32_t>(header, 12);
     if (size > kMaxFrame) {
-        return fail("the size of a frame is invalid");
+        return set_read_error("the size of a frame is invalid");
     }
     if (!load_bytes(record_header_ + size)) {
         return false;
@@ -212,24 +212,24 @@ bool CaptureFile::read_byte_order() {
     }
     is_swapped_ = false;
     const auto order =
-        number_at<std::uint32_t>(loaded_bytes(kBlockHead + sizeof kPcapngByteOrder), kBlockHead);
+        read_number<std::uint32_t>(loaded_bytes(kBlockHead + sizeof kPcapngByteOrder), kBlockHead);
     is_swapped_ = order != kPcapngByteOrder;
     interfaces_.clear();
     return !is_swapped_ || swap_bytes(order) == kPcapngByteOrder ||
-           fail("the byte order of a section is invalid");
+           set_read_error("the byte order of a section is invalid");
 }
 
 bool CaptureFile::read_block() {
     if (!load_bytes(kBlockHead)) {
         return false;
     }
-    const auto type = number_at<std::uint32_t>(loaded_bytes(kBlockHead), 0);
+    const auto type = read_number<std::uint32_t>(loaded_bytes(kBlockHead), 0);
     if (type == kPcapngSection && !read_byte_order()) {
         return false;
     }
-    const auto size = number_at<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
+    const auto size = read_number<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
     if (size < kBlockHead + kBlockTail || size % 4 != 0 || size > kMaxBlock) {
-        return fail("the size of a block is invalid");
+        return set_read_error("the size of a block is invalid");
     }
     if (!load_bytes(size)) {
         return false;
@@ -259,15 +259,15 @@ void CaptureFile::on_interface(Bytes body) {
     constexpr unsigned kTimeResolution = 9;
     constexpr unsigned kTimeOffset = 14;
     if (body.size() < kOptions) {
-        fail("an interface's block is too short");
+        set_read_error("an interface's block is too short");
         return;
     }
     Interface& interface = interfaces_.emplace_back();
-    interface.link = libpcap_link_type(number_at<std::uint16_t>(body, 0));
-    interface.snap_length = number_at<std::uint32_t>(body, 4);
+    interface.link = libpcap_link_type(read_number<std::uint16_t>(body, 0));
+    interface.snap_length = read_number<std::uint32_t>(body, 4);
     for (Bytes options = body.subspan(kOptions); options.size() > 4;) {
-        const unsigned code = number_at<std::uint16_t>(options, 0);
-        const std::size_t size = number_at<std::uint16_t>(options, 2);
+        const unsigned code = read_number<std::uint16_t>(options, 0);
+        const std::size_t size = read_number<std::uint16_t>(options, 2);
         options = options.subspan(4);
         if (size > options.size()) {
             break;
@@ -275,7 +275,7 @@ void CaptureFile::on_interface(Bytes body) {
         if (code == kTimeResolution && size == 1) {
             interface.units_per_second = decode_resolution(std::to_integer<unsigned>(options[0]));
         } else if (code == kTimeOffset && size == sizeof(std::int64_t)) {
-            interface.time_offset = number_at<std::int64_t>(options, 0);
+            interface.time_offset = read_number<std::int64_t>(options, 0);
         }
         options = options.subspan(std::min(options.size(), (size + 3) / 4 * 4));
     }
@@ -290,27 +290,27 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
     const bool is_simple = type == kSimplePacketBlock;
     const std::size_t header = is_simple ? 4 : 20;
     if (body.size() < header) {
-        fail("a packet's block is too short");
+        set_read_error("a packet's block is too short");
         return;
     }
     const std::size_t index = is_simple              ? 0
-                              : type == kPacketBlock ? number_at<std::uint32_t>(body, 0)
-                                                     : number_at<std::uint16_t>(body, 0);
+                              : type == kPacketBlock ? read_number<std::uint32_t>(body, 0)
+                                                     : read_number<std::uint16_t>(body, 0);
     if (index >= interfaces_.size()) {
-        fail("a packet's interface is not described");
+        set_read_error("a packet's interface is not described");
         return;
     }
     const Interface& interface = interfaces_[index];
-    const std::size_t sent = number_at<std::uint32_t>(body, header - 4);
+    const std::size_t sent = read_number<std::uint32_t>(body, header - 4);
     std::size_t size = sent;
     std::int64_t time = 0;
     if (is_simple) { // simple packet blocks store only the size on the wire
         size = std::min({sent, body.size() - header,
                          interface.snap_length == 0 ? sent : std::size_t{interface.snap_length}});
     } else {
-        size = number_at<std::uint32_t>(body, 12);
-        const std::uint64_t units = std::uint64_t{number_at<std::uint32_t>(body, 4)} << 32U |
-                                    number_at<std::uint32_t>(body, 8);
+        size = read_number<std::uint32_t>(body, 12);
+        const std::uint64_t units = std::uint64_t{read_number<std::uint32_t>(body, 4)} << 32U |
+                                    read_number<std::uint32_t>(body, 8);
         constexpr std::int64_t kMost = INT64_MAX / 2;
         const auto seconds =
             std::min<std::uint64_t>(units / interface.units_per_second, std::uint64_t{kMost});
@@ -319,7 +319,7 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
                        units % interface.units_per_second, interface.units_per_second);
     }
     if (size > body.size() - header) {
-        fail("a packet is larger than its block");
+        set_read_error("a packet is larger than its block");
         return;
     }
     frame_ = {

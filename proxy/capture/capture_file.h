@@ -87,13 +87,13 @@ class CaptureFile {
     }
 
     /// Stores whether the file ends early, or why it cannot be read.
-    void on_end();
+    void store_end_reason();
     /// Stores why the rest of the file cannot be read. Returns false.
-    bool fail(std::string why);
+    bool set_read_error(std::string why);
 
     /// Returns a number in the file's byte order.
     template <typename Integer>
-    [[nodiscard]] Integer number_at(Bytes bytes, std::size_t at) const;
+    [[nodiscard]] Integer read_number(Bytes bytes, std::size_t at) const;
 
     std::optional<store::ByteSource> source_;
     std::vector<char> buffer_;
@@ -105,8 +105,9 @@ class CaptureFile {
     std::vector<Interface> interfaces_; ///< the current section's interfaces; a pcap file has one
     bool has_interfaces_ = false;       ///< true if an interface was read
     bool is_by_twscope_ = false;
-    std::optional<SessionState> next_state_; ///< session state that is stored before the next frame
-    std::optional<SessionState> state_;      ///< session state that is stored before `frame_`
+    /// Session state that is stored before the next frame.
+    std::optional<StoredSessionState> next_state_;
+    std::optional<StoredSessionState> state_; ///< session state that is stored before `frame_`
     std::optional<StoredFrame> frame_;
     FrameReader reader_;
     bool ended_early_ = false;

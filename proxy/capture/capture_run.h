@@ -43,7 +43,7 @@ class TimeSorter {
     struct OrderedDatagram {
         CapturedDatagram datagram; ///< its views refer to the members below
         std::vector<std::byte> payload;
-        std::optional<SessionState> state;
+        std::optional<StoredSessionState> state;
         std::size_t file = 0; ///< index of the datagram's file
     };
 
@@ -64,8 +64,7 @@ class TimeSorter {
         std::unique_ptr<OrderedDatagram> item;
     };
 
-    std::deque<WaitingDatagram>
-        waiting_; ///< sorted by time, except where the clock was set back
+    std::deque<WaitingDatagram> waiting_; ///< sorted by time, except where the clock was set back
     /// The number of datagrams at the front of waiting_ that precede the latest point at which the
     /// clock was set back.
     std::size_t num_before_jump_ = 0;
@@ -101,8 +100,8 @@ class CaptureRun {
     };
 
     /// Returns the position of the datagram with this time: the one that is being inspected, or one
-    /// of the kPositions before it. `frame` is 0 if no stored datagram has this time, or if several
-    /// have it. The path is valid as long as this object.
+    /// of the kPositions datagrams before it. `frame` is 0 if no stored datagram has this time, or
+    /// if several have it. The path is valid as long as this object.
     [[nodiscard]] DatagramPosition datagram_position_at(record::Timestamp time) const;
 
     /// The number of stored positions. Many are needed, because records about a session's first
@@ -110,9 +109,9 @@ class CaptureRun {
     static constexpr std::size_t kPositions = 4096;
 
     /// Returns the time of the first datagram; 0 before read().
-    [[nodiscard]] record::Timestamp first() const { return first_; }
+    [[nodiscard]] record::Timestamp first_time() const { return first_; }
 
-    [[nodiscard]] record::Timestamp last() const { return last_; }
+    [[nodiscard]] record::Timestamp last_time() const { return last_; }
 
     /// Returns true if records are missing because a file could not be read to its end, or because
     /// the recorder truncated datagrams of sessions.
@@ -137,7 +136,7 @@ class CaptureRun {
     [[nodiscard]] static CaptureSource open_source(std::string path);
     void read_capture(std::size_t index, CaptureSessions& sessions);
     /// Passes on the waiting datagrams that no earlier datagram can follow, and then the earliest
-    /// ones until at most `most` are waiting.
+    /// datagrams until at most `most` are waiting.
     void pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most);
     void pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
                           CaptureSessions& sessions);

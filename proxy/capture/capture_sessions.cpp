@@ -18,7 +18,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 /// every half second.
 constexpr std::int64_t kUnanswered = kSecond;
 
-/// Returns true for the default ports of game servers.
 constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
 }
@@ -113,7 +112,7 @@ std::optional<wire::Direction> direction_by_content(std::span<const std::byte> p
 /// Returns true if the datagram goes to the server, according to the recorded state of its session;
 /// nullopt if no state of this session precedes the datagram.
 std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
-    const SessionState* const state = datagram.state;
+    const StoredSessionState* const state = datagram.state;
     if (state != nullptr && state->client == datagram.source &&
         state->server == datagram.destination) {
         return true;
@@ -131,7 +130,7 @@ void ServerDetector::add_server(std::uint16_t port,
     wanted_.push_back({.port = port, .address = std::move(address)});
 }
 
-bool ServerDetector::is_requested(const CaptureEndpoint& endpoint) const {
+bool ServerDetector::is_requested_server(const CaptureEndpoint& endpoint) const {
     return std::ranges::any_of(wanted_, [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
@@ -142,9 +141,9 @@ ServerDetector::Side ServerDetector::find_server_side(const CapturedDatagram& da
     if (wanted_.empty()) {
         return recognise_server_side(datagram);
     }
-    return is_requested(datagram.destination) ? Side::destination
-           : is_requested(datagram.source)    ? Side::source
-                                              : Side::neither;
+    return is_requested_server(datagram.destination) ? Side::destination
+           : is_requested_server(datagram.source)    ? Side::source
+                                                     : Side::neither;
 }
 
 void ServerDetector::remember_server(const CaptureEndpoint& server) {
@@ -192,9 +191,9 @@ ServerDetector::Side ServerDetector::recognise_server_side(const CapturedDatagra
     return to_server ? Side::destination : Side::source;
 }
 
-void InspectorSessionReceiver::on_open(std::uint64_t key, std::int64_t time,
-                                       const CaptureEndpoint& client,
-                                       const CaptureEndpoint& server) {
+void InspectorSessionReceiver::on_session_open(std::uint64_t key, std::int64_t time,
+                                               const CaptureEndpoint& client,
+                                               const CaptureEndpoint& server) {
     inspector_->on_open(key, time, record::client_address_text(to_string(client), pseudonym_key_),
                         to_string(server));
 }
@@ -210,14 +209,16 @@ void InspectorSessionReceiver::on_truncated_datagram(std::uint64_t key, std::int
     inspector_->on_gap(key, time, 1, "truncated");
 }
 
-void InspectorSessionReceiver::on_end(std::uint64_t key, std::int64_t time, SessionEnd why) {
+void InspectorSessionReceiver::on_session_end(std::uint64_t key, std::int64_t time,
+                                              SessionEnd why) {
     inspector_->on_close(key, time,
                          why == SessionEnd::idle      ? "idle"
                          : why == SessionEnd::evicted ? "displaced"
                                                       : "sides turned");
 }
 
-void InspectorSessionReceiver::on_state(std::uint64_t key, std::span<const std::byte> state) {
+void InspectorSessionReceiver::on_session_state(std::uint64_t key,
+                                                std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
     // A checkpoint with an unknown token form contains no state.
     if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
@@ -268,7 +269,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     if (found == open_.end()) {
         found = open_session(datagram);
         if (found == open_.end()) {
-            receiver_->on_next_skipped();
+            receiver_->on_next_datagram_skipped();
             return;
         }
         direction =
@@ -276,7 +277,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     }
     update_session(found, direction, !wire::is_connless(datagram.payload));
     if (recorded_direction(datagram) == (direction == wire::Direction::c2s)) {
-        receiver_->on_state(found->second.key, datagram.state->bytes);
+        receiver_->on_session_state(found->second.key, datagram.state->bytes);
     }
     receiver_->on_datagram(found->second.key, now_, direction, datagram.payload, datagram.next);
 }
@@ -294,7 +295,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::find_session(const Captured
 /// Reports a truncated datagram of an open session. Truncated datagrams do not open sessions,
 /// because they may be other traffic.
 void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
-    receiver_->on_next_skipped();
+    receiver_->on_next_datagram_skipped();
     if (session == open_.end()) {
         return;
     }
@@ -327,7 +328,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
                           .first;
     SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::asked)];
     made->second.place = line.insert(line.end(), &made->first);
-    receiver_->on_open(made->second.key, now_, client, server);
+    receiver_->on_session_open(made->second.key, now_, client, server);
     return made;
 }
 
@@ -365,7 +366,7 @@ void CaptureSessions::end_session(Sessions::iterator session, SessionEnd why) {
     sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
         session->second.place);
     open_.erase(session);
-    receiver_->on_end(key, now_, why);
+    receiver_->on_session_end(key, now_, why);
 }
 
 void CaptureSessions::close_idle_sessions() {

@@ -50,7 +50,7 @@ class ServerDetector {
         std::optional<boost::asio::ip::address> address;
     };
 
-    [[nodiscard]] bool is_requested(const CaptureEndpoint& endpoint) const;
+    [[nodiscard]] bool is_requested_server(const CaptureEndpoint& endpoint) const;
     [[nodiscard]] Side recognise_server_side(const CapturedDatagram& datagram);
     void remember_server(const CaptureEndpoint& server);
 
@@ -71,44 +71,42 @@ enum class SessionEnd : std::uint8_t {
 class SessionReceiver : public record::Interface {
   public:
     /// Called when a session begins. `key`: the session's number, from 1.
-    virtual void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
-                         const CaptureEndpoint& server) = 0;
+    virtual void on_session_open(std::uint64_t key, std::int64_t time,
+                                 const CaptureEndpoint& client, const CaptureEndpoint& server) = 0;
     /// Called for each datagram of a session. `next`: the next datagram of any session, or empty.
     virtual void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                              std::span<const std::byte> bytes, std::span<const std::byte> next) = 0;
 
     /// Called for a datagram that belongs to no session and is not passed to on_datagram(). An
     /// earlier call of on_datagram() may have announced the datagram as `next`.
-    virtual void on_next_skipped() {}
+    virtual void on_next_datagram_skipped() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
     virtual void on_truncated_datagram(std::uint64_t /*key*/, std::int64_t /*time*/) {}
 
     /// Called with a session's state in the capture, encoded by inspect::encode_checkpoint().
-    virtual void on_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
+    virtual void on_session_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
-    virtual void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) = 0;
+    virtual void on_session_end(std::uint64_t key, std::int64_t time, SessionEnd why) = 0;
 };
 
-/// Passes the sessions of captured files to an inspector.
 class InspectorSessionReceiver final : public SessionReceiver {
   public:
-    /// `pseudonym_key`: key for pseudonyms of client addresses; empty to write the addresses
-    /// unchanged.
+    /// `pseudonym_key`: key for pseudonyms of client addresses; empty to write the addresses.
     InspectorSessionReceiver(inspect::Inspector& inspector, std::string pseudonym_key)
         : inspector_{&inspector}, pseudonym_key_{std::move(pseudonym_key)} {}
 
-    void on_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
-                 const CaptureEndpoint& server) override;
+    void on_session_open(std::uint64_t key, std::int64_t time, const CaptureEndpoint& client,
+                         const CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
-    void on_next_skipped() override { inspector_->on_next_skipped(); }
+    void on_next_datagram_skipped() override { inspector_->on_next_skipped(); }
 
     void on_truncated_datagram(std::uint64_t key, std::int64_t time) override;
 
-    void on_state(std::uint64_t key, std::span<const std::byte> state) override;
-    void on_end(std::uint64_t key, std::int64_t time, SessionEnd why) override;
+    void on_session_state(std::uint64_t key, std::span<const std::byte> state) override;
+    void on_session_end(std::uint64_t key, std::int64_t time, SessionEnd why) override;
 
   private:
     inspect::Inspector* inspector_;
@@ -140,7 +138,7 @@ class CaptureSessions {
     /// Returns the number of truncated datagrams of open sessions.
     [[nodiscard]] std::uint64_t truncated_datagrams() const { return truncated_count_; }
 
-    [[nodiscard]] std::int64_t now() const { return now_; }
+    [[nodiscard]] std::int64_t current_time() const { return now_; }
 
   private:
     using EndpointPair = std::pair<CaptureEndpoint, CaptureEndpoint>; ///< client and server

@@ -29,7 +29,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
                                                       : walk.bytes_of_returned_blocks();
     }
 
-    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_complete_units(std::string_view text) const override {
         BlockIterator walk{text};
         while (walk.next()) {
         }
@@ -47,7 +47,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
 
     [[nodiscard]] std::optional<std::uint64_t>
     find_last_unit_end(int file, std::uint64_t /*size*/) const override {
-        return whole_capture_bytes(file);
+        return complete_blocks_size(file);
     }
 
     [[nodiscard]] bool is_foreign_file(int file) const override {
@@ -58,7 +58,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         // Another program wrote a file that is longer than the header but has no complete block.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
-            section && first.size() >= section->size && whole_capture_bytes(file) == 0;
+            section && first.size() >= section->size && complete_blocks_size(file) == 0;
         return is_foreign_data(first) || is_broken;
     }
 
@@ -78,7 +78,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         CaptureBlocks blocks;
         blocks.add_comment(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
         std::vector<std::byte> block;
-        blocks.finish(now, block);
+        blocks.append_remaining_comments(now, block);
         return std::string{as_text(block)};
     }
 
@@ -111,18 +111,18 @@ void CaptureBlockBuffer::flush() {
     collected_.clear();
 }
 
-void CaptureBlockBuffer::finish(record::Timestamp time) {
-    blocks_.finish(time, collected_);
+void CaptureBlockBuffer::flush_with_comments(record::Timestamp time) {
+    blocks_.append_remaining_comments(time, collected_);
     flush();
 }
 
 void CaptureBlockBuffer::discard_comments() {
     std::vector<std::byte> said;
-    blocks_.finish(0, said);
+    blocks_.append_remaining_comments(0, said);
 }
 
 CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
-    : output_{&output}, choice_{choice}, segment_{output.segment()},
+    : output_{&output}, choice_{choice}, segment_{output.current_segment()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
           output_->write_to_segment(segment_,
                                     {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
@@ -131,7 +131,7 @@ CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
 
 void CaptureSink::on_datagram(const record::RecordHeader& head,
                               std::span<const std::byte> datagram) {
-    if (output_->segment() != segment_) {
+    if (output_->current_segment() != segment_) {
         begin_segment();
     }
     is_selected_ = choice_ == DatagramChoice::all;
@@ -152,23 +152,23 @@ void CaptureSink::on_datagram_end() {
 
 void CaptureSink::begin_segment() {
     block_buffer_.flush();
-    segment_ = output_->segment();
+    segment_ = output_->current_segment();
     output_->advance_to_segment(segment_);
     block_buffer_.blocks().on_new_file();
 }
 
 void CaptureSink::flush() {
-    if (output_->segment() != segment_) {
+    if (output_->current_segment() != segment_) {
         begin_segment();
     }
     block_buffer_.flush();
 }
 
-void CaptureSink::finish(record::Timestamp time) {
+void CaptureSink::write_remaining_data(record::Timestamp time) {
     if (choice_ == DatagramChoice::selected) {
         block_buffer_.blocks().defer_comments_to_next_datagram();
     }
-    block_buffer_.finish(time);
+    block_buffer_.flush_with_comments(time);
 }
 
 } // namespace tw::capture

@@ -27,11 +27,10 @@ class CaptureBlockBuffer {
 
     /// Appends the block of the current datagram of blocks() to the collected blocks.
     void end_datagram();
-    /// Passes on all collected blocks.
     void flush();
     /// Passes on all collected blocks, with the comments made since the latest datagram. `time`:
     /// the time of these comments.
-    void finish(record::Timestamp time);
+    void flush_with_comments(record::Timestamp time);
     /// Discards the comments made since the latest datagram.
     void discard_comments();
 
@@ -81,14 +80,13 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override;
     void on_datagram_end() override;
-    /// Passes all collected blocks to the output.
     void flush();
     /// Writes the comments made since the latest datagram, and all collected blocks. No other
     /// function may be called afterwards.
-    void finish(record::Timestamp time);
+    void write_remaining_data(record::Timestamp time);
 
     /// Returns the number of datagrams that were too long for a capture and not written.
-    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost_datagrams() const { return lost_; }
 
   private:
     void begin_segment();

@@ -16,24 +16,24 @@ FlightRecorderRing::FlightRecorderRing(std::size_t bytes)
                                                               bytes / 8 / sizeof(Block), 1)},
       bytes_{new std::byte[capacity_]} {}
 
-std::uint64_t FlightRecorderRing::end_position() const {
+std::uint64_t FlightRecorderRing::num_added_bytes() const {
     return blocks_.empty() ? 0 : blocks_.back().at + blocks_.back().size;
 }
 
-void FlightRecorderRing::drop_oldest() {
+void FlightRecorderRing::drop_oldest_block() {
     blocks_.pop_front();
     ++dropped_;
 }
 
-bool FlightRecorderRing::push(std::uint32_t session, record::Timestamp time,
-                              std::span<const std::byte> bytes) {
+bool FlightRecorderRing::push_block(std::uint32_t session, record::Timestamp time,
+                                    std::span<const std::byte> bytes) {
     if (bytes.size() > capacity_) {
         return false;
     }
-    const std::uint64_t at = end_position();
+    const std::uint64_t at = num_added_bytes();
     while (!blocks_.empty() &&
            (blocks_.size() == max_blocks_ || at + bytes.size() - blocks_.front().at > capacity_)) {
-        drop_oldest();
+        drop_oldest_block();
     }
     const std::size_t begin = at % capacity_;
     const auto first = bytes.first(std::min(bytes.size(), capacity_ - begin));
@@ -43,16 +43,16 @@ bool FlightRecorderRing::push(std::uint32_t session, record::Timestamp time,
     return true;
 }
 
-void FlightRecorderRing::append_bytes(const Block& block, std::vector<std::byte>& out) const {
+void FlightRecorderRing::append_block_bytes(const Block& block, std::vector<std::byte>& out) const {
     const std::byte* const begin = bytes_.get() + block.at % capacity_;
     const std::size_t first = std::min(block.size, capacity_ - block.at % capacity_);
     out.insert(out.end(), begin, begin + first);
     out.insert(out.end(), bytes_.get(), bytes_.get() + (block.size - first));
 }
 
-void FlightRecorderRing::drop_before(record::Timestamp time) {
+void FlightRecorderRing::drop_blocks_before(record::Timestamp time) {
     while (!blocks_.empty() && blocks_.front().time < time) {
-        drop_oldest();
+        drop_oldest_block();
     }
 }
 
@@ -62,7 +62,7 @@ bool FlightRecorderRing::contains_session(std::uint32_t session) const {
 
 bool FlightRecorderRing::is_nearly_full() const {
     return !blocks_.empty() && (blocks_.size() >= max_blocks_ / 8 * 7 ||
-                                end_position() - blocks_.front().at >= capacity_ / 8 * 7);
+                                num_added_bytes() - blocks_.front().at >= capacity_ / 8 * 7);
 }
 
 namespace {
@@ -116,16 +116,16 @@ void FlightRecorder::on_record(const record::Record& record) {
         ++waiting_findings_;
         return;
     }
-    cause_ = Cause{.session = options_.whole ? 0 : (*found)->head.session,
-                   .name = std::string{record::finding_info((*found)->id).name},
-                   .text = fmt::format("session {}: {}", (*found)->head.session,
-                                       record::describe_finding(**found))};
+    cause_ = FileCause{.session = options_.includes_all_sessions ? 0 : (*found)->head.session,
+                       .name = std::string{record::finding_info((*found)->id).name},
+                       .text = fmt::format("session {}: {}", (*found)->head.session,
+                                           record::describe_finding(**found))};
 }
 
 void FlightRecorder::on_datagram_end() {
     block_.clear();
     if (!blocks_.end_datagram(block_) ||
-        !ring_.push(blocks_.current_head().session, blocks_.current_head().time, block_)) {
+        !ring_.push_block(blocks_.current_head().session, blocks_.current_head().time, block_)) {
         ++counts_.lost;
     }
 }
@@ -134,7 +134,7 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     if (dump_) {
         return files_->queued_bytes() <= kQueued && write_next_piece();
     }
-    ring_.drop_before(now - options_.time);
+    ring_.drop_blocks_before(now - options_.time);
     if (cause_ && cause_->since == 0) {
         cause_->since = now;
     }
@@ -145,7 +145,7 @@ bool FlightRecorder::on_time(record::Timestamp now) {
         if (wanted == 0 || ring_.contains_session(wanted)) {
             begin_file({.session = wanted, .text = "on request"}, now);
         }
-    } else if (cause_ && is_due(now)) {
+    } else if (cause_ && is_file_due(now)) {
         last_file_time_ = now;
         begin_file(*cause_, now);
         cause_.reset();
@@ -154,14 +154,15 @@ bool FlightRecorder::on_time(record::Timestamp now) {
     return dump_.has_value();
 }
 
-bool FlightRecorder::is_due(record::Timestamp now) const {
+bool FlightRecorder::is_file_due(record::Timestamp now) const {
     const record::Timestamp pause = now - last_file_time_;
     if (last_file_time_ == 0 || pause >= std::max(kMinPause, options_.time)) {
         return true;
     }
     // Otherwise a file is due if the finding's datagrams will be dropped from the memory soon.
     return pause >= kMinPause && ring_.is_nearly_full() &&
-           now - cause_->since >= (now - ring_.block(ring_.begin()).time) / kParts * (kParts - 1);
+           now - cause_->since >=
+               (now - ring_.block(ring_.first_block_number()).time) / kParts * (kParts - 1);
 }
 
 void FlightRecorder::request_file(std::uint32_t session) {
@@ -171,7 +172,7 @@ void FlightRecorder::request_file(std::uint32_t session) {
     }
 }
 
-void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
+void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
     std::string comment = fmt::format("flight recorder: the last {} s; {}",
                                       options_.time / kFlightSecond, cause.text);
     if (waiting_findings_ != 0 && !cause.name.empty()) {
@@ -180,7 +181,8 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
     if (cause.session != 0) {
         comment += "; " + blocks_.describe_session(cause.session);
     }
-    const record::Timestamp oldest = ring_.size() == 0 ? 0 : ring_.block(ring_.begin()).time;
+    const record::Timestamp oldest =
+        ring_.num_blocks() == 0 ? 0 : ring_.block(ring_.first_block_number()).time;
     if (cause.since != 0 && cause.since < oldest) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
                                static_cast<double>(now - oldest) / kFlightSecond);
@@ -189,16 +191,20 @@ void FlightRecorder::begin_file(const Cause& cause, record::Timestamp now) {
         files_->create(options_.folder / file_name(cause.name, cause.session, now),
                        CaptureBlocks::encode_start(comment), store::FileQueue::Readers::owner);
     if (!file) {
-        counts_.lost += ring_.size();
+        counts_.lost += ring_.num_blocks();
         return;
     }
     ++counts_.files;
-    dump_ = Dump{.file = *file, .session = cause.session, .at = ring_.begin(), .end = ring_.end()};
+    dump_ = Dump{.file = *file,
+                 .session = cause.session,
+                 .at = ring_.first_block_number(),
+                 .end = ring_.end_block_number()};
 }
 
 bool FlightRecorder::write_next_piece() {
-    if (dump_->at < ring_.begin()) { // blocks were dropped from memory before they were written
-        const std::uint64_t kept_from = std::min(ring_.begin(), dump_->end);
+    // blocks were dropped from memory before they were written
+    if (dump_->at < ring_.first_block_number()) {
+        const std::uint64_t kept_from = std::min(ring_.first_block_number(), dump_->end);
         counts_.lost += kept_from - dump_->at;
         dump_->at = kept_from;
     }
@@ -207,7 +213,7 @@ bool FlightRecorder::write_next_piece() {
     for (; dump_->at < dump_->end && piece.size() < kPieceBytes; ++dump_->at) {
         const FlightRecorderRing::Block& block = ring_.block(dump_->at);
         if (dump_->session == 0 || dump_->session == block.session) {
-            ring_.append_bytes(block, piece);
+            ring_.append_block_bytes(block, piece);
             ++blocks;
         }
     }
@@ -225,7 +231,7 @@ void FlightRecorder::end_dump() {
     dump_.reset();
 }
 
-void FlightRecorder::finish(record::Timestamp now) {
+void FlightRecorder::write_remaining_files(record::Timestamp now) {
     last_file_time_ = 0; // at the end, a file need not wait until the previous file is old enough
     for (int files = 0; files < kLastFiles; ++files) {
         if (!dump_) {
@@ -235,7 +241,7 @@ void FlightRecorder::finish(record::Timestamp now) {
             static_cast<void>(write_next_piece());
         }
         if (dump_) { // wait_for_room() failed: the disk accepts no data
-            for (auto at = std::max(dump_->at, ring_.begin()); at < dump_->end; ++at) {
+            for (auto at = std::max(dump_->at, ring_.first_block_number()); at < dump_->end; ++at) {
                 const std::uint32_t session = ring_.block(at).session;
                 counts_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
             }

@@ -37,34 +37,33 @@ class FlightRecorderRing {
     explicit FlightRecorderRing(std::size_t bytes);
 
     /// Adds a block. Returns false if the block is larger than the ring.
-    bool push(std::uint32_t session, record::Timestamp time, std::span<const std::byte> bytes);
+    bool push_block(std::uint32_t session, record::Timestamp time,
+                    std::span<const std::byte> bytes);
     /// Removes all blocks older than `time`.
-    void drop_before(record::Timestamp time);
+    void drop_blocks_before(record::Timestamp time);
 
-    /// Returns the number of the oldest block.
-    [[nodiscard]] std::uint64_t begin() const { return dropped_; }
+    [[nodiscard]] std::uint64_t first_block_number() const { return dropped_; }
 
     /// Returns the number that the next block will have.
-    [[nodiscard]] std::uint64_t end() const { return dropped_ + blocks_.size(); }
+    [[nodiscard]] std::uint64_t end_block_number() const { return dropped_ + blocks_.size(); }
 
-    /// Returns a block by its number. Precondition: begin() <= number < end().
+    /// Returns a block by its number. Precondition: the block is in the ring.
     [[nodiscard]] const Block& block(std::uint64_t number) const {
         return blocks_[number - dropped_];
     }
 
-    /// Appends the bytes of a block in the ring to `out`.
-    void append_bytes(const Block& block, std::vector<std::byte>& out) const;
+    void append_block_bytes(const Block& block, std::vector<std::byte>& out) const;
 
     [[nodiscard]] bool contains_session(std::uint32_t session) const;
 
     /// Returns whether the oldest blocks will be replaced soon.
     [[nodiscard]] bool is_nearly_full() const;
 
-    [[nodiscard]] std::uint64_t size() const { return blocks_.size(); }
+    [[nodiscard]] std::uint64_t num_blocks() const { return blocks_.size(); }
 
   private:
-    [[nodiscard]] std::uint64_t end_position() const;
-    void drop_oldest();
+    [[nodiscard]] std::uint64_t num_added_bytes() const;
+    void drop_oldest_block();
 
     std::size_t capacity_; ///< size of `bytes_`
     std::size_t max_blocks_;
@@ -80,9 +79,7 @@ struct FlightOptions {
     std::size_t bytes = 0;
     /// The findings after which a file is written.
     std::array<bool, record::kFindingCount> triggers{};
-    /// True if the file after a finding contains the datagrams of all sessions, not only of the
-    /// finding's session.
-    bool whole = false;
+    bool includes_all_sessions = false; ///< true: a finding's file contains all sessions
 };
 
 /// Counts of files that flight recorders wrote, and of losses.
@@ -137,7 +134,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     [[nodiscard]] bool is_busy() const { return dump_ || cause_; }
 
     /// Writes all files that must be written. No other function may be called afterwards.
-    void finish(record::Timestamp now);
+    void write_remaining_files(record::Timestamp now);
 
     [[nodiscard]] const FlightCounts& counts() const { return counts_; }
 
@@ -146,8 +143,8 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     static constexpr std::int64_t kNoRequest = -1;
 
     /// The finding or request that causes a file to be written.
-    struct Cause {
-        std::uint32_t session = 0; ///< 0 for all sessions
+    struct FileCause {
+        std::uint32_t session = 0; ///< session whose datagrams are written; 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
         std::string text{};
         record::Timestamp since = 0; ///< time of the finding; 0: on_time() sets it
@@ -162,8 +159,8 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
 
     /// Returns whether a finding's file may be begun: the previous file is old enough, or the
     /// datagrams around the finding will soon be dropped.
-    [[nodiscard]] bool is_due(record::Timestamp now) const;
-    void begin_file(const Cause& cause, record::Timestamp now);
+    [[nodiscard]] bool is_file_due(record::Timestamp now) const;
+    void begin_file(const FileCause& cause, record::Timestamp now);
     /// Writes a piece of the current file. Returns false if it was the last piece.
     [[nodiscard]] bool write_next_piece();
     void end_dump();
@@ -174,7 +171,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< the current datagram's block; a member to reuse its memory
     std::atomic<std::int64_t> requested_session_{kNoRequest};
-    std::optional<Cause> cause_;         ///< the oldest finding without a file
+    std::optional<FileCause> cause_;     ///< the oldest finding without a file
     std::uint64_t waiting_findings_ = 0; ///< number of further findings without a file
     /// The time of the latest file that was written after a finding; 0 if there is none.
     record::Timestamp last_file_time_ = 0;

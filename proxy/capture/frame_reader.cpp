@@ -409,28 +409,28 @@ bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& da
     return is_datagram;
 }
 
-bool FrameReader::count_other_frame() {
+bool FrameReader::count_non_udp_frame() {
     ++counts_.other;
     return false;
 }
 
-bool FrameReader::count_truncated() {
+bool FrameReader::count_truncated_frame() {
     ++counts_.cut;
     return false;
 }
 
 /// Counts a frame that ends within its headers.
-bool FrameReader::count_incomplete() {
-    return short_ ? count_truncated() : count_other_frame();
+bool FrameReader::count_incomplete_frame() {
+    return short_ ? count_truncated_frame() : count_non_udp_frame();
 }
 
 bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
     if (form_ == nullptr) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     std::size_t header = form_->header;
     if (frame.size() < header) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     if (form_->protocol_at != kNoProtocol) {
         std::uint16_t protocol = be16(frame, form_->protocol_at);
@@ -438,13 +438,13 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
         for (int tags = 0; tags < kMaxTags && std::ranges::count(kEtherTags, protocol) != 0;
              ++tags) {
             if (frame.size() < header + 4) {
-                return count_incomplete();
+                return count_incomplete_frame();
             }
             protocol = be16(frame, header + 2);
             header += 4;
         }
         if (protocol != kEtherIpv4 && protocol != kEtherIpv6) {
-            return count_other_frame();
+            return count_non_udp_frame();
         }
     }
     return parse_ip(frame.subspan(header), datagram);
@@ -452,7 +452,7 @@ bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
 
 bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     if (packet.empty()) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     switch (u8(packet, 0) >> 4U) {
     case 4:
@@ -460,21 +460,21 @@ bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     case 6:
         return parse_ipv6(packet, datagram);
     default:
-        return count_other_frame();
+        return count_non_udp_frame();
     }
 }
 
 bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     constexpr std::size_t kMinHeader = 20;
     if (packet.size() < kMinHeader) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
     if (header < kMinHeader || u8(packet, 9) != kUdp) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     if (packet.size() < header) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     datagram.source.address = address_from(packet.subspan(12, 4));
     datagram.destination.address = address_from(packet.subspan(16, 4));
@@ -487,10 +487,10 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     // Short frames are padded; only the IP header says where the packet ends.
     const std::size_t total = be16(packet, 2);
     if (total < header) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     if (total > packet.size()) {
-        return count_truncated();
+        return count_truncated_frame();
     }
     return reassemble({.id = be16(packet, 4),
                        .offset = std::size_t{place & kFragmentOffset} * 8,
@@ -501,7 +501,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
 
 bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kIpv6Header) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     datagram.source.address = address_from(packet.subspan(8, 16));
     datagram.destination.address = address_from(packet.subspan(24, 16));
@@ -509,23 +509,23 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     std::size_t at = kIpv6Header;
     while (is_skippable_extension(next)) {
         if (packet.size() < at + 8) {
-            return count_incomplete();
+            return count_incomplete_frame();
         }
         next = u8(packet, at);
         at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
     if (next != kUdp && next != kIpv6Fragment) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     if (packet.size() < at) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     if (next == kIpv6Fragment) {
         const std::size_t end = kIpv6Header + be16(packet, 4);
         if (end > packet.size()) {
-            return count_truncated();
+            return count_truncated_frame();
         }
-        return end < at ? count_other_frame()
+        return end < at ? count_non_udp_frame()
                         : parse_ipv6_fragment(packet.subspan(at, end - at), datagram);
     }
     return parse_udp(packet.subspan(at), datagram);
@@ -534,7 +534,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
 /// Reads an IPv6 fragment. `packet`: the data from the fragment header on.
 bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kFragmentHeader || u8(packet, 0) != kUdp) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     constexpr unsigned kMoreFragments = 1;
     constexpr unsigned kFragmentOffset = 0xfff8; // offset in bytes, masked from the field
@@ -557,8 +557,8 @@ bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagra
     placed.source = datagram.source.address;
     placed.destination = datagram.destination.address;
     const auto whole = fragments_.add_fragment(placed);
-    if (fragments_.repeat_count() != counts_.repeats) {
-        counts_.repeats = fragments_.repeat_count();
+    if (fragments_.num_repeated_fragments() != counts_.repeats) {
+        counts_.repeats = fragments_.num_repeated_fragments();
         return false;
     }
     ++counts_.fragments;
@@ -575,11 +575,11 @@ bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagra
 bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     constexpr std::size_t kHeader = 8;
     if (segment.size() < kHeader) {
-        return count_incomplete();
+        return count_incomplete_frame();
     }
     const std::size_t length = be16(segment, 4);
     if (length < kHeader) {
-        return count_other_frame();
+        return count_non_udp_frame();
     }
     datagram.source.port = be16(segment, 0);
     datagram.destination.port = be16(segment, 2);
@@ -588,7 +588,7 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
         // the datagram.
         datagram.cut = short_;
         datagram.payload = {};
-        static_cast<void>(count_truncated());
+        static_cast<void>(count_truncated_frame());
         return datagram.cut;
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);

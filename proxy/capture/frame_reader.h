@@ -26,7 +26,7 @@ struct CapturedDatagram {
     std::span<const std::byte> next{}; ///< payload of the next datagram; empty if unknown
     /// State of the datagram's session, stored directly before the datagram; null if no state is
     /// stored there.
-    const SessionState* state = nullptr;
+    const StoredSessionState* state = nullptr;
     bool cut = false; ///< the recorder truncated the datagram; the payload is then empty
 };
 
@@ -55,7 +55,6 @@ class CaptureError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// One IP fragment of a UDP datagram.
 struct Fragment {
     std::int64_t time = 0; ///< when it was captured, in nanoseconds since 1970-01-01 UTC
     boost::asio::ip::address source{};
@@ -91,8 +90,7 @@ class FragmentReassembly {
     /// Adds a fragment. Returns the datagram to which the fragment belongs if it is now complete.
     [[nodiscard]] std::optional<ReassembledDatagram> add_fragment(const Fragment& fragment);
 
-    /// Returns the number of fragments that were captured twice.
-    [[nodiscard]] std::uint64_t repeat_count() const { return repeats_; }
+    [[nodiscard]] std::uint64_t num_repeated_fragments() const { return repeats_; }
 
   private:
     struct FragmentRange {
@@ -102,7 +100,8 @@ class FragmentReassembly {
 
     struct PartialDatagram {
         bool used = false;
-        /// The fragments contradict each other; further ones are dropped until kTimeout has passed.
+        /// The fragments contradict each other; further fragments are dropped until kTimeout has
+        /// passed.
         bool is_invalid = false;
         /// The datagram is complete; its entry is kept to recognise repeated fragments.
         bool is_complete = false;
@@ -182,9 +181,9 @@ class FrameReader {
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool reassemble(const Fragment& fragment, CapturedDatagram& datagram);
     void pass_on_datagrams(std::span<const std::byte> segment, CapturedDatagram& datagram);
-    [[nodiscard]] bool count_other_frame();
-    [[nodiscard]] bool count_truncated();
-    [[nodiscard]] bool count_incomplete();
+    [[nodiscard]] bool count_non_udp_frame();
+    [[nodiscard]] bool count_truncated_frame();
+    [[nodiscard]] bool count_incomplete_frame();
 
     const LinkForm* form_ = nullptr; ///< null if the link type is not supported
     FragmentReassembly fragments_;

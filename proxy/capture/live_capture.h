@@ -26,7 +26,6 @@ class NoInterfaceError : public CaptureError {
     using CaptureError::CaptureError;
 };
 
-/// Thrown if the process is not permitted to capture on an interface.
 class NoPermissionError : public CaptureError {
   public:
     using CaptureError::CaptureError;

@@ -33,7 +33,7 @@ class AddressBytes {
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return all().first(size_); }
 
-    /// Returns 16 bytes; those after an IPv4 address are zero.
+    /// Returns 16 bytes; the bytes after an IPv4 address are zero.
     [[nodiscard]] std::span<const std::byte> all() const {
         return std::as_bytes(std::span{bytes_});
     }
@@ -363,7 +363,7 @@ std::optional<CaptureEndpoint> read_endpoint(std::span<const std::byte> bytes) {
 
 } // namespace
 
-void put_session_state(const SessionState& state, std::vector<std::byte>& out) {
+void put_session_state(const StoredSessionState& state, std::vector<std::byte>& out) {
     if (state.bytes.size() > kMaxStateBytes) {
         return;
     }
@@ -379,7 +379,7 @@ void put_session_state(const SessionState& state, std::vector<std::byte>& out) {
     PcapngEncoder{}.append_block(kStateBlock, body, out);
 }
 
-std::optional<SessionState> read_session_state(std::span<const std::byte> body) {
+std::optional<StoredSessionState> read_session_state(std::span<const std::byte> body) {
     if (body.size() < kHead ||
         !std::ranges::equal(body.first(kMagic.size()), std::as_bytes(std::span{kMagic}))) {
         return std::nullopt;
@@ -394,7 +394,7 @@ std::optional<SessionState> read_session_state(std::span<const std::byte> body) 
         return std::nullopt;
     }
     const auto bytes = body.subspan(kHead, size);
-    return SessionState{*client, *server, {bytes.begin(), bytes.end()}};
+    return StoredSessionState{*client, *server, {bytes.begin(), bytes.end()}};
 }
 
 namespace {
@@ -437,12 +437,12 @@ void CaptureBlocks::handle_record(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
-        ends_ = nullptr;
+        entry_ = nullptr;
         sessions_[session] = {
             .client = parse_endpoint(record.client).value_or(test_endpoint(session)),
             .server = parse_endpoint(record.server).value_or(test_endpoint(0)),
-            .told = fmt::format("session {}: {} to {}", session, record.client, record.server),
-            .opened = introduction_};
+            .summary = fmt::format("session {}: {} to {}", session, record.client, record.server),
+            .opened_in = file_number_};
         closed_.erase(session);
         forget_oldest_session();
         break;
@@ -476,48 +476,49 @@ void CaptureBlocks::handle_record(const record::FindingRecord& record) {
     add_comment(record.head.session, record::describe_finding(record), false);
 }
 
-void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool of_session) {
+void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool is_about_session) {
     if (comments_.size() < kMaxComments) {
         comments_.push_back(
-            {.session = session, .of_session = of_session, .text = std::move(text)});
+            {.session = session, .is_about_session = is_about_session, .text = std::move(text)});
     } else {
-        ++unsaid_;
+        ++num_omitted_comments_;
     }
 }
 
 void CaptureBlocks::defer_comments_to_next_datagram() {
     for (Comment& comment : comments_) {
         const auto found = sessions_.find(comment.session);
-        if (found != sessions_.end() && found->second.aside.size() < kMaxAside) {
-            found->second.aside.push_back(std::move(comment.text));
+        if (found != sessions_.end() &&
+            found->second.deferred_comments.size() < kMaxDeferredComments) {
+            found->second.deferred_comments.push_back(std::move(comment.text));
         }
     }
     comments_.clear();
-    unsaid_ = 0;
+    num_omitted_comments_ = 0;
 }
 
 void CaptureBlocks::skip_datagram() {
-    std::erase_if(comments_, [](const Comment& comment) { return !comment.of_session; });
+    std::erase_if(comments_, [](const Comment& comment) { return !comment.is_about_session; });
     defer_comments_to_next_datagram();
 }
 
-std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* ends) {
+std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* entry) {
     constexpr std::string_view kName = "twscope: ";
     std::vector<std::string> texts;
-    if (ends != nullptr) {
-        if (std::exchange(ends->introduced, introduction_) != introduction_) {
-            texts.push_back(fmt::format("{}{}{}", kName, ends->told,
-                                        ends->opened == introduction_ ? "" : ", from before"));
+    if (entry != nullptr) {
+        if (std::exchange(entry->described_in, file_number_) != file_number_) {
+            texts.push_back(fmt::format("{}{}{}", kName, entry->summary,
+                                        entry->opened_in == file_number_ ? "" : ", from before"));
         }
-        for (const std::string& text : std::exchange(ends->aside, {})) {
+        for (const std::string& text : std::exchange(entry->deferred_comments, {})) {
             texts.push_back(fmt::format("{}{}", kName, text));
         }
     }
     for (const Comment& comment : comments_) {
         texts.push_back(fmt::format("{}{}", kName, comment.text));
     }
-    if (const auto unsaid = std::exchange(unsaid_, 0); unsaid != 0) {
-        texts.push_back(fmt::format("{}{} more", kName, unsaid));
+    if (const auto omitted = std::exchange(num_omitted_comments_, 0); omitted != 0) {
+        texts.push_back(fmt::format("{}{} more", kName, omitted));
     }
     comments_.clear();
     return texts;
@@ -528,9 +529,9 @@ void CaptureBlocks::set_session_state_source(SessionStateSource states, record::
     states_every_ = every;
 }
 
-bool CaptureBlocks::is_state_due(const DescribedSession& ends) const {
-    return ends.stated != introduction_ ||
-           (states_every_ != 0 && head_.time - ends.stated_at >= states_every_);
+bool CaptureBlocks::is_state_due(const DescribedSession& entry) const {
+    return entry.state_stored_in != file_number_ ||
+           (states_every_ != 0 && head_.time - entry.state_time >= states_every_);
 }
 
 void CaptureBlocks::on_datagram(const record::RecordHeader& head,
@@ -539,10 +540,10 @@ void CaptureBlocks::on_datagram(const record::RecordHeader& head,
     datagram_ = datagram;
     state_.clear();
     const auto found = sessions_.find(head.session);
-    ends_ = found == sessions_.end() ? nullptr : &found->second;
-    if (ends_ != nullptr && states_ && states_left_.has_bytes_left() && is_state_due(*ends_)) {
-        ends_->stated = introduction_;
-        ends_->stated_at = head.time;
+    entry_ = found == sessions_.end() ? nullptr : &found->second;
+    if (entry_ != nullptr && states_ && states_left_.has_bytes_left() && is_state_due(*entry_)) {
+        entry_->state_stored_in = file_number_;
+        entry_->state_time = head.time;
         state_ = states_();
         states_left_.spend_state_bytes(state_.size());
     }
@@ -554,14 +555,14 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
         return false;
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
-    CaptureEndpoint client = ends_ != nullptr ? ends_->client : test_endpoint(head_.session);
-    CaptureEndpoint server = ends_ != nullptr ? ends_->server : test_endpoint(0);
+    CaptureEndpoint client = entry_ != nullptr ? entry_->client : test_endpoint(head_.session);
+    CaptureEndpoint server = entry_ != nullptr ? entry_->server : test_endpoint(0);
     convert_to_same_family(client, server);
-    if (ends_ != nullptr && !state_.empty()) {
+    if (entry_ != nullptr && !state_.empty()) {
         put_session_state({client, server, std::exchange(state_, {})}, out);
     }
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
-    const auto comments = take_comments(ends_);
+    const auto comments = take_comments(entry_);
     using Direction = PcapngPacket::Direction;
     encoder_.append_packet({.interface = to_server ? kClients : kServer,
                             .time = static_cast<std::uint64_t>(head_.time),
@@ -574,17 +575,17 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
 
 std::string CaptureBlocks::describe_session(std::uint32_t session) const {
     const auto found = sessions_.find(session);
-    return found == sessions_.end() ? std::string{} : found->second.told;
+    return found == sessions_.end() ? std::string{} : found->second.summary;
 }
 
-void CaptureBlocks::finish(record::Timestamp time, Bytes& out) {
+void CaptureBlocks::append_remaining_comments(record::Timestamp time, Bytes& out) {
     if (!comments_.empty()) {
         encoder_.append_statistics(kClients, static_cast<std::uint64_t>(time),
                                    take_comments(nullptr), out);
     }
 }
 
-std::uint64_t whole_capture_bytes(int descriptor) {
+std::uint64_t complete_blocks_size(int descriptor) {
     struct stat found {};
 
     if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) {

@@ -150,7 +150,7 @@ class BlockIterator {
 
 /// The state of a session in a capture. It is written before a packet of the session, so that the
 /// session can be decoded from this packet on. Other programs skip the state's block (CAPTURES.md).
-struct SessionState {
+struct StoredSessionState {
     CaptureEndpoint client; ///< the client's endpoint, as in the packet after the state
     CaptureEndpoint server;
     std::vector<std::byte> bytes; ///< the state, encoded by inspect::encode_checkpoint()
@@ -192,10 +192,10 @@ class SessionStateBudget {
 using SessionStateSource = std::function<std::vector<std::byte>()>;
 
 /// Appends a block with a session state to `out`. Appends nothing if the state is too large.
-void put_session_state(const SessionState& state, std::vector<std::byte>& out);
+void put_session_state(const StoredSessionState& state, std::vector<std::byte>& out);
 
 /// Parses the body of a state block; nullopt if it has another version or is truncated.
-[[nodiscard]] std::optional<SessionState> read_session_state(std::span<const std::byte> body);
+[[nodiscard]] std::optional<StoredSessionState> read_session_state(std::span<const std::byte> body);
 
 /// The description of the first interface in captures. It identifies captures by twscope.
 inline constexpr std::string_view kClientsDescription = "between clients and twscope";
@@ -231,12 +231,12 @@ class CaptureBlocks {
 
     /// Must be called when a new file starts. Each session's next datagram in that file gets a
     /// description of the session, and the session's state is written before the datagram.
-    void on_new_file() { ++introduction_; }
+    void on_new_file() { ++file_number_; }
 
     /// Appends the current datagram's blocks to `out`. Returns false if the datagram is too long.
     [[nodiscard]] bool end_datagram(Bytes& out);
     /// Appends the comments made since the latest datagram to `out`, if such comments exist.
-    void finish(record::Timestamp time, Bytes& out);
+    void append_remaining_comments(record::Timestamp time, Bytes& out);
 
     [[nodiscard]] const record::RecordHeader& current_head() const { return head_; }
 
@@ -247,39 +247,40 @@ class CaptureBlocks {
     /// The most sessions. If more are opened, the oldest sessions are forgotten, closed sessions
     /// first. Later datagrams of a forgotten session get an address from a range for tests.
     static constexpr std::size_t kMaxSessions = 65'536;
-    /// The most comments of one packet.
     static constexpr std::size_t kMaxComments = 16;
     /// The most comments that wait for a session's next datagram. Usually they say that the session
     /// was established, that the server was silent, and that the session was closed.
-    static constexpr std::size_t kMaxAside = 4;
+    static constexpr std::size_t kMaxDeferredComments = 4;
 
     struct DescribedSession {
         CaptureEndpoint client;
         CaptureEndpoint server;
-        std::string told;         ///< comment with the session's number and addresses
-        std::uint32_t opened = 0; ///< number of the file that was current when the session opened
+        std::string summary; ///< comment with the session's number and addresses
+        /// Number of the file that was current when the session opened.
+        std::uint32_t opened_in = 0;
         /// Number of the file in which the session was most recently described.
-        std::optional<std::uint32_t> introduced{};
-        std::vector<std::string> aside{}; ///< comments for the session's next datagram
+        std::optional<std::uint32_t> described_in{};
+        std::vector<std::string> deferred_comments{}; ///< comments for the session's next datagram
         /// Number of the file in which the session's state was most recently written.
-        std::optional<std::uint32_t> stated{};
-        record::Timestamp stated_at = 0;
+        std::optional<std::uint32_t> state_stored_in{};
+        record::Timestamp state_time = 0;
     };
 
     struct Comment {
         std::uint32_t session = 0; ///< number of the session; 0: no session
-        bool of_session = false; ///< true if the comment is about the session, not about a datagram
+        /// True if the comment is about the session, not about a datagram.
+        bool is_about_session = false;
         std::string text{};
     };
 
     void handle_record(const record::SessionRecord& record);
     void handle_record(const record::FindingRecord& record);
     void forget_oldest_session();
-    void add_comment(std::uint32_t session, std::string text, bool of_session);
-    /// Removes and returns the comments for the next block. `ends`: the session of the block's
+    void add_comment(std::uint32_t session, std::string text, bool is_about_session);
+    /// Removes and returns the comments for the next block. `entry`: the session of the block's
     /// datagram, whose own comments are then included; null: unknown session, or no datagram.
-    [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* ends);
-    [[nodiscard]] bool is_state_due(const DescribedSession& ends) const;
+    [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* entry);
+    [[nodiscard]] bool is_state_due(const DescribedSession& entry) const;
 
     PcapngEncoder encoder_;
     SessionStateSource states_;
@@ -287,18 +288,18 @@ class CaptureBlocks {
     SessionStateBudget states_left_;
     std::map<std::uint32_t, DescribedSession> sessions_;
     std::set<std::uint32_t> closed_;      ///< numbers of closed sessions in `sessions_`
-    std::uint32_t introduction_ = 0;      ///< number of the current file, from 0 on
+    std::uint32_t file_number_ = 0;       ///< number of the current file, from 0 on
     record::RecordHeader head_;           ///< head of the current datagram
-    std::span<const std::byte> datagram_; ///< valid until end_datagram()
-    DescribedSession* ends_ = nullptr;    ///< the current datagram's session; null if unknown
+    std::span<const std::byte> datagram_; ///< the current datagram; valid until end_datagram()
+    DescribedSession* entry_ = nullptr;   ///< the current datagram's session; null if unknown
     Bytes state_; ///< the state that is written before the current datagram; empty: no state
     std::vector<Comment> comments_; ///< comments for the current datagram, or for the next datagram
-    std::uint64_t unsaid_ = 0; ///< number of comments that were not written because of kMaxComments
-    Bytes frame_;              ///< the frame of a datagram; a member to reuse its memory
+    std::uint64_t num_omitted_comments_ = 0; ///< because of kMaxComments
+    Bytes frame_; ///< the frame of a datagram; a member to reuse its memory
 };
 
 /// Returns how many bytes the complete blocks at the start of a pcapng file have; 0 if the file
 /// cannot be read or is not pcapng.
-[[nodiscard]] std::uint64_t whole_capture_bytes(int descriptor);
+[[nodiscard]] std::uint64_t complete_blocks_size(int descriptor);
 
 } // namespace tw::capture

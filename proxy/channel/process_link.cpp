@@ -30,7 +30,7 @@ std::optional<ProcessLink::Message> ProcessLink::receive() {
     std::array<char, kMaxText> room{};
     auto packet = base::receive_packet(socket_.get(), std::as_writable_bytes(std::span{room}));
     if (!packet) {
-        closed_ = errno != EAGAIN;
+        is_closed_ = errno != EAGAIN;
         return std::nullopt;
     }
     Message message{static_cast<ControlMessage>(packet->first_byte), {room.data(), packet->size}};

@@ -60,20 +60,20 @@ class ProcessLink {
     /// Sends a message. The other process gets a duplicate of the descriptor; −1: the message has
     /// no descriptor. Returns false if the other process is gone, its buffer is full, or the text
     /// is too long.
-    // NOLINTNEXTLINE(modernize-use-nodiscard): callers check closed()
+    // NOLINTNEXTLINE(modernize-use-nodiscard): callers check is_closed()
     bool send(ControlMessage kind, std::string_view text = {}, int descriptor = -1) const noexcept;
 
-    /// Returns the next message; nullopt if no message has arrived or closed() is true.
+    /// Returns the next message; nullopt if no message has arrived or is_closed() is true.
     [[nodiscard]] std::optional<Message> receive();
 
     /// Returns whether the other process is gone and all of its messages were received.
-    [[nodiscard]] bool closed() const noexcept { return closed_; }
+    [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
   private:
     base::UniqueFd socket_;
-    bool closed_ = false;
+    bool is_closed_ = false;
 };
 
 } // namespace tw::channel

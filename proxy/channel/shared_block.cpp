@@ -16,7 +16,7 @@ constexpr std::size_t kBlockBytes = (sizeof(SharedBlock) + kPage - 1) / kPage * 
 
 SharedRunMemory::SharedRunMemory(unsigned threads, std::size_t ring_bytes)
     : memory_{base::SharedMemory::create(kBlockBytes +
-                                         threads * relay::Ring::shared_bytes(ring_bytes))},
+                                         threads * relay::Ring::shared_memory_size(ring_bytes))},
       block_{new (memory_.bytes().data()) SharedBlock}, threads_{threads} {
     block_->facts.threads = threads;
     block_->facts.started = base::now_utc();

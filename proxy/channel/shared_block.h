@@ -47,7 +47,6 @@ struct ServerFacts {
         current_address = next;
     }
 
-    /// Returns the name as a view of the shared memory.
     [[nodiscard]] std::string_view name_view() const noexcept {
         return {name.data(), ::strnlen(name.data(), kMaxName)};
     }
@@ -111,7 +110,7 @@ class SharedRunMemory {
 
     [[nodiscard]] SharedBlock& block() const noexcept { return *block_; }
 
-    [[nodiscard]] unsigned threads() const noexcept { return threads_; }
+    [[nodiscard]] unsigned num_threads() const noexcept { return threads_; }
 
     /// Returns the memory of a thread's ring, for relay::Ring's constructor.
     [[nodiscard]] std::span<std::byte> ring_memory(unsigned thread) const noexcept;

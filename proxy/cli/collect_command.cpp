@@ -189,7 +189,7 @@ int run_collect(const CollectFlags& flags) {
     if (output.page) {
         output.page->start();
     }
-    collector.run([&] {
+    collector.collect([&] {
         if (output.page) {
             output.page->flush_to_page();
         }

@@ -162,7 +162,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
 /// Finishes the record outputs. Returns false if records are missing.
 bool DecodeCommand::finish_records() {
     pipeline_->record_writer().write_summary(
-        {.head = {.time = captures_->last()},
+        {.head = {.time = captures_->last_time()},
          .stats = &result_.totals,
          .sessions = result_.sessions,
          .worlds = worlds_ ? std::optional{worlds_->totals().worlds} : std::nullopt});
@@ -196,7 +196,7 @@ bool DecodeCommand::finish_demos() {
     if (world_demos_) {
         world_demos_->finish();
     }
-    files_->finish();
+    files_->finish_writing();
     while (const auto complaint = files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);
     }
@@ -208,10 +208,10 @@ bool DecodeCommand::finish_demos() {
     for (const std::string& loss : loss_sentences(losses)) {
         sink::print_error("--demo: {}", loss);
     }
-    if (files_->num_created() == 0 && losses.mapless + losses.single == 0) {
+    if (files_->num_created_files() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->num_lost() == 0 && losses.num_unwritten() == 0;
+    return files_->num_lost_blocks() == 0 && losses.num_unwritten() == 0;
 }
 
 /// True if the reader of standard output has left and there is no other consumer.
@@ -229,7 +229,8 @@ int DecodeCommand::print_reports() {
     if (flags_->stats) {
         const analyze::StatsReport report{.captures = flags_->captures.paths,
                                           .sessions = result_.sessions,
-                                          .duration_ns = captures_->last() - captures_->first(),
+                                          .duration_ns =
+                                              captures_->last_time() - captures_->first_time(),
                                           .totals = &result_.totals,
                                           .ledger = &result_.ledger};
         sink::print_text(people,
@@ -345,7 +346,7 @@ int DecodeCommand::run() {
     if (worlds_) {
         worlds_->finish();
     }
-    pipeline_->finish(captures_->last());
+    pipeline_->finish(captures_->last_time());
     result_ = pipeline_->take_result();
     if (worlds_) {
         worlds_->totals().add_findings_to(result_.totals);

@@ -50,12 +50,12 @@ UsageError open_error(const std::string& flag, const std::string& path,
 
 std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
                                                     const std::string& path,
-                                                    const store::RecordingFormat& units) {
+                                                    const store::RecordingFormat& format) {
     if (path.empty()) {
         return nullptr;
     }
     try {
-        return std::make_unique<store::FileOutput>(path, units, std::chrono::milliseconds{0});
+        return std::make_unique<store::FileOutput>(path, format, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out) {
             throw open_error(flag, path, error);
@@ -64,7 +64,7 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
     try {
         log::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
                   store::FileOutput::kReaderTime.count());
-        return std::make_unique<store::FileOutput>(path, units);
+        return std::make_unique<store::FileOutput>(path, format);
     } catch (const std::system_error& error) {
         throw open_error(flag, path, error);
     }
@@ -149,7 +149,7 @@ std::string file_type_hint(const std::string& path, FileType wanted) {
 }
 
 bool finish_output(const std::string& flag, store::OutputFile& file, std::string_view what) {
-    file.finish();
+    file.finish_writing();
     if (!file.failed()) {
         return true;
     }
@@ -161,7 +161,7 @@ bool finish_output(const std::string& flag, store::OutputFile& file, std::string
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
-                          record::count_with_noun(file.num_lost(), what));
+                          record::count_with_noun(file.num_lost_units(), what));
     }
     return false;
 }
@@ -282,7 +282,7 @@ std::string collected_file_name(const bus::CollectedRecord& record) {
     const std::string_view hour = head ? head->time.substr(0, kHour.size()) : std::string_view{};
     return fmt::format("{}/{}.jsonl.zst",
                        bus::is_subject_token(record.server) ? record.server : "other",
-                       store::matches_shape(hour, kHour) ? fmt::format("{}Z", hour) : "other");
+                       store::matches_pattern(hour, kHour) ? fmt::format("{}Z", hour) : "other");
 }
 
 CollectedRecordOutput::CollectedRecordOutput(const std::string& output,

@@ -30,7 +30,7 @@ inline constexpr std::string_view kCompressed = ".zst";
 /// Returns null if the flag was not given. Errors: UsageError that names the flag.
 [[nodiscard]] std::unique_ptr<store::OutputFile>
 open_output_file(const std::string& flag, const std::string& path,
-                 const store::RecordingFormat& units = store::record_line_format());
+                 const store::RecordingFormat& format = store::record_line_format());
 
 enum class FileType : std::uint8_t { capture, map, records, objects };
 

@@ -225,7 +225,7 @@ bus::PublishOptions BusFlags::publish_options(const std::string& server,
     const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
     return {.access = access.bus_access(),
             .stream = access.stream_name(),
-            .server = has_named_servers ? bus::multi_server_name(own) : own,
+            .server = has_named_servers ? bus::name_of_all_servers(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},
@@ -249,12 +249,12 @@ std::unique_ptr<bus::BusOutput> BusFlags::open_output(const std::string& server,
 }
 
 bool finish_publishing(store::OutputFile& bus) {
-    bus.finish();
-    if (bus.num_lost() != 0) {
+    bus.finish_writing();
+    if (bus.num_lost_units() != 0) {
         sink::print_error("--bus {}: {} could not be published", bus.path(),
-                          record::count_with_noun(bus.num_lost(), "record[s]"));
+                          record::count_with_noun(bus.num_lost_units(), "record[s]"));
     }
-    return bus.num_lost() == 0;
+    return bus.num_lost_units() == 0;
 }
 
 namespace {

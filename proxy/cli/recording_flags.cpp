@@ -122,7 +122,7 @@ std::string existing_part(const std::string& path) {
 
 /// True for something that exists and is no file on a disk: a pipe, a device, or standard output.
 bool is_stream(const std::string& path) {
-    const auto facts = store::system_disk().facts(path);
+    const auto facts = store::system_disk().file_facts(path);
     return path == "-" || (facts && !facts->regular);
 }
 
@@ -231,7 +231,7 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
     return open_files(kind,
                       {.path = path,
                        .compressed = is_compressed(kind.flag, path),
-                       .units = kind.format,
+                       .format = kind.format,
                        .readers = kind.readers,
                        .frame_text = kOfflineFrameText},
                       store::Recording::StartMode::empty);
@@ -281,7 +281,7 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
         .path = path,
         .compressed =
             is_compressed(kind.flag, folder ? kind.folder_suffix : std::string_view{path}),
-        .units = kind.format,
+        .format = kind.format,
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
@@ -308,7 +308,7 @@ RecordingFlags::warnings(std::span<const NamedRecording> recordings) const {
         const std::string& folder = planned->segments->folder;
         std::uint64_t recorded = 0;
         for (const store::Segment& segment : store::segments_in(folder, &*planned->segments)) {
-            const auto facts = disk.facts(folder + '/' + segment.file);
+            const auto facts = disk.file_facts(folder + '/' + segment.file);
             recorded += facts ? facts->size : 0;
         }
         const std::uint64_t free = disk.free_bytes(existing_part(folder));
@@ -413,7 +413,7 @@ std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_sec
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
         .bytes = bytes,
         .triggers = parse_findings("--flight-on", triggers).selected_findings(),
-        .whole = writes_all_sessions};
+        .includes_all_sessions = writes_all_sessions};
 }
 
 } // namespace tw::cli

@@ -69,7 +69,7 @@ std::string first_day(std::string_view flag, const std::string& given,
     const store::FileStartReader begin{RecordsFiles{paths}.files().front(), 2 * kBefore.size()};
     const std::string_view bytes = begin.bytes();
     std::string day{bytes.starts_with(kBefore) ? bytes.substr(kBefore.size(), kDay.size()) : ""};
-    if (!store::matches_shape(day, kDay)) {
+    if (!store::matches_pattern(day, kDay)) {
         throw usage_error("{0} {1}: the recording does not begin with a record whose day this "
                           "could be; add the date, for example 2026-11-21T{1}",
                           flag, given);
@@ -93,7 +93,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
         }
     }
     constexpr std::string_view kClock = "dd:dd";
-    std::string text = store::matches_shape(given.substr(0, kClock.size()), kClock)
+    std::string text = store::matches_pattern(given.substr(0, kClock.size()), kClock)
                            ? first_day(flag, given, paths) + 'T' + given
                            : given;
     if (text.size() >= kEarliest.size() && text.back() == 'Z') {
@@ -104,7 +104,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     }
     const bool whole = std::find(kEnds.begin(), kEnds.end(), text.size()) != kEnds.end() ||
                        (text.size() > kEarliest.size() + 1 && text.size() <= kShape.size());
-    const bool shaped = whole && store::matches_shape(text, kShape.substr(0, text.size()));
+    const bool shaped = whole && store::matches_pattern(text, kShape.substr(0, text.size()));
     const std::string seconds =
         text.substr(0, kEarliest.size()) +
         std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};

@@ -76,7 +76,7 @@ std::vector<std::string> hourly_files_in(const std::string& folder, std::string_
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
         const std::string name = entry.path().filename().string();
-        if (store::matches_shape(name, kHour)) {
+        if (store::matches_pattern(name, kHour)) {
             files.push_back(name);
         }
     }
@@ -196,7 +196,7 @@ void RecordsFiles::read_available_lines(const ReadCallbacks& callbacks) {
 
 void RecordsFiles::close_file(const ReadCallbacks& callbacks) {
     if (!callbacks.has_enough()) {
-        joiner_.finish(
+        joiner_.flush_incomplete_record(
             [&](std::string_view line) { invalid_lines_ += callbacks.on_line(line) ? 0U : 1U; });
         callbacks.on_file_end({current_file_, *reader_, invalid_lines_});
     }
@@ -238,8 +238,8 @@ std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments)
 /// True if the current file's name now belongs to another file, or the current file was truncated.
 bool RecordsFiles::is_file_replaced() const {
     auto& disk = store::system_disk();
-    const auto own = disk.facts(reader_->source().descriptor());
-    const auto named = disk.facts(current_file_);
+    const auto own = disk.file_facts(reader_->source().descriptor());
+    const auto named = disk.file_facts(current_file_);
     return own && own->regular &&
            ((named && !named->is_same_file(*own)) || own->size < reader_->source().position());
 }

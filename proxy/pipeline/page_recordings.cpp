@@ -192,7 +192,7 @@ web::PageRecordingState PageRecordings::state() const {
     return {.captures = options_.captures,
             .capture_since_ms = capture_since_ms_,
             .demos_since_ms = demos_since_ms_,
-            .lost = lost_.load(std::memory_order_relaxed) + files_.num_lost(),
+            .lost = lost_.load(std::memory_order_relaxed) + files_.num_lost_blocks(),
             .stopped = stopped_};
 }
 
@@ -235,7 +235,7 @@ PageRecordings::RecordingTask PageRecordings::current_task() const {
 
 void PageRecordings::finish() {
     capture_.reset();
-    files_.finish();
+    files_.finish_writing();
     while (const auto complaint = files_.take_error_text()) {
         log::error("not written: {}", *complaint);
     }
@@ -266,7 +266,7 @@ void PageRecorder::on_datagram_end() {
 }
 
 void PageRecorder::end_capture(record::Timestamp now) {
-    block_buffer_.finish(now);
+    block_buffer_.flush_with_comments(now);
     capture_.reset();
 }
 

@@ -118,10 +118,10 @@ void RecordWriter::flush() {
 
 void RecordWriter::finish() {
     if (finding_limit_) {
-        finding_limit_->finish();
+        finding_limit_->report_all_omissions();
     }
     if (message_limit_) {
-        message_limit_->finish();
+        message_limit_->report_all_omissions();
     }
     flush();
 }
@@ -212,10 +212,10 @@ void Pipeline::finish(record::Timestamp now) {
         demos_->finish();
     }
     if (capture_) {
-        capture_->finish(now);
+        capture_->write_remaining_data(now);
     }
     if (flight_) {
-        flight_->finish(now);
+        flight_->write_remaining_files(now);
     }
     if (page_recorder_) {
         page_recorder_->finish(now);
@@ -228,7 +228,7 @@ WorkerResult Pipeline::take_result() {
     result_.sessions = inspector_.num_sessions_opened();
     result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
-    result_.capture_losses = capture_ ? capture_->num_lost() : 0;
+    result_.capture_losses = capture_ ? capture_->num_lost_datagrams() : 0;
     result_.messages_left_out = writer_.messages_left_out();
     result_.flight = flight_ ? flight_->counts() : capture::FlightCounts{};
     return std::move(result_);

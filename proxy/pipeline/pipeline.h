@@ -153,7 +153,7 @@ class RecordWriter final : public record::RecordSink {
 
     /// Returns the number of message records that the MessageRateLimiter left out.
     [[nodiscard]] std::uint64_t messages_left_out() const {
-        return message_limit_ ? message_limit_->num_left_out() : 0;
+        return message_limit_ ? message_limit_->num_omitted_messages() : 0;
     }
 
   private:

@@ -46,10 +46,10 @@ void QueuedOutputFile::log_changes() {
 }
 
 std::uint64_t QueuedOutputFile::finish() {
-    target_->stop_waiting();
-    queue_.finish();
+    target_->stop_waiting_for_reader();
+    queue_.finish_writing();
     log_changes();
-    return queue_.num_dropped() + target_->num_lost();
+    return queue_.num_dropped_units() + target_->num_lost_units();
 }
 
 void RecordOutputs::set_outputs(const BusTarget& bus, QueuedOutputFile* file,
@@ -80,7 +80,7 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
         return std::nullopt;
     }
     record::BusTotals totals = bus_totals_();
-    totals.dropped += bus_->queue().num_dropped();
+    totals.dropped += bus_->queue().num_dropped_units();
     return totals;
 }
 
@@ -130,15 +130,15 @@ std::uint64_t FileQueues::finish_demos(const demo::DemoLosses& losses) {
     if (!files_) {
         return 0;
     }
-    files_->finish();
+    files_->finish_writing();
     log_files();
     for (const std::string& loss : loss_sentences(losses)) {
         log::warn("demos: {}", loss);
     }
-    const std::uint64_t missing = losses.num_unwritten() + files_->num_lost();
+    const std::uint64_t missing = losses.num_unwritten() + files_->num_lost_blocks();
     if (missing != 0) {
         log::error("demos are incomplete; {} could not be written",
-                   record::count_with_noun(files_->num_lost(), "block[s]"));
+                   record::count_with_noun(files_->num_lost_blocks(), "block[s]"));
     }
     return missing;
 }
@@ -147,14 +147,14 @@ void FileQueues::finish_flight_recordings(const capture::FlightCounts& tally) {
     if (!flight_) {
         return;
     }
-    flight_->finish();
+    flight_->finish_writing();
     log_files();
     log::info("the flight recorder wrote {}; {} in one that another finding started",
-              record::count_with_noun(flight_->num_created(), "capture[s]"),
+              record::count_with_noun(flight_->num_created_files(), "capture[s]"),
               record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
-    if (tally.lost + flight_->num_lost() != 0) {
+    if (tally.lost + flight_->num_lost_blocks() != 0) {
         log::warn("its captures lack {} and {}", record::count_with_noun(tally.lost, "datagram[s]"),
-                  record::count_with_noun(flight_->num_lost(), "block[s]"));
+                  record::count_with_noun(flight_->num_lost_blocks(), "block[s]"));
     }
 }
 

@@ -18,13 +18,13 @@ constexpr record::Timestamp kMinInterval =
 
 } // namespace
 
-static_assert(relay::ResyncFunctions::kNoAnswer == wire::kNoSnapshot);
+static_assert(relay::ResyncFunctions::kNoSnapshot == wire::kNoSnapshot);
 
 relay::ResyncFunctions make_snapshot_resync_functions() {
     // creates the table now instead of during the first request
     std::ignore = wire::message_table();
     return {.rewrite = wire::rewrite_acknowledgement,
-            .find_full_answer = wire::find_full_snapshot_tick};
+            .find_full_snapshot = wire::find_full_snapshot_tick};
 }
 
 void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestamp time,

@@ -39,7 +39,7 @@ std::string_view reason_of(relay::CloseReason reason) {
         {CloseReason::handed_over, "handed over"},
         {CloseReason::removed, "removed"},
         {CloseReason::displaced, "displaced"},
-        {CloseReason::turned, "sides turned"}};
+        {CloseReason::sides_exchanged, "sides turned"}};
     for (const auto& [known, name] : kReasons) {
         if (known == reason) {
             return name;
@@ -90,8 +90,8 @@ void Worker::run() {
         // otherwise.
         const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
-        const std::size_t seen =
-            ring_.consume([this](const relay::Event& event) { handle_event(event); }, kBatch);
+        const std::size_t seen = ring_.consume_events(
+            [this](const relay::Event& event) { handle_event(event); }, kBatch);
         needs_flush_ = needs_flush_ || seen != 0;
         needs_publish_ = needs_publish_ || seen != 0;
         const auto now = base::Clock::now();

@@ -263,7 +263,7 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
         finish();
         return;
     }
-    parts_.relay->resume();
+    parts_.relay->resume_threads();
     notify_service_ready(); // the new process may already be registered as the service's process
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - paused_at;
     abort_handover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
@@ -272,15 +272,15 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
 /// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
 bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted,
                                TakeoverLink::Time paused_at) {
-    if (!parts_.relay->pause(kStateTimeout)) {
+    if (!parts_.relay->pause_threads(kStateTimeout)) {
         return false;
     }
     auto [state, sockets] = parts_.relay->handover_state(wanted);
     ended_sessions_ = parts_.relay->num_sessions();
-    for (const relay::ServerState& server : state.servers) {
+    for (const relay::HandedOverServer& server : state.servers) {
         ended_sessions_ -= static_cast<std::size_t>(
             std::ranges::count_if(server.sessions, &relay::SessionFacts::counts_against_limit,
-                                  &relay::SessionState::facts));
+                                  &relay::HandedOverSession::facts));
     }
     const auto bytes = base::to_archive(
         TakeoverState{.paused_at = paused_at.time_since_epoch().count(),
@@ -482,7 +482,7 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
-    relay.take_over(state.relay, here, std::move(message.descriptors));
+    relay.receive_handover(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
     if (link_.closed()) {
         throw HandoverError{kAborted};

@@ -275,7 +275,7 @@ web::RunState LivePage::state() const {
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();
-        state.recording.lost = parts_.file->num_lost() + parts_.queue->num_dropped();
+        state.recording.lost = parts_.file->num_lost_units() + parts_.queue->num_dropped_units();
     }
     return state;
 }

@@ -164,7 +164,7 @@ bool send_startup(const channel::ProcessLink& link, const ObserverStartup& start
 }
 
 std::optional<ObserverStartup> await_startup(channel::ProcessLink& link) {
-    while (!link.closed()) {
+    while (!link.is_closed()) {
         pollfd sent{.fd = link.descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&sent, 1, -1);
         if (auto message = link.receive()) {

@@ -68,7 +68,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
 }
 
 pipeline::Outputs ObserverRun::open_outputs() {
-    pipeline::Outputs outputs{.workers = shared_.threads()};
+    pipeline::Outputs outputs{.workers = shared_.num_threads()};
     const unsigned workers = options_.inspect ? outputs.workers : 0;
     if (options_.file != nullptr) {
         const unsigned merging = options_.makes_worlds() ? 1 : 0;
@@ -147,7 +147,7 @@ void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
     }
     for (store::OutputFile* const file : {options_.file, options_.capture}) {
         if (file != nullptr) {
-            file->remove_unfinished_unit();
+            file->request_repair();
         }
     }
     for (const auto& worker : workers_) {
@@ -174,7 +174,7 @@ void ObserverRun::on_messages() {
     while (auto message = link_.receive()) {
         handle_message(*message);
     }
-    if (link_.closed()) {
+    if (link_.is_closed()) {
         if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
             log::warn("forwarding has stopped; finishing the recording");
         }
@@ -257,7 +257,7 @@ void ObserverRun::on_second() {
     }
     lines_.log_changes();
     if (impairment_ && records_) {
-        impairment_->on_segment(records_->queue().segment());
+        impairment_->on_segment(records_->queue().current_segment());
     }
     written_.log_files();
     if (page_) {
@@ -312,7 +312,7 @@ void ObserverRun::show_status() {
     const bool can_redraw = options_.console->can_redraw();
     const auto now = base::now_utc();
     fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
-    print_lines(out, console_->take_lines(now));
+    print_lines(out, console_->take_finding_lines(now));
     if (can_redraw) {
         fmt::print(out, "{}",
                    console_->take_status(now, shown_.lap(), status_notes(),
@@ -331,7 +331,7 @@ void ObserverRun::print_findings_at_end() {
     }
     std::FILE* const out = options_.console->file();
     fmt::print(out, "{}", options_.console->can_redraw() ? sink::kEraseLine : "");
-    print_lines(out, console_->take_lines(base::now_utc(), true));
+    print_lines(out, console_->take_finding_lines(base::now_utc(), true));
     print_lines(out, console_->finding_table(options_.explain));
     std::fflush(out);
 }

@@ -183,7 +183,7 @@ void RelayRun::take_over() {
     shared_.block().facts.impairment = relay_->impairment();
     shared_.block().last_recorded_session = state.last_recorded_session;
     std::size_t sessions = 0;
-    for (const relay::ServerState& server : state.relay.servers) {
+    for (const relay::HandedOverServer& server : state.relay.servers) {
         sessions += server.sessions.size();
     }
     log::info("took over {}; forwarding paused for {:.2f} ms",

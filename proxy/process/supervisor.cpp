@@ -273,7 +273,7 @@ void Supervisor::on_messages() {
         }
         handle_message(*message);
     }
-    if (link_->closed()) {
+    if (link_->is_closed()) {
         observer_messages_.stop();
     }
 }

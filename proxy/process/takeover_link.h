@@ -136,8 +136,8 @@ class TakeoverSocket {
 };
 
 /// The first message of a new relay, which contains the version of the messages. The version must
-/// change with every change of the messages or of their parts (relay::RelayState, relay::Counters,
-/// wire::ClientTrustState).
+/// change with every change of the messages or of their parts (relay::HandoverState,
+/// relay::Counters, wire::ClientTrustState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 8;
@@ -177,7 +177,7 @@ struct TakeoverState {
     std::int64_t paused_at = 0;
     std::uint32_t last_recorded_session =
         0; ///< SharedBlock::last_recorded_session of the old relay
-    relay::RelayState relay{};
+    relay::HandoverState relay{};
 };
 
 } // namespace tw::process

@@ -85,7 +85,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
 /// Reports to the observer that datagrams may be missing at this position of the traffic.
 void TapFeed::report_drops(base::Timestamp time) {
     if (const auto missing = drops_.take_missing_count(time)) {
-        tap_.add_unknown_losses(*missing, time);
+        tap_.add_kernel_drops(*missing, time);
     }
 }
 
@@ -106,7 +106,7 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
         last_retry_ = now;
         static_cast<void>(tap_.retry_events(now)); // tried again later
     } else {
-        tap_.commit();
+        tap_.commit_events();
     }
 }
 
@@ -126,8 +126,9 @@ bool TapFeed::finish(base::Timestamp now) {
     return tap_.retry_events(now);
 }
 
-void TapFeed::on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,
-                      const capture::CaptureEndpoint& server) {
+void TapFeed::on_session_open(std::uint64_t key, std::int64_t time,
+                              const capture::CaptureEndpoint& client,
+                              const capture::CaptureEndpoint& server) {
     relay::TapSession& session = open_[key];
     session.id = static_cast<std::uint32_t>(key);
     session.client = endpoint_of(client);
@@ -147,17 +148,17 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     auto& counters = counters_->directions[to_server ? 0 : 1];
     counters.datagrams.add(1);
     counters.bytes.add(bytes.size());
-    const std::uint64_t lost = tap_.num_lost();
+    const std::uint64_t lost = tap_.num_lost_datagrams();
     tap_.copy_datagram(found->second, time,
                        to_server ? relay::Direction::c2s : relay::Direction::s2c, bytes);
-    counters.copies_lost.add(tap_.num_lost() - lost);
+    counters.copies_lost.add(tap_.num_lost_datagrams() - lost);
 }
 
-void TapFeed::on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) {
+void TapFeed::on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) {
     close_session(key, time,
                   why == capture::SessionEnd::idle      ? relay::CloseReason::idle
                   : why == capture::SessionEnd::evicted ? relay::CloseReason::displaced
-                                                        : relay::CloseReason::turned);
+                                                        : relay::CloseReason::sides_exchanged);
 }
 
 void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {

@@ -80,11 +80,12 @@ class TapFeed final : public capture::SessionReceiver {
     [[nodiscard]] bool finish(base::Timestamp now);
 
     // SessionReceiver
-    void on_open(std::uint64_t key, std::int64_t time, const capture::CaptureEndpoint& client,
-                 const capture::CaptureEndpoint& server) override;
+    void on_session_open(std::uint64_t key, std::int64_t time,
+                         const capture::CaptureEndpoint& client,
+                         const capture::CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
-    void on_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) override;
+    void on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) override;
 
   private:
     void close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);

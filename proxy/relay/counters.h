@@ -93,10 +93,8 @@ class Counter {
 /// The counters of one relay thread, which change while it runs.
 using LiveCounters = Totals<Counter>;
 
-/// Tells whether a counter of NewClientTotals counts sessions or datagrams.
 enum class NewClientCounterUnit : bool { sessions, datagrams };
 
-/// Describes one counter of NewClientTotals.
 struct NewClientCounterInfo {
     std::string_view name; ///< the counter's name in metrics and in the page's state
     NewClientCounterUnit unit;

@@ -104,7 +104,8 @@ void Forwarder::add_listener(const Listener& listener) {
 }
 
 Forwarder::Tables::iterator Forwarder::find_session_table(const SharedServerData& server) {
-    return std::ranges::find(tables_, &server, [](const auto& table) { return &table->shared(); });
+    return std::ranges::find(tables_, &server,
+                             [](const auto& table) { return &table->server_data(); });
 }
 
 bool Forwarder::remove_server(const SharedServerData& shared) {
@@ -120,7 +121,7 @@ bool Forwarder::remove_server(const SharedServerData& shared) {
         }
     }
     const bool empty = table.close_sessions(CloseReason::removed, SessionTimers::kChecksPerCall);
-    tap_.commit();
+    tap_.commit_events();
     if (!empty) {
         return false;
     }
@@ -145,7 +146,7 @@ void Forwarder::watch_descriptor(int descriptor, std::uint64_t tag) const {
     }
 }
 
-void Forwarder::add_wakeup(int descriptor) const {
+void Forwarder::add_wakeup_descriptor(int descriptor) const {
     watch_descriptor(descriptor, kWakeupTag);
 }
 
@@ -177,11 +178,12 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     const auto count = static_cast<std::size_t>(received);
     SessionTable& table = *listener.table;
     const base::Timestamp now = timers_.begin_batch();
-    clear_rewritten();
+    clear_rewritten_datagrams();
     std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] = table.find_or_open_session(batch_.message(i).msg_hdr, batch_.bytes(i), index);
+        owner_[i] =
+            table.find_or_open_session(batch_.message_header(i).msg_hdr, batch_.datagram(i), index);
         if (owner_[i] != nullptr) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
@@ -201,7 +203,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
         return count;
     }
     for (std::size_t i = 0; i < num_touched; ++i) {
-        send_upstream(*touched[i]);
+        send_to_server(*touched[i]);
     }
     copy_to_observer(count, now, Direction::c2s);
     timers_.end_batch();
@@ -214,7 +216,7 @@ void Forwarder::request_full_snapshot(std::uint32_t id) {
     }
     static_cast<void>(timers_.begin_batch());
     for (const auto& table : tables_) {
-        table->sessions().for_each([&](Session& session) {
+        table->sessions().for_each_session([&](Session& session) {
             if (session.tap.id == id && session.is_announced()) {
                 static_cast<void>(
                     session.resync.begin_resync(timers_.batch_time().ms, session.last_heard_ms));
@@ -232,17 +234,17 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
-    const std::size_t size = resync_.rewrite(batch_.bytes(i), *known, rewritten.bytes);
+    const std::size_t size = resync_.rewrite(batch_.datagram(i), *known, rewritten.bytes);
     if (size == 0) {
         return;
     }
     rewritten.vector = {rewritten.bytes.data(), size};
-    rewritten.first = session.resync.on_rewritten();
+    rewritten.first = session.resync.on_datagram_rewritten();
     rewritten_.any = true;
     session.table->counters().rewritten.add(1);
 }
 
-void Forwarder::clear_rewritten() noexcept {
+void Forwarder::clear_rewritten_datagrams() noexcept {
     if (std::exchange(rewritten_.any, false)) {
         for (auto& each : rewritten_.datagrams) {
             each.vector = {};
@@ -251,11 +253,11 @@ void Forwarder::clear_rewritten() noexcept {
 }
 
 /// Searches a part of the batch for the full snapshot that a session has requested.
-void Forwarder::look_for_full_answer(Session& session, std::size_t begin,
-                                     std::size_t end) const noexcept {
+void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
+                                       std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {
-        if (const auto number = resync_.find_full_answer(batch_.bytes(i))) {
-            session.resync.on_answer(timers_.batch_time().ms, *number);
+        if (const auto number = resync_.find_full_snapshot(batch_.datagram(i))) {
+            session.resync.on_full_snapshot(timers_.batch_time().ms, *number);
         }
     }
 }
@@ -271,11 +273,11 @@ void Forwarder::append_to_session(Session& session, std::size_t i) noexcept {
     ++session.count;
 }
 
-void Forwarder::send_upstream(Session& session) noexcept {
+void Forwarder::send_to_server(Session& session) noexcept {
     std::size_t i = session.first;
     for (std::size_t k = 0; k < session.count; ++k) {
-        iovec& vector = batch_.vector(i);
-        vector.iov_len = batch_.message(i).msg_len;
+        iovec& vector = batch_.buffer_vector(i);
+        vector.iov_len = batch_.message_header(i).msg_len;
         outgoing_[k].msg_hdr.msg_iov = is_rewritten(i) ? &rewritten_.datagrams[i].vector : &vector;
         outgoing_[k].msg_hdr.msg_iovlen = 1;
         i = next_[i];
@@ -304,7 +306,7 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
         }
         session->table->note_server_answer(*session);
         if (session->resync.is_in_progress()) [[unlikely]] {
-            look_for_full_answer(*session, held, held + static_cast<std::size_t>(received));
+            look_for_full_snapshot(*session, held, held + static_cast<std::size_t>(received));
         }
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
             owner_[held] = session;
@@ -330,8 +332,8 @@ void Forwarder::send_to_clients(std::size_t count) {
     const base::Timestamp now = base::now_utc();
     for (std::size_t i = 0; i < count; ++i) {
         Session& session = *owner_[i];
-        session.set_reply_address(batch_.message(i).msg_hdr);
-        batch_.vector(i).iov_len = batch_.message(i).msg_len;
+        session.set_reply_address(batch_.message_header(i).msg_hdr);
+        batch_.buffer_vector(i).iov_len = batch_.message_header(i).msg_len;
     }
     for (std::size_t begin = 0; begin < count;) {
         const ListenerIndex listener = owner_[begin]->listener;
@@ -340,7 +342,7 @@ void Forwarder::send_to_clients(std::size_t count) {
             ++end;
         }
         LiveCounters& counters = owner_[begin]->table->counters();
-        send_messages(listeners_[listener].socket, &batch_.message(begin), end - begin,
+        send_messages(listeners_[listener].socket, &batch_.message_header(begin), end - begin,
                       counters.directions[static_cast<std::size_t>(Direction::s2c)],
                       counters.icmp_refused);
         begin = end;
@@ -354,9 +356,9 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
         count_if_truncated(i);
         if (owner_[i] != nullptr) {
             SessionTable& table = *owner_[i]->table;
-            table.examine_datagram(*owner_[i], direction, batch_.bytes(i));
+            table.examine_datagram(*owner_[i], direction, batch_.datagram(i));
             try {
-                delay_datagram(*owner_[i], direction, batch_.bytes(i), now);
+                delay_datagram(*owner_[i], direction, batch_.datagram(i), now);
             } catch (const std::bad_alloc&) { // the other datagrams are still forwarded
                 table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
@@ -374,7 +376,7 @@ void Forwarder::delay_datagram(Session& session, Direction direction,
         session.number) { // the session is new, or got a new number
         session.impairment->restart(impairment_queue_->impairment(), session.number);
     }
-    impairment_queue_->enqueue(&session, *session.impairment, direction, bytes, now);
+    impairment_queue_->enqueue_datagram(&session, *session.impairment, direction, bytes, now);
 }
 
 std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock::time_point now) {
@@ -384,14 +386,14 @@ std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock
     const base::Timestamp utc = base::now_utc();
     impairment_queue_->release_due_datagrams(
         now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
-            send_delayed(*static_cast<Session*>(owner), direction, bytes, utc);
+            send_delayed_datagram(*static_cast<Session*>(owner), direction, bytes, utc);
         });
-    tap_.commit();
+    tap_.commit_events();
     return impairment_queue_->next_due_time();
 }
 
-void Forwarder::send_delayed(Session& session, Direction direction,
-                             std::span<const std::byte> bytes, base::Timestamp now) {
+void Forwarder::send_delayed_datagram(Session& session, Direction direction,
+                                      std::span<const std::byte> bytes, base::Timestamp now) {
     // sendmmsg() does not write to these bytes.
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
     iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -415,12 +417,12 @@ void Forwarder::set_impairment(const Impairment& impairment) {
                             ? std::make_unique<ImpairmentQueue>(impairment, counters_.impairment)
                             : nullptr;
     for (const auto& table : tables_) {
-        table->sessions().for_each([](Session& session) { session.impairment.reset(); });
+        table->sessions().for_each_session([](Session& session) { session.impairment.reset(); });
     }
 }
 
 void Forwarder::count_if_truncated(std::size_t i) noexcept {
-    if ((batch_.message(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+    if ((batch_.message_header(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
         counters_.truncated.add(1);
     }
 }
@@ -429,8 +431,8 @@ void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Directi
     for (std::size_t i = 0; i < count; ++i) {
         count_if_truncated(i);
         if (owner_[i] != nullptr) {
-            const std::span bytes{static_cast<const std::byte*>(batch_.vector(i).iov_base),
-                                  batch_.vector(i).iov_len};
+            const std::span bytes{static_cast<const std::byte*>(batch_.buffer_vector(i).iov_base),
+                                  batch_.buffer_vector(i).iov_len};
             SessionTable& table = *owner_[i]->table;
             table.examine_datagram(*owner_[i], direction, bytes);
             if (direction == Direction::c2s && is_rewritten(i) && rewritten_.datagrams[i].first) {
@@ -439,7 +441,7 @@ void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Directi
             table.copy_to_observer(*owner_[i], now, direction, bytes);
         }
     }
-    tap_.commit();
+    tap_.commit_events();
 }
 
 void Forwarder::count_receive_error(int error, LiveCounters& counters) noexcept {
@@ -474,7 +476,8 @@ void Forwarder::send_delayed_datagrams() {
 
 void Forwarder::close_all_sessions(CloseReason reason) {
     for (const auto& table : tables_) {
-        table->close_sessions(table->shared().closes_at_handover ? CloseReason::removed : reason);
+        table->close_sessions(table->server_data().closes_at_handover ? CloseReason::removed
+                                                                      : reason);
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;

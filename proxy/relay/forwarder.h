@@ -52,7 +52,8 @@ class Forwarder {
 
     struct ForwardResult {
         std::size_t datagrams = 0; ///< number of datagrams received
-        bool is_woken = false; ///< true if a descriptor that was passed to add_wakeup() is readable
+        /// True if a descriptor that was passed to add_wakeup_descriptor() is readable.
+        bool is_woken = false;
     };
 
     /// Waits up to `timeout` milliseconds (-1: without limit), then forwards at most one batch of
@@ -61,7 +62,7 @@ class Forwarder {
 
     /// Makes forward_from_ready_sockets() return when this descriptor is readable. Errors:
     /// std::system_error.
-    void add_wakeup(int descriptor) const;
+    void add_wakeup_descriptor(int descriptor) const;
 
     /// Replaces the impairment of all sessions and sends the waiting datagrams at once.
     void set_impairment(const Impairment& impairment);
@@ -81,7 +82,7 @@ class Forwarder {
     static constexpr std::chrono::milliseconds kRestInterval{1000};
 
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
-        return timers_.empty() && tap_.has_no_pending_events()
+        return timers_.has_no_sessions() && tap_.has_no_pending_events()
                    ? std::max(kRestInterval, timers_.check_interval())
                    : timers_.check_interval();
     }
@@ -107,7 +108,7 @@ class Forwarder {
     }
 
   private:
-    /// The most ready sockets that a call of epoll_wait returns. The next call returns the rest.
+    /// The most ready sockets that a call of epoll_wait returns. The next call returns more.
     static constexpr std::size_t kMaxReady = 256;
     /// Receiving stops when fewer buffers than this are free in the batch.
     static constexpr std::size_t kMinFreeBuffers = 16;
@@ -121,21 +122,22 @@ class Forwarder {
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
     void append_to_session(Session& session, std::size_t i) noexcept;
-    void send_upstream(Session& session) noexcept;
+    void send_to_server(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
     void delay_datagram(Session& session, Direction direction, std::span<const std::byte> bytes,
                         base::Clock::time_point now);
-    void send_delayed(Session& session, Direction direction, std::span<const std::byte> bytes,
-                      base::Timestamp now);
+    void send_delayed_datagram(Session& session, Direction direction,
+                               std::span<const std::byte> bytes, base::Timestamp now);
     void rewrite_datagram(std::size_t i) noexcept;
-    void look_for_full_answer(Session& session, std::size_t begin, std::size_t end) const noexcept;
+    void look_for_full_snapshot(Session& session, std::size_t begin,
+                                std::size_t end) const noexcept;
 
     [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
         return rewritten_.any && rewritten_.datagrams[i].vector.iov_base != nullptr;
     }
 
-    void clear_rewritten() noexcept;
+    void clear_rewritten_datagrams() noexcept;
     void add_listener(const Listener& listener);
     void count_if_truncated(std::size_t i) noexcept;
     static void count_receive_error(int error, LiveCounters& counters) noexcept;

@@ -355,8 +355,8 @@ void SessionImpairment::restart(const Impairment& impairment, std::uint32_t numb
     }
 }
 
-void ImpairmentQueue::enqueue(void* owner, SessionImpairment& session, Direction direction,
-                              std::span<const std::byte> bytes, Time now) {
+void ImpairmentQueue::enqueue_datagram(void* owner, SessionImpairment& session, Direction direction,
+                                       std::span<const std::byte> bytes, Time now) {
     const auto index = static_cast<std::size_t>(direction);
     ImpairmentTotals<Counter>& totals = (*totals_)[index];
     DueTime& held = session.reordered[index];

@@ -55,8 +55,7 @@ struct Impairment {
     friend bool operator==(const Impairment&, const Impairment&) = default;
 };
 
-/// The longest delay that can be set. A longer one would need large queues and make games
-/// unplayable.
+/// The longest delay that can be set. A longer delay would make games unplayable.
 inline constexpr std::uint64_t kMaxImpairDelayUs = 10'000'000;
 /// The lowest rate that can be set, in bits per second. At this rate a full datagram takes 0.2 s;
 /// slower networks are not playable.
@@ -97,7 +96,7 @@ struct ImpairmentDecision {
 /// socket.
 ///
 /// Random decisions depend on the key, the datagram's number and, with `burst`, earlier datagrams,
-/// but never on time. So the same traffic loses the same datagrams each time, except those that
+/// but never on time. So the same traffic loses the same datagrams each time, except datagrams that
 /// `rate` drops.
 class ImpairedDirection {
   public:
@@ -116,7 +115,6 @@ class ImpairedDirection {
     ImpairedDirection(const DirectionImpairment& impairment, std::uint64_t key) noexcept
         : impairment_{impairment}, key_{key} {}
 
-    /// Returns what happens to the next datagram, which has this many bytes.
     [[nodiscard]] ImpairmentDecision decide_next_datagram(Time now, std::size_t bytes) noexcept;
 
   private:
@@ -186,8 +184,8 @@ class ImpairmentQueue {
 
     /// Queues a datagram. `owner` is passed to the handler of release_due_datagrams(). `owner` and
     /// `session` must live until release_due_datagrams() has handled the datagram.
-    void enqueue(void* owner, SessionImpairment& session, Direction direction,
-                 std::span<const std::byte> bytes, Time now);
+    void enqueue_datagram(void* owner, SessionImpairment& session, Direction direction,
+                          std::span<const std::byte> bytes, Time now);
 
     /// Removes the due datagrams from the queue. Calls handler(void* owner, Direction,
     /// std::span<const std::byte>) for each of them, in order.

@@ -43,11 +43,11 @@ class DatagramBatch {
     [[nodiscard]] int receive(int socket, std::size_t at, bool with_names,
                               bool with_control) noexcept;
 
-    [[nodiscard]] mmsghdr& message(std::size_t i) noexcept { return messages_[i]; }
+    [[nodiscard]] mmsghdr& message_header(std::size_t i) noexcept { return messages_[i]; }
 
-    [[nodiscard]] iovec& vector(std::size_t i) noexcept { return vectors_[i]; }
+    [[nodiscard]] iovec& buffer_vector(std::size_t i) noexcept { return vectors_[i]; }
 
-    [[nodiscard]] std::span<const std::byte> bytes(std::size_t i) const noexcept {
+    [[nodiscard]] std::span<const std::byte> datagram(std::size_t i) const noexcept {
         return {static_cast<const std::byte*>(vectors_[i].iov_base), messages_[i].msg_len};
     }
 
@@ -130,7 +130,6 @@ class HandoverError : public std::runtime_error {
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint> resolve_addresses(const std::string& host,
                                                                             std::uint16_t port);
 
-/// Returns whether the address belongs to this host.
 [[nodiscard]] bool is_local_address(const boost::asio::ip::udp::endpoint& endpoint);
 
 /// Throws StartError if the relay itself listens on the server's address, because the relay would

@@ -41,7 +41,8 @@ void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart pa
     std::ranges::copy(datagram, kept.bytes.begin());
 }
 
-const AnswerCache::Answer* AnswerCache::find(std::uint8_t kind, std::uint32_t now_ms) noexcept {
+const AnswerCache::Answer* AnswerCache::find_answer(std::uint8_t kind,
+                                                    std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
     replace_current(pair, now_ms);
     const Answer& current = pair.answers[pair.current];
@@ -52,12 +53,13 @@ const AnswerCache::Answer* AnswerCache::find(std::uint8_t kind, std::uint32_t no
 namespace {
 
 /// Returns a bucket with room for `places` new sessions, at least 16. An empty bucket is full again
-/// after the time `each`.
-TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds each) {
+/// after the time `refill_time`.
+TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds refill_time) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;
     const std::size_t capacity = std::max(places, kLeast);
-    const std::size_t rate = capacity * kMilliseconds / static_cast<std::size_t>(each.count());
+    const std::size_t rate =
+        capacity * kMilliseconds / static_cast<std::size_t>(refill_time.count());
     return {static_cast<std::uint32_t>(rate), static_cast<std::uint32_t>(capacity)};
 }
 

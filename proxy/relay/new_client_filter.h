@@ -78,8 +78,8 @@ struct NewClientLimits {
     /// unable to connect while there are too many new clients.
     std::chrono::milliseconds min_unverified_time{250};
     /// Real clients repeat an unanswered datagram after a time from earliest_repetition to
-    /// latest_repetition. While there are too many new clients, only clients that do so are
-    /// admitted.
+    /// latest_repetition. While there are too many new clients, only clients that repeat it in this
+    /// way are admitted.
     std::chrono::milliseconds earliest_repetition{450};
     std::chrono::milliseconds latest_repetition{600};
     /// While there are too many new clients, a client that was admitted but not verified is not
@@ -119,7 +119,7 @@ struct SessionPoolSizes {
     std::size_t verified = 0;
     std::size_t connless = 0;
     std::size_t weak = 0;
-    std::size_t per_address = 0; ///< of an address, without connectionless sessions; 0: unlimited
+    std::size_t per_address = 0; ///< for each client address; 0: unlimited
 
     SessionPoolSizes(std::size_t max_sessions, std::size_t threads,
                      std::size_t max_per_address = 0) {
@@ -139,12 +139,13 @@ struct SessionPoolSizes {
     }
 
   private:
-    [[nodiscard]] static std::size_t share_of(std::size_t all, std::size_t of) noexcept {
-        return std::max<std::size_t>(all / of, 1);
+    [[nodiscard]] static std::size_t share_of(std::size_t total, std::size_t parts) noexcept {
+        return std::max<std::size_t>(total / parts, 1);
     }
 
-    [[nodiscard]] static std::size_t handshake_pool_size(std::size_t all, std::size_t of) noexcept {
-        return std::max(share_of(all, of), std::min(all, kLeastHandshakes));
+    [[nodiscard]] static std::size_t handshake_pool_size(std::size_t total,
+                                                         std::size_t parts) noexcept {
+        return std::max(share_of(total, parts), std::min(total, kLeastHandshakes));
     }
 };
 
@@ -188,7 +189,7 @@ class AnswerCache {
     static constexpr std::size_t kMaxParts = 8;
     /// The most bytes of a part. An answer with a longer part is not stored.
     static constexpr std::size_t kMaxBytes = 1400;
-    /// The greatest age of an answer that find() returns.
+    /// The greatest age of an answer that find_answer() returns.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
     static constexpr std::uint32_t kMaxPartsMs = 30;
@@ -218,7 +219,7 @@ class AnswerCache {
 
     /// Returns the latest complete answer to questions of this kind; null if no answer is stored or
     /// the latest answer is too old.
-    [[nodiscard]] const Answer* find(std::uint8_t kind, std::uint32_t now_ms) noexcept;
+    [[nodiscard]] const Answer* find_answer(std::uint8_t kind, std::uint32_t now_ms) noexcept;
 
   private:
     /// The latest complete answer, and an answer whose parts are still being received.
@@ -353,9 +354,9 @@ class NewClientFilter {
     /// A hash table of fixed size that forgets its least recently used entries. Entries have the
     /// members `tag` (from the hash; 0: free) and `seen_ms`.
     template <typename Entry>
-    class Table {
+    class HashTable {
       public:
-        explicit Table(std::size_t entries)
+        explicit HashTable(std::size_t entries)
             : sets_{entries / kWays},
               // calloc does not touch the memory, so unused parts take none.
               // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
@@ -367,7 +368,7 @@ class NewClientFilter {
 
         /// Returns the entry with this hash; null if there is none.
         [[nodiscard]] Entry* find(std::uint64_t hash) noexcept {
-            const auto set = set_of(hash);
+            const auto set = entries_of(hash);
             const auto found = std::ranges::find(set, tag_of(hash), &Entry::tag);
             return found == set.end() ? nullptr : &*found;
         }
@@ -379,7 +380,7 @@ class NewClientFilter {
                 return *found;
             }
             const auto age_of = [now_ms](const Entry& entry) { return now_ms - entry.seen_ms; };
-            Entry& oldest = *std::ranges::max_element(set_of(hash), {}, age_of);
+            Entry& oldest = *std::ranges::max_element(entries_of(hash), {}, age_of);
             oldest = fresh;
             oldest.tag = tag_of(hash);
             return oldest;
@@ -398,7 +399,7 @@ class NewClientFilter {
             return static_cast<std::uint32_t>(hash >> 32U) | 1U;
         }
 
-        [[nodiscard]] std::span<Entry> set_of(std::uint64_t hash) noexcept {
+        [[nodiscard]] std::span<Entry> entries_of(std::uint64_t hash) noexcept {
             return {entries_.get() + hash % sets_ * kWays, kWays};
         }
 
@@ -406,7 +407,6 @@ class NewClientFilter {
         std::unique_ptr<Entry, FreeMemory> entries_;
     };
 
-    /// What a network's bucket limits.
     enum class BucketPurpose : std::uint8_t { new_sessions, requests };
 
     struct NetworkBucket {
@@ -443,8 +443,8 @@ class NewClientFilter {
     TokenBucket forwarded_although_answered_; ///< common requests whose answer is stored
     TokenBucket repeated_answers_;
     TokenBucket reserved_requests_;
-    Table<NetworkBucket> networks_{std::size_t{1} << 16U};
-    Table<WaitingClient> waiting_{std::size_t{1} << 20U};
+    HashTable<NetworkBucket> networks_{std::size_t{1} << 16U};
+    HashTable<WaitingClient> waiting_{std::size_t{1} << 20U};
 };
 
 } // namespace tw::relay

@@ -59,7 +59,7 @@ bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t last_datagram) n
     }
     request_began_ = stage_began_ = now;
     last_datagram_ = last_datagram;
-    acknowledged_ = ResyncFunctions::kNoAnswer;
+    acknowledged_ = ResyncFunctions::kNoSnapshot;
     stage_ = Stage::requested;
     has_requested_ = true;
     has_rewritten_ = false;
@@ -69,7 +69,7 @@ bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t last_datagram) n
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t pause = now - std::exchange(last_datagram_, now);
     if (is_in_progress() &&
-        now - stage_began_ > (stage_ == Stage::requested ? kAnswerTimeoutMs : kRewriteMs)) {
+        now - stage_began_ > (stage_ == Stage::requested ? kSnapshotTimeoutMs : kRewriteMs)) {
         stage_ = Stage::none;
     }
     if (!is_in_progress() || (stage_ == Stage::requested && pause > kMaxPauseMs)) {
@@ -78,15 +78,15 @@ std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now)
     return acknowledged_;
 }
 
-bool ResyncState::on_rewritten() noexcept {
+bool ResyncState::on_datagram_rewritten() noexcept {
     return !std::exchange(has_rewritten_, true);
 }
 
-void ResyncState::on_answer(std::uint32_t now, std::int32_t number) noexcept {
+void ResyncState::on_full_snapshot(std::uint32_t now, std::int32_t tick) noexcept {
     if (stage_ == Stage::requested) {
         stage_ = Stage::answered;
         stage_began_ = now;
-        acknowledged_ = number;
+        acknowledged_ = tick;
     }
 }
 

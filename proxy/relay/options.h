@@ -32,7 +32,7 @@ void lower_thread_priority();
 struct ResyncFunctions {
     /// A value of `acknowledged`: the rewritten datagram acknowledges no snapshot, so that the
     /// server sends a full one.
-    static constexpr std::int32_t kNoAnswer = -1;
+    static constexpr std::int32_t kNoSnapshot = -1;
 
     /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the
     /// snapshot `acknowledged`. Returns the copy's size; 0 if no copy can be made, or if the
@@ -41,7 +41,8 @@ struct ResyncFunctions {
                            std::span<std::byte> out) = nullptr;
     /// Returns the tick of the full snapshot in a server's datagram; nullopt if the datagram
     /// contains no full snapshot.
-    std::optional<std::int32_t> (*find_full_answer)(std::span<const std::byte> datagram) = nullptr;
+    std::optional<std::int32_t> (*find_full_snapshot)(std::span<const std::byte> datagram) =
+        nullptr;
 };
 
 /// Decides which snapshot a client's datagrams must acknowledge after a resync request (see
@@ -57,7 +58,7 @@ class ResyncState {
     /// The shortest time between two resync requests for a session.
     static constexpr std::uint32_t kMinRequestIntervalMs = 5000;
     /// A resync request ends after this time if the server sends no full snapshot.
-    static constexpr std::uint32_t kAnswerTimeoutMs = 1000;
+    static constexpr std::uint32_t kSnapshotTimeoutMs = 1000;
     /// How long datagrams are rewritten after the full snapshot: the longest round trip to a
     /// client.
     static constexpr std::uint32_t kRewriteMs = 2000;
@@ -80,10 +81,10 @@ class ResyncState {
 
     /// Must be called after a datagram was rewritten. Returns whether it is the first rewritten
     /// datagram since the resync request.
-    bool on_rewritten() noexcept;
+    bool on_datagram_rewritten() noexcept;
 
     /// Must be called when the server sent a full snapshot.
-    void on_answer(std::uint32_t now, std::int32_t number) noexcept;
+    void on_full_snapshot(std::uint32_t now, std::int32_t tick) noexcept;
 
   private:
     enum class Stage : std::uint8_t {
@@ -95,7 +96,7 @@ class ResyncState {
     std::uint32_t request_began_ = 0;
     std::uint32_t stage_began_ = 0;
     std::uint32_t last_datagram_ = 0; ///< when the client's previous datagram came
-    std::int32_t acknowledged_ = ResyncFunctions::kNoAnswer;
+    std::int32_t acknowledged_ = ResyncFunctions::kNoSnapshot;
     Stage stage_ = Stage::none;
     bool has_requested_ = false; ///< true after the first resync request
     /// True if a datagram was rewritten since the latest resync request.

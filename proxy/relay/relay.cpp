@@ -203,7 +203,7 @@ void Relay::stop() {
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop();
     }
-    pause_.end();
+    pause_.end_pause();
 }
 
 void Relay::join() {
@@ -212,26 +212,26 @@ void Relay::join() {
     }
 }
 
-bool Relay::pause(std::chrono::milliseconds timeout) {
+bool Relay::pause_threads(std::chrono::milliseconds timeout) {
     const auto deadline = base::Clock::now() + timeout;
-    pause_.begin();
+    pause_.begin_pause();
     for (auto& relay_thread : relay_threads_) {
         relay_thread->run_later([this, &forwarder = relay_thread->forwarder()] {
             forwarder.send_delayed_datagrams();
-            pause_.wait();
+            pause_.wait_for_end();
         });
     }
     const bool all = pause_.await_threads(relay_threads_.size(), deadline);
     if (!all) {
-        resume();
+        resume_threads();
     }
     return all;
 }
 
-void Relay::resume() {
+void Relay::resume_threads() {
     // The pause switched the impairment off. Each thread switches it on again before it receives.
     set_impairment(impairment());
-    pause_.end();
+    pause_.end_pause();
 }
 
 void Relay::stop_for_handover(std::span<const ServerIndex> closed_servers) {
@@ -241,7 +241,7 @@ void Relay::stop_for_handover(std::span<const ServerIndex> closed_servers) {
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop(true);
     }
-    pause_.end(); // after all threads have been told to receive nothing further
+    pause_.end_pause(); // after all threads have been told to receive nothing further
 }
 
 std::vector<int> Relay::listening_sockets(ServerIndex server) const {
@@ -263,13 +263,13 @@ Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) 
                        .sockets = {}};
     for (const ServerIndex index : servers) {
         const SharedServerData& server = *servers_.at(index);
-        ServerState& state = given.state.servers.emplace_back();
+        HandedOverServer& state = given.state.servers.emplace_back();
         state.counters = totals_of(*observation_, index);
         for (std::size_t i = 0; i < server.num_sockets(); ++i) {
             state.listener_drops.push_back(listener(server, i).drops);
         }
         for (std::size_t thread = 0; thread < relay_threads_.size(); ++thread) {
-            const auto add_session = [&](SessionState session, int socket) {
+            const auto add_session = [&](HandedOverSession session, int socket) {
                 const std::size_t addresses = server.listen.size();
                 const std::size_t set =
                     session.listener / addresses * relay_threads_.size() + thread;
@@ -284,10 +284,10 @@ Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) 
     return given;
 }
 
-void Relay::take_over(const RelayState& state, std::span<const ServerIndex> servers,
-                      std::vector<base::UniqueFd> sockets) {
+void Relay::receive_handover(const HandoverState& state, std::span<const ServerIndex> servers,
+                             std::vector<base::UniqueFd> sockets) {
     std::size_t sessions = 0;
-    for (const ServerState& server : state.servers) {
+    for (const HandedOverServer& server : state.servers) {
         sessions += server.sessions.size();
     }
     const auto impairment = parse_impairment(state.impairment, state.impairment_seed);
@@ -298,7 +298,7 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
     std::unordered_set<std::uint32_t> ids;
     auto socket = sockets.begin();
     for (std::size_t i = 0; i < servers.size(); ++i) {
-        const ServerState& given = state.servers[i];
+        const HandedOverServer& given = state.servers[i];
         const SharedServerData& server = *servers_.at(servers[i]);
         if (given.listener_drops.size() != server.num_sockets()) {
             throw HandoverError{
@@ -308,12 +308,12 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
         for (std::size_t k = 0; k < given.listener_drops.size(); ++k) {
             listener(server, k).drops = given.listener_drops[k];
         }
-        for (const SessionState& session : given.sessions) {
+        for (const HandedOverSession& session : given.sessions) {
             const bool is_new = session.id == 0 || ids.insert(session.id).second;
             if (!is_new || session.id > state.last_session) {
                 throw HandoverError{"the numbers of the sessions that were handed over do not fit"};
             }
-            take_over_session(server, session, std::move(*socket++));
+            add_handed_over_session(server, session, std::move(*socket++));
         }
     }
     numbers_.last_session = state.last_session;
@@ -325,16 +325,16 @@ void Relay::take_over(const RelayState& state, std::span<const ServerIndex> serv
 }
 
 /// Continues a session of another relay. `socket`: the session's upstream socket.
-void Relay::take_over_session(const SharedServerData& server, SessionState session,
-                              base::UniqueFd socket) {
+void Relay::add_handed_over_session(const SharedServerData& server, HandedOverSession session,
+                                    base::UniqueFd socket) {
     if (session.listener >= server.num_sockets()) {
         throw HandoverError{"the session of " + base::to_string(session.client) +
                             " was handed over without its listening socket"};
     }
     const auto [thread, index] = thread_and_index_of(server, session.listener);
     session.listener = static_cast<std::uint32_t>(index);
-    relay_threads_[thread]->forwarder().table_of(server).take_over_session(session,
-                                                                           std::move(socket));
+    relay_threads_[thread]->forwarder().table_of(server).add_handed_over_session(session,
+                                                                                 std::move(socket));
 }
 
 void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {

@@ -105,11 +105,11 @@ class Relay {
     /// less than five seconds ago. Callable from any thread.
     void request_full_snapshot(std::uint32_t session);
 
-    // Handover to a relay of another process: call pause() and handover_state(), pass the result
-    // on, then call stop_for_handover() or resume().
+    // Handover to a relay of another process: call pause_threads() and handover_state(), pass the
+    // result on, then call stop_for_handover() or resume_threads().
 
     /// Pauses all threads. If one does not pause within `timeout`, resumes all and returns false.
-    [[nodiscard]] bool pause(std::chrono::milliseconds timeout);
+    [[nodiscard]] bool pause_threads(std::chrono::milliseconds timeout);
 
     /// Returns a server's listening sockets, in sets of one socket per listening address.
     [[nodiscard]] std::vector<int> listening_sockets(ServerIndex server = 0) const;
@@ -117,25 +117,25 @@ class Relay {
     /// The data that another relay needs to continue sessions: their state, and their upstream
     /// sockets in the order of the sessions in `state`.
     struct HandoverData {
-        RelayState state;
+        HandoverState state;
         std::vector<int> sockets;
     };
 
     /// Returns the state of these servers for another relay. Precondition: the threads are paused.
     [[nodiscard]] HandoverData handover_state(std::span<const ServerIndex> servers);
 
-    /// Lets all threads continue after pause().
-    void resume();
+    void resume_threads();
 
-    /// Ends the threads after pause(), without closing the sessions that another relay continues.
-    /// Closes only the sessions of the servers in `closed_servers`. The caller must then call join().
+    /// Ends the threads after pause_threads(), without closing the sessions that another relay
+    /// continues. Closes only the sessions of the servers in `closed_servers`. The caller must then
+    /// call join().
     void stop_for_handover(std::span<const ServerIndex> closed_servers = {});
 
     /// Takes over from another relay, before start(). `servers`: this relay's numbers of the servers
     /// in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same order.
     /// Errors: HandoverError; this relay must then not be started.
-    void take_over(const RelayState& state, std::span<const ServerIndex> servers,
-                   std::vector<base::UniqueFd> sockets);
+    void receive_handover(const HandoverState& state, std::span<const ServerIndex> servers,
+                          std::vector<base::UniqueFd> sockets);
 
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
@@ -148,8 +148,8 @@ class Relay {
     [[nodiscard]] std::pair<std::size_t, std::size_t>
     thread_and_index_of(const SharedServerData& server, std::size_t socket) const;
     [[nodiscard]] Listener& listener(const SharedServerData& server, std::size_t socket) const;
-    void take_over_session(const SharedServerData& server, SessionState session,
-                           base::UniqueFd socket);
+    void add_handed_over_session(const SharedServerData& server, HandedOverSession session,
+                                 base::UniqueFd socket);
 
     Options options_;
     /// The counters if no memory is shared with an observer's process; else null.

@@ -64,8 +64,8 @@ RelayThread::RelayThread(const Options& options, unsigned thread, ObserverShared
                            options.new_client_limits.connless_time}),
                  ring},
       busy_poll_{options.busy_poll} {
-    forwarder_.add_wakeup(wakeup_.get());
-    forwarder_.add_wakeup(timer_.get());
+    forwarder_.add_wakeup_descriptor(wakeup_.get());
+    forwarder_.add_wakeup_descriptor(timer_.get());
     forwarder_.set_impairment(options.impairment);
 }
 
@@ -132,7 +132,7 @@ std::function<void()> RelayThread::take_next_call() {
     return job;
 }
 
-void RelayThread::run_calls() {
+void RelayThread::run_queued_calls() {
     std::uint64_t rung = 0;
     std::ignore = ::read(wakeup_.get(), &rung, sizeof rung);
     while (const auto job = take_next_call()) {
@@ -171,7 +171,7 @@ std::size_t RelayThread::wait_and_forward() {
     const Forwarder::ForwardResult woken =
         forwarder_.forward_from_ready_sockets(set ? kForever : kRetryMs);
     if (woken.is_woken || !set) {
-        run_calls();
+        run_queued_calls();
         run_due_work();
     } else if (forwarder_.is_impaired()) {
         next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
@@ -191,7 +191,7 @@ void RelayThread::poll_without_sleep() {
         const Forwarder::ForwardResult woken = forwarder_.forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
-            run_calls();
+            run_queued_calls();
             run_due_work();
             static_cast<void>(set_timer()); // an expired timer would make each poll return
         }
@@ -263,13 +263,13 @@ void RelayThread::join() {
     }
 }
 
-void ThreadPause::begin() {
+void ThreadPause::begin_pause() {
     const std::scoped_lock lock{mutex_};
     is_wanted_ = true;
     waiting_ = 0;
 }
 
-void ThreadPause::wait() {
+void ThreadPause::wait_for_end() {
     std::unique_lock lock{mutex_};
     if (!is_wanted_) {
         return;
@@ -284,7 +284,7 @@ bool ThreadPause::await_threads(std::size_t threads, base::Clock::time_point dea
     return changed_.wait_until(lock, deadline, [&] { return waiting_ == threads; });
 }
 
-void ThreadPause::end() {
+void ThreadPause::end_pause() {
     const std::scoped_lock lock{mutex_};
     is_wanted_ = false;
     ++number_;

@@ -22,13 +22,13 @@ namespace tw::relay {
 /// A pause of all relay threads, which another thread begins and ends.
 class ThreadPause {
   public:
-    /// Begins a pause. Afterwards, each relay thread must call wait().
-    void begin();
+    /// Begins a pause. Afterwards, each relay thread must call wait_for_end().
+    void begin_pause();
     /// Waits on a relay thread until the pause ends. Returns at once if it has ended.
-    void wait();
+    void wait_for_end();
     /// Waits until this many threads have paused. Returns false if they have not by the deadline.
     [[nodiscard]] bool await_threads(std::size_t threads, base::Clock::time_point deadline);
-    void end();
+    void end_pause();
 
   private:
     std::mutex mutex_;
@@ -57,7 +57,6 @@ class RelayThread {
     /// whether the server is removed; if not, remove_server() must be called again.
     [[nodiscard]] bool remove_server(const SharedServerData& shared);
 
-    /// Starts the thread, which forwards datagrams until stop() is called.
     void start();
     /// Makes the thread end. It forwards the datagrams that have arrived, and closes the sessions.
     /// `handed_over`: it receives nothing further, and reports that another relay continues the
@@ -80,7 +79,7 @@ class RelayThread {
     std::size_t wait_and_forward();
     void poll_without_sleep();
     void run_due_work();
-    void run_calls();
+    void run_queued_calls();
     [[nodiscard]] std::function<void()> take_next_call();
     [[nodiscard]] bool set_timer();
     void run();
@@ -103,7 +102,7 @@ class RelayThread {
     bool resting_ = false;
     bool busy_poll_;
     std::atomic<bool> stopping_{false};
-    std::atomic<bool> handed_over_{false}; ///< see stop()
+    std::atomic<bool> handed_over_{false}; ///< the argument of stop()
     std::mutex calls_mutex_;
     /// Functions that other threads want this thread to run.
     std::deque<std::function<void()>> calls_;

@@ -52,7 +52,7 @@ Ring::Ring(std::span<std::byte> shared)
     assert(std::has_single_bit(capacity_));
 }
 
-std::size_t Ring::shared_bytes(std::size_t bytes) noexcept {
+std::size_t Ring::shared_memory_size(std::size_t bytes) noexcept {
     return kPositionsBytes + rounded_capacity(bytes);
 }
 

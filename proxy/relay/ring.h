@@ -51,10 +51,10 @@ enum class Direction : std::uint8_t { c2s, s2c };
 enum class CloseReason : std::uint8_t {
     idle,
     shutdown,
-    handed_over, ///< another relay continues the session
-    removed,     ///< the session's server was removed
-    displaced,   ///< the session was closed to make room for a new session
-    turned,      ///< in a capture: the supposed server turned out to be the client
+    handed_over,     ///< another relay continues the session
+    removed,         ///< the session's server was removed
+    displaced,       ///< the session was closed to make room for a new session
+    sides_exchanged, ///< in a capture: the supposed server turned out to be the client
 };
 
 /// Why the observer did not get copies of some datagrams.
@@ -83,26 +83,26 @@ struct SessionAddresses {
     std::uint16_t server_index = 0;
 };
 
-/// The members of an event that a ring stores in the same way for all kinds of events. A member's
-/// comment begins with the kinds of events that use the member.
+/// The members of an event that a ring stores in the same way for all kinds of events.
 struct EventHeader {
     EventKind kind = EventKind::datagram;
-    Direction direction = Direction::c2s;   ///< in `datagram` and `gap`: of the datagrams
-    CloseReason reason = CloseReason::idle; ///< in `close`: why the session was closed
-    GapReason gap = GapReason::ring_full;   ///< in `gap`: why copies are missing
+    Direction direction = Direction::c2s;   ///< in `datagram` and `gap` events
+    CloseReason reason = CloseReason::idle; ///< in `close` events
+    GapReason gap = GapReason::ring_full;   ///< in `gap` events: why copies are missing
     /// The session's number, from 1; 0 in a `gap` whose datagrams belong to sessions without an
     /// `open` event. In an `observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
-    std::uint64_t lost = 0; ///< in `gap`: the number of missing datagrams
+    std::uint64_t lost = 0; ///< in `gap` events: the number of missing datagrams
 };
 
 /// An event that the relay reports to its observer. Only `open` events have addresses.
 struct Event : EventHeader, SessionAddresses {
-    /// In `datagram`: the payload; not valid after the handler of Ring::consume() returns.
+    /// In `datagram` events: the payload; not valid after the handler of Ring::consume_events()
+    /// returns.
     std::span<const std::byte> bytes;
-    /// Set by Ring::consume(): the payload of the next event in the ring; empty if there is no next
-    /// event yet, or it has no payload. Not valid after the handler returns.
+    /// Set by Ring::consume_events(): the payload of the next event in the ring; empty if there is
+    /// no next event yet, or it has no payload. Not valid after the handler returns.
     std::span<const std::byte> next;
 };
 
@@ -110,7 +110,7 @@ struct Event : EventHeader, SessionAddresses {
 /// within a process or between two.
 ///
 /// Never blocks, and allocates only in the constructor. The consumer sees pushed events after
-/// commit(), so a batch of datagrams costs a single store, and a system call only while the
+/// commit_events(), so a batch of datagrams costs a single store, and a system call only while the
 /// consumer sleeps. The producer has private copies of its position and of the capacity, so a
 /// misbehaving consumer cannot make it block or write outside of the ring.
 ///
@@ -125,11 +125,10 @@ class Ring {
     explicit Ring(std::size_t bytes);
 
     /// Uses shared memory. Producer and consumer each construct a Ring with it. It must be
-    /// page-aligned, `shared_bytes(…)` long, and zeroed before the first Ring is constructed.
+    /// page-aligned, `shared_memory_size(…)` long, and zeroed before the first Ring is constructed.
     explicit Ring(std::span<std::byte> shared);
 
-    /// Returns the size of the shared memory for a ring of `bytes` bytes.
-    [[nodiscard]] static std::size_t shared_bytes(std::size_t bytes) noexcept;
+    [[nodiscard]] static std::size_t shared_memory_size(std::size_t bytes) noexcept;
 
     // Functions for the producer.
 
@@ -140,7 +139,7 @@ class Ring {
 
     /// Returns an upper limit of the number of bytes that were pushed and not consumed. A result of
     /// more than half of the ring is exact.
-    [[nodiscard]] std::size_t backlog() noexcept {
+    [[nodiscard]] std::size_t unread_bytes() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
         }
@@ -148,7 +147,7 @@ class Ring {
     }
 
     /// Makes pushed events visible to the consumer and wakes it.
-    void commit() noexcept {
+    void commit_events() noexcept {
         if (producer_.tail != producer_.shown) {
             producer_.shown = producer_.tail;
             positions_->tail.store(producer_.tail, std::memory_order_seq_cst);
@@ -160,8 +159,8 @@ class Ring {
 
     /// Calls handler(const Event&) for up to `max` events, in order. Returns the number of calls.
     template <typename Handler>
-    std::size_t consume(Handler&& handler,
-                        std::size_t max = std::numeric_limits<std::size_t>::max()) {
+    std::size_t consume_events(Handler&& handler,
+                               std::size_t max = std::numeric_limits<std::size_t>::max()) {
         std::uint64_t head = positions_->head.load(std::memory_order_relaxed);
         const std::uint64_t tail = positions_->tail.load(std::memory_order_acquire);
         std::size_t count = 0;
@@ -247,7 +246,7 @@ class Ring {
     /// The producer's private copies of `Positions`.
     struct Producer {
         std::uint64_t tail = 0;
-        std::uint64_t shown = 0; ///< the value of `tail` at the last call of commit()
+        std::uint64_t shown = 0; ///< the value of `tail` at the last call of commit_events()
         std::uint64_t head = 0;
     };
 
@@ -288,7 +287,8 @@ class HeldDatagramCopies {
 
     /// Stores a copy of a datagram. After the first copy that does not fit, further copies are only
     /// counted, so that the stored copies have no gap.
-    void add(base::Timestamp time, Direction direction, std::span<const std::byte> bytes) noexcept {
+    void add_copy(base::Timestamp time, Direction direction,
+                  std::span<const std::byte> bytes) noexcept {
         const Header header{time, static_cast<std::uint32_t>(bytes.size()), direction};
         const bool full = lost_[0] + lost_[1] != 0;
         if (full || used_ + sizeof header + bytes.size() > kBytes) {
@@ -303,26 +303,26 @@ class HeldDatagramCopies {
         used_ += bytes.size();
     }
 
-    /// Calls `use(Timestamp, Direction, bytes)` for each copy, in order.
-    template <typename Use>
-    void for_each(Use&& use) const {
+    /// Calls `visit(Timestamp, Direction, bytes)` for each copy, in order.
+    template <typename Visit>
+    void for_each_copy(Visit&& visit) const {
         for (std::size_t at = 0; at < used_;) {
             Header header{};
             std::memcpy(&header, memory_.data() + at, sizeof header);
             at += sizeof header;
-            use(header.time, header.direction, std::span{memory_}.subspan(at, header.length));
+            visit(header.time, header.direction, std::span{memory_}.subspan(at, header.length));
             at += header.length;
         }
     }
 
     /// Adds these numbers, indexed by direction, to the numbers of copies that did not fit.
-    void add_lost(const std::array<std::uint64_t, 2>& lost) noexcept {
+    void add_lost_counts(const std::array<std::uint64_t, 2>& lost) noexcept {
         lost_[0] += lost[0];
         lost_[1] += lost[1];
     }
 
     /// Returns the numbers of copies that did not fit, indexed by direction.
-    [[nodiscard]] const std::array<std::uint64_t, 2>& lost() const noexcept { return lost_; }
+    [[nodiscard]] const std::array<std::uint64_t, 2>& lost_counts() const noexcept { return lost_; }
 
   private:
     struct Header {

@@ -60,7 +60,7 @@ struct SessionFacts {
 };
 
 /// The state of a session that another relay continues. The upstream socket is passed separately.
-struct SessionState {
+struct HandedOverSession {
     SessionFacts facts;
     base::Endpoint client;
     base::Endpoint server; ///< the address that the upstream socket is connected to
@@ -72,20 +72,20 @@ struct SessionState {
 };
 
 /// The state of a server that is handed over to another relay.
-struct ServerState {
+struct HandedOverServer {
     Counters counters;
     /// For each listening socket: the kernel's drop counter when it was last read.
     std::vector<std::uint32_t> listener_drops;
-    std::vector<SessionState> sessions;
+    std::vector<HandedOverSession> sessions;
 };
 
 /// The data that a relay hands over to another relay.
-struct RelayState {
-    std::uint32_t last_session = 0; ///< the highest SessionState::id assigned so far
+struct HandoverState {
+    std::uint32_t last_session = 0; ///< the highest HandedOverSession::id assigned so far
     std::uint32_t last_number = 0;  ///< the highest SessionFacts::number assigned so far
     std::string impairment;         ///< text for parse_impairment()
     std::uint64_t impairment_seed = 0;
-    std::vector<ServerState> servers;
+    std::vector<HandedOverServer> servers;
 };
 
 /// A client's session, with its upstream socket to the server.
@@ -176,7 +176,8 @@ class SessionIndex {
 
     /// Returns the number of a network's sessions that count against max_sessions. Connectionless
     /// sessions do not count, because their sender addresses can be forged.
-    [[nodiscard]] std::size_t num_limited_sessions(const base::Network& network) const noexcept {
+    [[nodiscard]] std::size_t
+    num_sessions_against_limit(const base::Network& network) const noexcept {
         return counts_of(network).limited;
     }
 
@@ -188,10 +189,10 @@ class SessionIndex {
         return standing == ClientStanding::verified ? counts.verified : counts.unverified;
     }
 
-    template <typename Use>
-    void for_each(Use&& use) {
+    template <typename Visit>
+    void for_each_session(Visit&& visit) {
         for (const auto& session : all_) {
-            use(*session);
+            visit(*session);
         }
     }
 
@@ -223,7 +224,6 @@ class SessionIndex {
         }
     };
 
-    /// How many sessions a network has.
     struct NetworkCounts {
         std::uint32_t limited = 0; ///< sessions that count against max_sessions
         std::uint32_t unverified = 0;

@@ -13,12 +13,12 @@ namespace tw::relay {
 
 namespace {
 
-std::unique_ptr<HeldDatagramCopies> restore_held_copies(const SessionState& state) {
+std::unique_ptr<HeldDatagramCopies> restore_held_copies(const HandedOverSession& state) {
     auto held = std::make_unique<HeldDatagramCopies>();
     for (const DatagramCopy& copy : state.held) {
-        held->add(copy.time, copy.direction, copy.bytes);
+        held->add_copy(copy.time, copy.direction, copy.bytes);
     }
-    held->add_lost(state.held_lost);
+    held->add_lost_counts(state.held_lost);
     return held;
 }
 
@@ -42,7 +42,7 @@ bool watch_socket(Session& session, int ready_set) noexcept {
 }
 
 /// Returns whether a correct relay can hand over this state.
-bool is_valid_state(const SessionState& state, base::Clock::time_point now) {
+bool is_valid_state(const HandedOverSession& state, base::Clock::time_point now) {
     const auto is_past = [now](base::Clock::time_point time) {
         return time >= base::Clock::time_point{} && time <= now;
     };
@@ -100,17 +100,17 @@ std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
     return made;
 }
 
-std::unique_ptr<Session> continue_session(SharedServerData& server, int ready_set,
-                                          const SessionState& state, base::UniqueFd socket, bool v6,
-                                          const BatchTime& now) {
+std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int ready_set,
+                                                  const HandedOverSession& state,
+                                                  base::UniqueFd socket, bool v6,
+                                                  const BatchTime& now) {
     if (!is_valid_state(state, now.steady)) {
         throw HandoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
     static_cast<SessionFacts&>(*made) = state.facts;
     made->upstreams = &server.upstreams;
-    made->upstream =
-        server.upstreams.take_over_socket(std::move(socket), state.client, state.server);
+    made->upstream = server.upstreams.adopt_socket(std::move(socket), state.client, state.server);
     if (!watch_socket(*made, ready_set)) {
         server.upstreams.close_socket(made->upstream);
         throw HandoverError{"a socket that was handed over cannot be waited for"};
@@ -126,15 +126,15 @@ std::unique_ptr<Session> continue_session(SharedServerData& server, int ready_se
     return made;
 }
 
-SessionState handover_state_of(const Session& session) {
-    SessionState state;
+HandedOverSession handover_state_of(const Session& session) {
+    HandedOverSession state;
     state.facts = static_cast<const SessionFacts&>(session);
     state.client = session.tap.client;
     state.server = session.tap.server;
     state.id = session.tap.id;
     if (session.held != nullptr) {
-        state.held_lost = session.held->lost();
-        session.held->for_each(
+        state.held_lost = session.held->lost_counts();
+        session.held->for_each_copy(
             [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
                 state.held.push_back({time, direction, {bytes.begin(), bytes.end()}});
             });

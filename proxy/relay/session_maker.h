@@ -23,8 +23,7 @@ struct LastSessionNumbers {
     std::atomic<std::uint32_t> last_session{0};
     /// The highest Session::number of a session with a connection.
     std::atomic<std::uint32_t> last_number{0};
-    /// The highest Session::number of a connectionless session, without the bit that marks such
-    /// numbers.
+    /// The highest number of a connectionless session, without the bit that marks such numbers.
     std::atomic<std::uint32_t> last_request{0};
     std::atomic<int> session_error{0}; ///< errno of the latest failure to open a session
 };
@@ -76,13 +75,12 @@ struct BatchTime {
 /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
 /// `v6`: the listening socket is an IPv6 socket. Errors: HandoverError for a damaged state or an
 /// unsuitable socket.
-[[nodiscard]] std::unique_ptr<Session> continue_session(SharedServerData& server, int ready_set,
-                                                        const SessionState& state,
-                                                        base::UniqueFd socket, bool v6,
-                                                        const BatchTime& now);
+[[nodiscard]] std::unique_ptr<Session>
+make_handed_over_session(SharedServerData& server, int ready_set, const HandedOverSession& state,
+                         base::UniqueFd socket, bool v6, const BatchTime& now);
 
 /// Returns the session's state for a handover. The caller must set the member `listener`.
-[[nodiscard]] SessionState handover_state_of(const Session& session);
+[[nodiscard]] HandedOverSession handover_state_of(const Session& session);
 
 /// The timers of all sessions of one thread, the time of the current batch, and the closed sessions
 /// that are not freed yet. The session tables of the thread share this object.
@@ -136,7 +134,7 @@ class SessionTimers {
     [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
     /// Adds a session, which is checked regularly until it is passed to free_after_sending().
-    void add(Session& session) noexcept {
+    void add_session(Session& session) noexcept {
         ++sessions_;
         schedule_check(session);
     }
@@ -147,7 +145,7 @@ class SessionTimers {
     void free_closed_sessions(bool all) noexcept;
 
     /// Returns true if the thread has no sessions, not even closed sessions with waiting datagrams.
-    [[nodiscard]] bool empty() const noexcept { return sessions_ == 0; }
+    [[nodiscard]] bool has_no_sessions() const noexcept { return sessions_ == 0; }
 
   private:
     static constexpr std::chrono::milliseconds kLongestSleep{100};

@@ -45,11 +45,11 @@ SessionTable::SessionTable(SharedServerData& shared, const std::vector<Listener>
       announcement_budget_{shared.options.new_client_limits.announcement_rate,
                            shared.options.new_client_limits.announcement_burst},
       interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
-      server_generation_{shared.upstreams.generation()}, timers_{&timers},
+      server_generation_{shared.upstreams.server_generation()}, timers_{&timers},
       now_{&timers.batch_time()} {}
 
 SessionTable::~SessionTable() {
-    sessions_.for_each([&](Session& session) {
+    sessions_.for_each_session([&](Session& session) {
         shared_.upstreams.close_socket(session.upstream);
         shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     });
@@ -133,7 +133,8 @@ bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexc
 /// Such a datagram is forged: the answer would go to the relay or the server, which would answer
 /// again, in an endless loop.
 bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noexcept {
-    if (const auto generation = shared_.upstreams.generation(); generation != server_generation_) {
+    if (const auto generation = shared_.upstreams.server_generation();
+        generation != server_generation_) {
         server_ = shared_.upstreams.server();
         server_generation_ = generation;
     }
@@ -164,7 +165,7 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
                                        const ClientQuestion& question, RequestKind request,
                                        ListenerIndex listener) noexcept {
     const AnswerCache::Answer* const answer =
-        question.kind != 0 ? answers_->find(question.kind, now_->ms) : nullptr;
+        question.kind != 0 ? answers_->find_answer(question.kind, now_->ms) : nullptr;
     switch (new_client_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
     case RequestDecision::forward:
         return true;
@@ -260,11 +261,10 @@ bool SessionTable::reserve_session_place() {
     return false;
 }
 
-/// Returns whether the client's address has as many sessions as an address may have.
 bool SessionTable::is_address_at_limit(const base::Endpoint& client) const noexcept {
     const std::size_t most = shared_.pools.per_address;
     return shared_.options.judge_datagram != nullptr && most != 0 && !base::is_loopback(client) &&
-           sessions_.num_limited_sessions(base::narrowest_network(client)) >= most;
+           sessions_.num_sessions_against_limit(base::narrowest_network(client)) >= most;
 }
 
 /// Makes room for a session within the limit of sessions per address, by eviction if necessary.
@@ -359,7 +359,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
     }
     if (now_->ms - forgotten_search_ms_ >= kForgottenSearchMs) {
         Session* forgotten = nullptr;
-        sessions_.for_each([&](Session& each) {
+        sessions_.for_each_session([&](Session& each) {
             if (is_forgotten_by_server(each) &&
                 (forgotten == nullptr ||
                  now_->ms - each.played_ms > now_->ms - forgotten->played_ms)) {
@@ -426,7 +426,7 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->add(session);
+    timers_->add_session(session);
     if (is_announced) {
         announce_to_observer(session);
         return &session;
@@ -555,13 +555,13 @@ void SessionTable::announce_to_observer(Session& session) {
     if (session.held == nullptr) {
         return;
     }
-    session.held->for_each(
+    session.held->for_each_copy(
         [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
             copy_datagram(session, time, direction, bytes);
         });
     for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
-        session.tap.lost[i] += session.held->lost()[i];
-        counters_->directions[i].copies_lost.add(session.held->lost()[i]);
+        session.tap.lost[i] += session.held->lost_counts()[i];
+        counters_->directions[i].copies_lost.add(session.held->lost_counts()[i]);
     }
     session.held.reset();
 }
@@ -586,7 +586,7 @@ void SessionTable::close_session(Session& session, CloseReason reason) {
 /// Returns whether the server has a new address and no longer answers at the session's old address.
 /// The client's next datagram must then begin a session with the new address.
 bool SessionTable::is_at_former_address(const Session& session) const noexcept {
-    return session.upstream.generation != shared_.upstreams.generation() &&
+    return session.upstream.server_generation != shared_.upstreams.server_generation() &&
            now_->ms - session.last_answer_ms >= kFormerAddressMs;
 }
 
@@ -632,17 +632,17 @@ void SessionTable::check_timeout(Session& session, Time now) {
     }
 }
 
-void SessionTable::for_each_session(const std::function<void(SessionState, int)>& use) {
+void SessionTable::for_each_session(const std::function<void(HandedOverSession, int)>& visit) {
     const auto own = listeners_of(*this, *listeners_);
-    sessions_.for_each([&](const Session& session) {
-        SessionState state = handover_state_of(session);
+    sessions_.for_each_session([&](const Session& session) {
+        HandedOverSession state = handover_state_of(session);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
-        use(std::move(state), session.upstream.socket.get());
+        visit(std::move(state), session.upstream.socket.get());
     });
 }
 
-void SessionTable::take_over_session(const SessionState& state, base::UniqueFd socket) {
+void SessionTable::add_handed_over_session(const HandedOverSession& state, base::UniqueFd socket) {
     timers_->begin_batch();
     const auto own = listeners_of(*this, *listeners_);
     if (state.listener >= own.size() ||
@@ -651,14 +651,14 @@ void SessionTable::take_over_session(const SessionState& state, base::UniqueFd s
                             " was handed over twice, or belongs to no listening socket"};
     }
     const ListenerIndex listener = own[state.listener];
-    auto made = continue_session(shared_, ready_set_, state, std::move(socket),
-                                 (*listeners_)[listener].v6, *now_);
+    auto made = make_handed_over_session(shared_, ready_set_, state, std::move(socket),
+                                         (*listeners_)[listener].v6, *now_);
     made->listener = listener;
     shared_.sessions.fetch_add(state.facts.counts_against_limit ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);
-    timers_->add(session);
+    timers_->add_session(session);
 }
 
 bool SessionTable::close_sessions(CloseReason reason, std::size_t max) {

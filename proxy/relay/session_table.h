@@ -71,7 +71,7 @@ class SessionTable {
         if (session.is_announced()) {
             copy_datagram(session, time, direction, datagram);
         } else if (session.held != nullptr) {
-            session.held->add(time, direction, datagram);
+            session.held->add_copy(time, direction, datagram);
         }
     }
 
@@ -82,20 +82,21 @@ class SessionTable {
     bool close_sessions(CloseReason reason,
                         std::size_t max = std::numeric_limits<std::size_t>::max());
 
-    /// Calls `use` with the state and the upstream socket of each session, for a handover.
-    /// SessionState::listener is then an index into the result of listeners_of() for this table.
-    void for_each_session(const std::function<void(SessionState, int socket)>& use);
+    /// Calls `visit` with the state and the upstream socket of each session, for a handover.
+    /// HandedOverSession::listener is then an index into the result of listeners_of() for this
+    /// table.
+    void for_each_session(const std::function<void(HandedOverSession, int socket)>& visit);
 
     /// Continues a session of another relay. `state.listener`: an index into the result of
     /// listeners_of() for this table. Errors: HandoverError if the client has a session already, or
     /// the socket is unsuitable.
-    void take_over_session(const SessionState& state, base::UniqueFd socket);
+    void add_handed_over_session(const HandedOverSession& state, base::UniqueFd socket);
 
     [[nodiscard]] SessionIndex& sessions() noexcept { return sessions_; }
 
     [[nodiscard]] LiveCounters& counters() const noexcept { return *counters_; }
 
-    [[nodiscard]] const SharedServerData& shared() const noexcept { return shared_; }
+    [[nodiscard]] const SharedServerData& server_data() const noexcept { return shared_; }
 
   private:
     /// The interval of the checks that a player still has a slot on the server.
@@ -150,9 +151,9 @@ class SessionTable {
 
     void copy_datagram(Session& session, base::Timestamp time, Direction direction,
                        std::span<const std::byte> datagram) {
-        const auto lost = tap_->num_lost();
+        const auto lost = tap_->num_lost_datagrams();
         tap_->copy_datagram(session.tap, time, direction, datagram);
-        if (tap_->num_lost() != lost) [[unlikely]] {
+        if (tap_->num_lost_datagrams() != lost) [[unlikely]] {
             counters_->directions[static_cast<std::size_t>(direction)].copies_lost.add(1);
         }
     }

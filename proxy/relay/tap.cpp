@@ -31,14 +31,14 @@ constexpr std::size_t kResumedPart = 16;
 
 } // namespace
 
-void LoadShedding::add(TapSession& session) noexcept {
+void LoadShedding::add_session(TapSession& session) noexcept {
     session.is_listed = true;
     session.is_set_aside = !set_aside_.empty();
     session.is_reported_aside = false;
     list_of(session).push_back(session);
 }
 
-void LoadShedding::remove(TapSession& session) noexcept {
+void LoadShedding::remove_session(TapSession& session) noexcept {
     if (std::exchange(session.is_listed, false)) {
         list_of(session).erase(SessionList::s_iterator_to(session));
     }
@@ -81,9 +81,9 @@ void Tap::reserve_events(std::size_t more_sessions) {
     }
 }
 
-void Tap::commit() noexcept {
+void Tap::commit_events() noexcept {
     if (ring_ != nullptr) {
-        ring_->commit();
+        ring_->commit_events();
     }
 }
 
@@ -100,10 +100,10 @@ bool Tap::begin_events_of_observer(std::uint32_t observer) {
     // Pending events are discarded: the new observer does not know their sessions.
     current_observer_ = 0;
     pending_closes_.clear();
-    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || kernel_losses_;
+    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || kernel_drops_;
     // For the new observer, no session is set aside.
-    shedding_.resume_oldest_sessions(shedding_.num_set_aside());
-    if (observer == 0 || ring_->backlog() > ring_->capacity() / 2) {
+    shedding_.resume_oldest_sessions(shedding_.num_sessions_set_aside());
+    if (observer == 0 || ring_->unread_bytes() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
     if (!ring_->try_push(event_of(EventKind::observer, observer, 0))) {
@@ -140,17 +140,17 @@ bool Tap::push_close(PendingClose& pending) {
     return ring_->try_push(close);
 }
 
-bool Tap::report_unknown_losses(base::Timestamp time) {
-    if (!kernel_losses_) {
+bool Tap::report_kernel_drops(base::Timestamp time) {
+    if (!kernel_drops_) {
         return true;
     }
     Event gap = event_of(EventKind::gap, 0, time);
     gap.gap = GapReason::kernel_dropped;
-    gap.lost = *kernel_losses_;
+    gap.lost = *kernel_drops_;
     if (!ring_->try_push(gap)) {
         return false;
     }
-    kernel_losses_.reset();
+    kernel_drops_.reset();
     return true;
 }
 
@@ -165,7 +165,7 @@ bool Tap::report_pending_events(base::Timestamp time) {
     pending_closes_.erase(pending_closes_.begin(),
                           pending_closes_.begin() + static_cast<std::ptrdiff_t>(reported));
     if (!pending_closes_.empty() || !report_gaps(0, time, unknown_lost_) ||
-        !report_unknown_losses(time)) {
+        !report_kernel_drops(time)) {
         return false;
     }
     has_pending_ = false;
@@ -227,7 +227,7 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
 /// Sets the newest sessions aside while the ring is too full for all sessions.
 void Tap::set_aside_newest_sessions() noexcept {
     const std::size_t max_copied_sessions =
-        shedding_.max_copied_sessions(ring_->backlog(), ring_->capacity());
+        shedding_.max_copied_sessions(ring_->unread_bytes(), ring_->capacity());
     while (shedding_.num_copied_sessions() > max_copied_sessions) {
         shedding_.set_session_aside(*shedding_.newest_copied_session());
     }
@@ -242,7 +242,7 @@ void Tap::report_session_set_aside(TapSession& session, base::Timestamp time) {
 }
 
 void Tap::resume_oldest_sessions() noexcept {
-    const std::size_t aside = shedding_.num_set_aside();
+    const std::size_t aside = shedding_.num_sessions_set_aside();
     if (aside != 0 && ring_->bytes_used() <= ring_->capacity() / kResumeBelowPart) {
         shedding_.resume_oldest_sessions((aside + kResumedPart - 1) / kResumedPart);
     }
@@ -256,7 +256,7 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
     const bool observed = has_observer();
     if (observed) {
         if (!session.is_listed) {
-            shedding_.add(session);
+            shedding_.add_session(session);
         }
         set_aside_newest_sessions();
         if (!session.is_set_aside) {
@@ -277,7 +277,7 @@ void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason r
     if (ring_ == nullptr) {
         return;
     }
-    shedding_.remove(session);
+    shedding_.remove_session(session);
     if (!has_observer() ||
         (!is_announced(session) && !announce_session(session, time) && !is_announced(session))) {
         unknown_lost_[0] += session.lost[0];
@@ -299,11 +299,11 @@ void Tap::report_resync(const TapSession& session, base::Timestamp time) {
     static_cast<void>(ring_->try_push(event_of(EventKind::resync, session.id, time)));
 }
 
-void Tap::add_unknown_losses(std::uint64_t count, base::Timestamp time) {
+void Tap::add_kernel_drops(std::uint64_t count, base::Timestamp time) {
     if (ring_ == nullptr) {
         return;
     }
-    kernel_losses_ = kernel_losses_.value_or(0) + count;
+    kernel_drops_ = kernel_drops_.value_or(0) + count;
     has_pending_ = true;
     if (has_observer()) {
         static_cast<void>(
@@ -316,7 +316,7 @@ bool Tap::retry_events(base::Timestamp time) {
     if (ring_ != nullptr) {
         resume_oldest_sessions();
     }
-    commit();
+    commit_events();
     return settled;
 }
 

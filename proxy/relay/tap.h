@@ -40,12 +40,11 @@ struct TapSession : SessionAddresses {
 class LoadShedding {
   public:
     /// Adds a new session. Sets it aside if another session is set aside.
-    void add(TapSession& session) noexcept;
-    void remove(TapSession& session) noexcept;
+    void add_session(TapSession& session) noexcept;
+    void remove_session(TapSession& session) noexcept;
 
     /// Sets a session aside until resume_oldest_sessions() selects it.
     void set_session_aside(TapSession& session) noexcept;
-    /// Resumes up to `count` sessions that were set aside, the oldest first.
     void resume_oldest_sessions(std::size_t count) noexcept;
 
     /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
@@ -60,7 +59,7 @@ class LoadShedding {
 
     [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return copied_.size(); }
 
-    [[nodiscard]] std::size_t num_set_aside() const noexcept { return set_aside_.size(); }
+    [[nodiscard]] std::size_t num_sessions_set_aside() const noexcept { return set_aside_.size(); }
 
   private:
     /// Sessions, the oldest first.
@@ -76,7 +75,7 @@ class LoadShedding {
     SessionList set_aside_;
 };
 
-/// Copies the datagrams of a relay thread into its ring, and counts those that do not fit.
+/// Copies the datagrams of a relay thread into its ring, and counts the datagrams that do not fit.
 ///
 /// The following is guaranteed to the observer, however full the ring is:
 /// - Each announced session begins with `open` and ends with exactly one `close`.
@@ -113,10 +112,10 @@ class Tap {
     void report_resync(const TapSession& session, base::Timestamp time);
 
     /// Reports datagrams that the kernel dropped, as a `gap` of session 0.
-    void add_unknown_losses(std::uint64_t count, base::Timestamp time);
+    void add_kernel_drops(std::uint64_t count, base::Timestamp time);
 
     /// Makes the events of a batch visible to the observer.
-    void commit() noexcept;
+    void commit_events() noexcept;
 
     /// Tries again to report the events that did not fit. Returns true if all of them fit now.
     [[nodiscard]] bool retry_events(base::Timestamp time);
@@ -128,7 +127,7 @@ class Tap {
     }
 
     /// Returns the number of datagrams that were not copied since the tap was constructed.
-    [[nodiscard]] std::uint64_t num_lost() const noexcept { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost_datagrams() const noexcept { return lost_; }
 
   private:
     struct PendingClose {
@@ -155,7 +154,7 @@ class Tap {
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool push_close(PendingClose& pending);
-    [[nodiscard]] bool report_unknown_losses(base::Timestamp time);
+    [[nodiscard]] bool report_kernel_drops(base::Timestamp time);
     [[nodiscard]] bool report_pending_events(base::Timestamp time);
 
     Ring* ring_;
@@ -167,9 +166,8 @@ class Tap {
     /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
     /// by Direction.
     std::array<std::uint64_t, 2> unknown_lost_{};
-    /// The number of datagrams passed to add_unknown_losses() and not reported yet; nullopt: no
-    /// call is unreported.
-    std::optional<std::uint64_t> kernel_losses_;
+    /// The number of datagrams passed to add_kernel_drops() and not reported yet; nullopt if none.
+    std::optional<std::uint64_t> kernel_drops_;
     std::uint64_t lost_ = 0;
     bool has_pending_ = false; ///< true if any event did not fit and is not reported yet
 };

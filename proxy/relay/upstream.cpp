@@ -89,7 +89,7 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
     return std::nullopt;
 }
 
-bool LoopbackAddresses::take_over_address(const base::Endpoint& client, std::uint32_t address) {
+bool LoopbackAddresses::assign_known_address(const base::Endpoint& client, std::uint32_t address) {
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
     const auto [known, added] = assignments_.try_emplace(
@@ -121,7 +121,7 @@ UpstreamFactory::UpstreamFactory(const boost::asio::ip::udp::endpoint& server,
 void UpstreamFactory::set_server_address(const boost::asio::ip::udp::endpoint& server) {
     const std::scoped_lock lock{server_mutex_};
     server_ = server;
-    generation_.fetch_add(1, std::memory_order_relaxed);
+    server_generation_.fetch_add(1, std::memory_order_relaxed);
 }
 
 base::Endpoint UpstreamFactory::server() const {
@@ -136,7 +136,7 @@ UpstreamSocket UpstreamFactory::open_socket(const base::Endpoint& client, std::e
     {
         const std::scoped_lock lock{server_mutex_};
         server = server_;
-        upstream.generation = generation();
+        upstream.server_generation = server_generation();
     }
     upstream.server = base::endpoint_from(server.data());
     const int family = server.protocol().family();
@@ -173,9 +173,8 @@ UpstreamSocket UpstreamFactory::open_socket(const base::Endpoint& client, std::e
     return upstream;
 }
 
-UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
-                                                 const base::Endpoint& client,
-                                                 const base::Endpoint& server) {
+UpstreamSocket UpstreamFactory::adopt_socket(base::UniqueFd socket, const base::Endpoint& client,
+                                             const base::Endpoint& server) {
     base::SocketAddress peer{};
     base::SocketAddress local{};
     socklen_t peer_length = sizeof peer;
@@ -191,10 +190,11 @@ UpstreamSocket UpstreamFactory::take_over_socket(base::UniqueFd socket,
     UpstreamSocket upstream;
     upstream.local = base::endpoint_from(&local.base);
     upstream.server = server;
-    upstream.generation = server == this->server() ? generation() : generation() - 1;
+    upstream.server_generation =
+        server == this->server() ? server_generation() : server_generation() - 1;
     if (mode_ == ClientAddressMode::loopback) {
         if (upstream.local.v6 ||
-            !addresses_.take_over_address(client, ntohl(local.v4.sin_addr.s_addr))) {
+            !addresses_.assign_known_address(client, ntohl(local.v4.sin_addr.s_addr))) {
             throw HandoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }

@@ -32,7 +32,7 @@ class LoopbackAddresses {
     [[nodiscard]] std::optional<std::uint32_t> assign_address(const base::Endpoint& client);
     /// Assigns an address that another relay had assigned to this client. Returns false if the
     /// address is outside of 127.64.0.0/10 or assigned to another client.
-    [[nodiscard]] bool take_over_address(const base::Endpoint& client, std::uint32_t address);
+    [[nodiscard]] bool assign_known_address(const base::Endpoint& client, std::uint32_t address);
     /// Must be called when a session of the client ends. After the last one, the address is free.
     void release_address(const base::Endpoint& client);
 
@@ -53,8 +53,8 @@ struct UpstreamSocket {
     base::UniqueFd socket;
     base::Endpoint local;  ///< the socket's local address, which the server sees as the sender
     base::Endpoint server; ///< the server address that the socket is connected to
-    /// The result of UpstreamFactory::generation() when the socket was opened.
-    std::uint32_t generation = 0;
+    /// The result of UpstreamFactory::server_generation() when the socket was opened.
+    std::uint32_t server_generation = 0;
     /// The client whose loopback address must be released when the socket is closed; nullopt if the
     /// client has no loopback address.
     std::optional<base::Endpoint> loopback_of;
@@ -76,9 +76,8 @@ class UpstreamFactory {
     /// address that the socket is connected to; the server may have moved since. Errors:
     /// HandoverError for another socket, or if the mode is `loopback` and the socket's local
     /// address cannot be the client's.
-    [[nodiscard]] UpstreamSocket take_over_socket(base::UniqueFd socket,
-                                                  const base::Endpoint& client,
-                                                  const base::Endpoint& server);
+    [[nodiscard]] UpstreamSocket adopt_socket(base::UniqueFd socket, const base::Endpoint& client,
+                                              const base::Endpoint& server);
     void close_socket(UpstreamSocket& upstream);
 
     /// Sets the server's address for new sockets. Open sockets stay connected as they are.
@@ -87,8 +86,8 @@ class UpstreamFactory {
     [[nodiscard]] base::Endpoint server() const;
 
     /// Returns how often the server's address has changed.
-    [[nodiscard]] std::uint32_t generation() const noexcept {
-        return generation_.load(std::memory_order_relaxed);
+    [[nodiscard]] std::uint32_t server_generation() const noexcept {
+        return server_generation_.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] ClientAddressMode mode() const noexcept { return mode_; }
@@ -96,7 +95,7 @@ class UpstreamFactory {
   private:
     mutable std::mutex server_mutex_; ///< guards server_
     boost::asio::ip::udp::endpoint server_;
-    std::atomic<std::uint32_t> generation_{0};
+    std::atomic<std::uint32_t> server_generation_{0};
     LoopbackAddresses addresses_;
     ClientAddressMode mode_;
     int buffer_bytes_;

@@ -95,7 +95,7 @@ void ClientScriptExtractor::on_server_message(const wire::MessageHeader& head,
 }
 
 void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
-                                              std::span<const std::byte> whole,
+                                              std::span<const std::byte> message,
                                               UnfinishedScript& unfinished) {
     ClientScript& script = unfinished.script;
     switch (head.spec->id) {
@@ -111,7 +111,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
         break;
     }
     case wire::MessageId::client_version:
-        script.version_message.assign(whole.begin(), whole.end());
+        script.version_message.assign(message.begin(), message.end());
         break;
     case wire::MessageId::enter_game:
         // In 0.7, DDNet's client also requests map chunks with this message number, and an int.
@@ -228,7 +228,7 @@ void append_skin(Bytes& out, Dialect dialect) {
 
 } // namespace
 
-Bytes begin_message(std::string_view name, Dialect dialect) {
+Bytes encode_message_id(std::string_view name, Dialect dialect) {
     const auto table = wire::message_table();
     const auto found = std::ranges::find_if(table, [&](const wire::MessageSpec& spec) {
         return spec.name == name && spec.dialect == dialect;
@@ -239,7 +239,7 @@ Bytes begin_message(std::string_view name, Dialect dialect) {
 }
 
 Bytes make_info_message(const ClientScript& script, std::string_view password) {
-    Bytes bytes = begin_message("info", script.dialect);
+    Bytes bytes = encode_message_id("info", script.dialect);
     if (script.info_version.empty() || script.info_version.size() > kMaxVersionBytes) {
         append_text(bytes, script.dialect == Dialect::six ? "0.6 626fce9a778df4d4"
                                                           : "0.7 802f1be60a05665f");
@@ -257,7 +257,7 @@ Bytes make_start_info_message(const ClientScript& script) {
     if (!script.start_info_message.empty()) {
         return script.start_info_message;
     }
-    Bytes bytes = begin_message("cl_start_info", script.dialect);
+    Bytes bytes = encode_message_id("cl_start_info", script.dialect);
     append_text(bytes, "twscope");
     append_text(bytes, "");
     snapshot::encode_varint(-1, bytes);

@@ -93,7 +93,7 @@ class ClientScriptExtractor final : public inspect::Observer {
 
     [[nodiscard]] UnfinishedScript* find_or_add_script();
     static void on_server_message(const wire::MessageHeader& head, UnfinishedScript& unfinished);
-    void on_system_message(const wire::MessageHeader& head, std::span<const std::byte> whole,
+    void on_system_message(const wire::MessageHeader& head, std::span<const std::byte> message,
                            UnfinishedScript& unfinished);
     void on_game_message(const wire::Chunk& chunk, const wire::MessageHeader& head,
                          UnfinishedScript& unfinished);
@@ -112,7 +112,7 @@ class ClientScriptExtractor final : public inspect::Observer {
 // Messages that a replaying client sends in addition to the steps of its script.
 
 /// Returns the encoded id of a message that exists in both dialects.
-[[nodiscard]] Bytes begin_message(std::string_view name, wire::Dialect dialect);
+[[nodiscard]] Bytes encode_message_id(std::string_view name, wire::Dialect dialect);
 
 /// Returns the client's info message, which contains its version and the password.
 [[nodiscard]] Bytes make_info_message(const ClientScript& script, std::string_view password);

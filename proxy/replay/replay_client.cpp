@@ -230,7 +230,6 @@ void ReplayClient::connect() {
     }
 }
 
-/// Stores the current time as the time of the server's latest packet.
 void ReplayClient::note_server_packet() {
     last_packet_time_ = now_;
     has_server_answered_ = true;
@@ -241,13 +240,13 @@ void ReplayClient::on_control(const wire::Packet& packet, const wire::Control& c
         return;
     }
     if (script_->dialect == Dialect::six) {
-        on_control_of_six(control);
+        on_control_0_6(control);
     } else {
-        on_control_of_seven(packet, control);
+        on_control_0_7(packet, control);
     }
 }
 
-void ReplayClient::on_control_of_six(const wire::Control& control) {
+void ReplayClient::on_control_0_6(const wire::Control& control) {
     const bool ours = !sender_.token || control.token == sender_.token;
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
@@ -264,7 +263,7 @@ void ReplayClient::on_control_of_six(const wire::Control& control) {
     }
 }
 
-void ReplayClient::on_control_of_seven(const wire::Packet& packet, const wire::Control& control) {
+void ReplayClient::on_control_0_7(const wire::Packet& packet, const wire::Control& control) {
     if (packet.header_token != options_.token) {
         return;
     }
@@ -335,7 +334,7 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
     case MessageId::map_change:
         phase_ = Phase::joining;
         newest_tick_.reset();
-        sender_.add_vital_message(begin_message("ready", script_->dialect), now_);
+        sender_.add_vital_message(encode_message_id("ready", script_->dialect), now_);
         break;
     case MessageId::con_ready:
         sender_.add_vital_message(make_start_info_message(*script_), now_);
@@ -351,7 +350,7 @@ void ReplayClient::on_message(const wire::MessageHeader& head, bool vital) {
         break;
     default:
         if (head.spec->name == "ping") {
-            const Bytes reply = begin_message("ping_reply", head.dialect);
+            const Bytes reply = encode_message_id("ping_reply", head.dialect);
             if (vital) {
                 sender_.add_vital_message(reply, now_);
             } else {
@@ -369,14 +368,14 @@ void ReplayClient::enter_game() {
     }
     phase_ = Phase::playing;
     game_entry_time_ = game_entry_time_.value_or(now_);
-    sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
+    sender_.add_vital_message(encode_message_id("enter_game", script_->dialect), now_);
 }
 
 /// Acknowledges the tick `secret`, which a 0.6 server without tokens sends to verify that the
 /// client receives datagrams at its address.
 void ReplayClient::acknowledge_secret_tick(snapshot::Tick secret) {
     if (!std::exchange(has_acknowledged_secret_, true)) {
-        sender_.add_vital_message(begin_message("enter_game", script_->dialect), now_);
+        sender_.add_vital_message(encode_message_id("enter_game", script_->dialect), now_);
     }
     send_input(secret, secret, make_idle_input());
 }
@@ -431,7 +430,7 @@ void ReplayClient::play_steps() {
 
 void ReplayClient::send_input(std::int32_t ack, std::int32_t intended,
                               std::span<const std::byte> pressed) {
-    Bytes message = begin_message("input", script_->dialect);
+    Bytes message = encode_message_id("input", script_->dialect);
     snapshot::encode_varint(ack, message);
     snapshot::encode_varint(intended, message);
     message.insert(message.end(), pressed.begin(), pressed.end());
@@ -453,7 +452,7 @@ void ReplayClient::send_ping() {
         last_ping_time_ = now_;
         awaits_ping_reply_ = true;
         ++counts_->pings;
-        sender_.add_nonvital_message(begin_message("ping", script_->dialect));
+        sender_.add_nonvital_message(encode_message_id("ping", script_->dialect));
     }
 }
 

@@ -18,7 +18,7 @@
 
 namespace tw::replay {
 
-/// The numbers that clients count themselves. The inspector counts the rest.
+/// The numbers that clients count themselves. The inspector counts all others.
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
@@ -118,8 +118,7 @@ class ReplayClient {
     struct Options {
         std::string password{};
         double speed = 1;
-        /// How long the client plays, in nanoseconds from its start; 0 for the length of the
-        /// script.
+        /// How long the client plays, in nanoseconds; 0 for the length of the script.
         Timestamp duration = 0;
         Timestamp timeout = 10'000'000'000;
         /// Replaces the captured client's id in the client_version message.
@@ -160,7 +159,6 @@ class ReplayClient {
 
     [[nodiscard]] bool was_in_game() const { return game_entry_time_.has_value(); }
 
-    /// Returns the reason that the server gave when it closed the connection.
     [[nodiscard]] const std::string& close_reason() const { return close_reason_; }
 
   private:
@@ -168,8 +166,8 @@ class ReplayClient {
 
     void connect();
     void note_server_packet();
-    void on_control_of_six(const wire::Control& control);
-    void on_control_of_seven(const wire::Packet& packet, const wire::Control& control);
+    void on_control_0_6(const wire::Control& control);
+    void on_control_0_7(const wire::Packet& packet, const wire::Control& control);
     void on_close(const wire::Control& control);
     void send_info();
     void on_message(const wire::MessageHeader& head, bool vital);

@@ -165,16 +165,17 @@ std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
 
 } // namespace
 
-std::string Console::colour(std::string_view code, std::string text) const {
-    return colours_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
+std::string Console::colored(std::string_view code, std::string text) const {
+    return is_colored_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
 }
 
-std::vector<std::string> Console::take_lines(record::Timestamp now, bool all) {
+std::vector<std::string> Console::take_finding_lines(record::Timestamp now, bool all) {
     const std::lock_guard lock{mutex_};
     std::vector<std::string> lines;
-    for (FindingLines::Line& each : all ? findings_.take_all() : findings_.take_due(now)) {
+    for (FindingLines::Line& each :
+         all ? findings_.take_all_lines() : findings_.take_due_lines(now)) {
         lines.push_back(
-            colour(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
+            colored(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
     }
     return lines;
 }
@@ -192,8 +193,8 @@ std::string Console::take_status(record::Timestamp now, double seconds, const st
         joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
         static_cast<double>(snapshots) / seconds,
         snapshots == 0 ? std::string{}
-                       : ", " + colour(verified < snapshots ? "31" : "32",
-                                       share_text(verified, snapshots) + " verified"),
+                       : ", " + colored(verified < snapshots ? "31" : "32",
+                                        share_text(verified, snapshots) + " verified"),
         severe_findings_text(findings_.num_findings(record::Severity::error),
                              findings_.num_findings(record::Severity::warning)));
     const auto fits = [columns](const std::string& text) {
@@ -210,7 +211,7 @@ std::string Console::take_status(record::Timestamp now, double seconds, const st
         for (auto each = tees_.begin(); most != 0; ++each, --most) {
             const auto& [session, tee] = *each;
             text += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
-                                     : fmt::format(" | {} {}", colour("1", tee.name), tee.place);
+                                     : fmt::format(" | {} {}", colored("1", tee.name), tee.place);
         }
         text += left_out == 0 ? std::string{} : fmt::format(" | and {} more", left_out);
         if (fits(text)) {

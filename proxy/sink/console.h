@@ -82,7 +82,7 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// inspecting threads share one Console; each has a separate ConsoleSink.
 class Console {
   public:
-    explicit Console(bool colours) : colours_{colours} {}
+    explicit Console(bool is_colored) : is_colored_{is_colored} {}
 
     struct Tee {
         std::string name;
@@ -100,7 +100,8 @@ class Console {
 
     /// Returns the lines that must be printed now: the findings since the previous call.
     /// `all`: at the end of a run, also returns the counts of repeated findings that are not due.
-    [[nodiscard]] std::vector<std::string> take_lines(record::Timestamp now, bool all = false);
+    [[nodiscard]] std::vector<std::string> take_finding_lines(record::Timestamp now,
+                                                              bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of
     /// take_status(). `notes`: what else the line says, such as where the run records.
@@ -113,9 +114,9 @@ class Console {
   private:
     static constexpr std::size_t kMaxTees = 8;
 
-    [[nodiscard]] std::string colour(std::string_view code, std::string text) const;
+    [[nodiscard]] std::string colored(std::string_view code, std::string text) const;
 
-    bool colours_;
+    bool is_colored_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
     FindingLines findings_;

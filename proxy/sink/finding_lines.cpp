@@ -42,17 +42,18 @@ bool is_explainable(std::string_view id) {
            id != record::finding_info(record::FindingId::snapshot_explained).name;
 }
 
-FindingLines::Kind FindingLines::kind_of(const record::FindingRecord& finding) const {
-    Kind kind{.id = finding.id,
-              .item = {},
-              .field = std::string{finding.field},
-              .name = std::string{finding.name}};
+FindingLines::FindingKind FindingLines::kind_of(const record::FindingRecord& finding) const {
+    FindingKind kind{.id = finding.id,
+                     .item = {},
+                     .field = std::string{finding.field},
+                     .name = std::string{finding.name}};
     // In a misread delta, the items are random, so they do not distinguish kinds of findings.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
     }
-    return kinds_.size() < kMaxKinds || kinds_.contains(kind) ? kind : Kind{.id = finding.id};
+    return kinds_.size() < kMaxKinds || kinds_.contains(kind) ? kind
+                                                              : FindingKind{.id = finding.id};
 }
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {
@@ -137,11 +138,11 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
     return lines;
 }
 
-std::vector<FindingLines::Line> FindingLines::take_due(record::Timestamp now) {
+std::vector<FindingLines::Line> FindingLines::take_due_lines(record::Timestamp now) {
     return take_lines(now, false);
 }
 
-std::vector<FindingLines::Line> FindingLines::take_all() {
+std::vector<FindingLines::Line> FindingLines::take_all_lines() {
     record::Timestamp now = 0;
     for (const auto& [unused, total] : totals_) {
         now = std::max(now, total.last);

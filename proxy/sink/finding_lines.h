@@ -41,18 +41,18 @@ class FindingLines {
 
     /// Adds a finding. `player`: the name of the session's player; empty if unknown.
     void add(const record::FindingRecord& finding, std::string_view player);
-    /// Adds the explanation of an earlier finding. If take_due() has not returned that finding's
-    /// line yet, the explanation replaces the line; otherwise it becomes a further line. Ignores
-    /// the explanation if the finding was only counted.
+    /// Adds the explanation of an earlier finding. If take_due_lines() has not returned that
+    /// finding's line yet, the explanation replaces the line; otherwise it becomes a further line.
+    /// Ignores the explanation if the finding was only counted.
     void add_explanation(const record::FindingRecord& explained, std::string_view player);
 
-    /// Returns the lines that have become due since the last call of take_due(), sorted by time.
-    [[nodiscard]] std::vector<Line> take_due(record::Timestamp now);
+    /// Returns the lines that have become due since the last call of take_due_lines(), sorted by
+    /// time.
+    [[nodiscard]] std::vector<Line> take_due_lines(record::Timestamp now);
     /// Returns all lines at once, without waiting for more findings of a kind.
-    [[nodiscard]] std::vector<Line> take_all();
+    [[nodiscard]] std::vector<Line> take_all_lines();
 
-    /// Returns the number of all findings of this severity; 0 for informational ones, which are not
-    /// counted.
+    /// Returns the number of findings of this severity; 0 for informational findings.
     [[nodiscard]] std::uint64_t num_findings(record::Severity severity) const {
         return total_.at(static_cast<std::size_t>(severity));
     }
@@ -67,17 +67,17 @@ class FindingLines {
 
   private:
     /// The common properties of a kind's findings. The texts are empty for kinds beyond kMaxKinds.
-    struct Kind {
+    struct FindingKind {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
         std::string name{}; ///< the cause of the findings, or the name of what is affected
 
-        friend auto operator<=>(const Kind&, const Kind&) = default;
+        friend auto operator<=>(const FindingKind&, const FindingKind&) = default;
     };
 
     struct ShownFinding {
-        std::string line{}; ///< empty after take_due() has returned it
+        std::string line{}; ///< empty after take_due_lines() has returned it
         record::Severity severity = record::Severity::info;
         std::uint32_t session = 0;            ///< session of the finding in the line
         std::optional<snapshot::Tick> tick{}; ///< tick of the finding in the line
@@ -95,11 +95,11 @@ class FindingLines {
         std::optional<snapshot::Tick> tick{};
     };
 
-    [[nodiscard]] Kind kind_of(const record::FindingRecord& finding) const;
+    [[nodiscard]] FindingKind kind_of(const record::FindingRecord& finding) const;
     [[nodiscard]] std::vector<Line> take_lines(record::Timestamp now, bool all);
     void count_finding(const record::FindingRecord& finding);
 
-    std::map<Kind, ShownFinding> kinds_;
+    std::map<FindingKind, ShownFinding> kinds_;
     std::map<record::FindingId, FindingTotal> totals_;
     std::array<std::uint64_t, 3> total_{}; ///< indexed by severity
 };

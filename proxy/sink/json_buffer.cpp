@@ -100,7 +100,7 @@ void JsonBuffer::append_hex(std::span<const std::byte> bytes) {
     append('"');
 }
 
-void JsonBuffer::append_fixed(double value) {
+void JsonBuffer::append_three_decimals(double value) {
     if (!std::isfinite(value)) {
         append('0');
         return;

@@ -29,8 +29,7 @@ class JsonLiteral {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    /// Returns the number of bytes that put() may overwrite.
-    [[nodiscard]] std::size_t room() const { return size_ + kStep; }
+    [[nodiscard]] std::size_t max_put_bytes() const { return size_ + kStep; }
 
     [[nodiscard]] char* put(char* to) const {
         const char* const from = text_.data();
@@ -184,7 +183,9 @@ class JsonBuffer {
 
     void set_end(const char* end) { size_ = static_cast<std::size_t>(end - text_.data()); }
 
-    void append(const JsonLiteral& literal) { set_end(literal.put(reserve(literal.room()))); }
+    void append(const JsonLiteral& literal) {
+        set_end(literal.put(reserve(literal.max_put_bytes())));
+    }
 
     void append(std::string_view text) {
         if (text.empty()) {
@@ -213,7 +214,7 @@ class JsonBuffer {
     /// Appends a quoted string of lower-case hex digits.
     void append_hex(std::span<const std::byte> bytes);
     /// Appends a number with three decimals; 0 if the number is infinite or NaN.
-    void append_fixed(double value);
+    void append_three_decimals(double value);
 
   private:
     void grow(std::size_t bytes);

@@ -75,13 +75,15 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
 
 } // namespace
 
-void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
+void append_packed_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
     out.set_end(put_int_string(out.reserve(kIntStringRoom), ints));
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
-    : front_{constant_item_start(object)}, room_{front_.room() + 2 * kIntRoom + kIdKey.room() +
-                                                 kFieldsKey.room() + kNamesKey.room()} {
+    : front_{constant_item_start(object)}, room_{front_.max_put_bytes() + 2 * kIntRoom +
+                                                 kIdKey.max_put_bytes() +
+                                                 kFieldsKey.max_put_bytes() +
+                                                 kNamesKey.max_put_bytes()} {
     for (const snapshot::FieldSpec& field : object.fields) {
         const std::string key = '"' + std::string{field.name} + "\":";
         fields_.push_back({.key = JsonLiteral{fields_.empty() ? key : ',' + key},
@@ -89,7 +91,7 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .offset = field.offset,
                            .count = field.count,
                            .bit = record::Sightings::int_bit(field.offset)});
-        room_ += fields_.back().key.room() + kIntStringRoom + field.count * kIntRoom;
+        room_ += fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoom;
         if (field.names != nullptr) {
             prepare_names(field);
         }
@@ -104,18 +106,18 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
                      .bit = record::Sightings::int_bit(field.offset)};
     if (field.names->flags) {
         names.key = JsonLiteral{key + '['};
-        room_ += names.key.room();
+        room_ += names.key.max_put_bytes();
         for (const snapshot::NamedValue& flag : values) {
             names.flags.push_back({.mask = static_cast<std::uint32_t>(flag.value),
                                    .name = JsonLiteral{",\"" + std::string{flag.name} + '"'}});
-            room_ += names.flags.back().name.room();
+            room_ += names.flags.back().name.max_put_bytes();
         }
     } else {
         std::size_t longest = 0;
         for (const snapshot::NamedValue& each : values) {
             names.values.push_back({.value = each.value,
                                     .text = JsonLiteral{key + '"' + std::string{each.name} + '"'}});
-            longest = std::max(longest, names.values.back().text.room());
+            longest = std::max(longest, names.values.back().text.max_put_bytes());
         }
         // If a value has two names, the first one is used.
         auto& sorted = names.values;
@@ -391,7 +393,7 @@ void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> 
         std::ranges::copy(name, player.ints.begin());
         JsonBuffer text;
         text.append(record::kItemPlayer.key.json());
-        append_int_string(text, name);
+        append_packed_string(text, name);
         player.text = JsonLiteral{text.view()};
     }
 }
@@ -412,12 +414,13 @@ void ItemWriter::write_location(const map::Location& place, JsonBuffer& out) {
     put_object(place, record::kPlaceSchema, out);
 }
 
-bool ItemWriter::CachedItemText::has(std::span<const std::int32_t> ints) const {
+bool ItemWriter::CachedItemText::has_ints(std::span<const std::int32_t> ints) const {
     return ints.size() == num_ints &&
            (ints.empty() || std::memcmp(bytes.data(), ints.data(), ints.size_bytes()) == 0);
 }
 
-void ItemWriter::CachedItemText::put(std::span<const std::int32_t> ints, std::string_view text) {
+void ItemWriter::CachedItemText::store_text(std::span<const std::int32_t> ints,
+                                            std::string_view text) {
     num_ints = ints.size();
     bytes.resize(ints.size_bytes() + text.size());
     if (!ints.empty()) {
@@ -434,7 +437,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     static_assert(std::has_single_bit(kWrittenItems));
     CachedItemText& written = written_[item.key.packed() * 2654435761U >> kShift];
     if (written.spec == &spec && written.key == item.key && written.missing_ints == missing_ints &&
-        written.has(item.data)) {
+        written.has_ints(item.data)) {
         out.append(written.text());
         return written.client;
     }
@@ -447,7 +450,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
         written.key = item.key;
         written.missing_ints = missing_ints;
         written.client = client;
-        written.put(item.data, text);
+        written.store_text(item.data, text);
     }
     return client;
 }
@@ -493,7 +496,7 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
 
 /// Appends [session, number, id] for each player who has another client id in a session (`number`)
 /// than in the merged snapshot (`id`).
-void ItemWriter::write_renumbered(const record::Sightings& sightings, JsonBuffer& out) {
+void ItemWriter::write_renumbered_players(const record::Sightings& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
     for (const record::RenumberedClient& each : sightings.renumbered) {
@@ -603,7 +606,7 @@ void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out
     if (const auto* const sightings = record.sightings;
         sightings != nullptr &&
         (sightings->renumbered_anew || (full && !sightings->renumbered.empty()))) {
-        write_renumbered(*sightings, out);
+        write_renumbered_players(*sightings, out);
     }
 }
 

@@ -72,7 +72,7 @@ class ObjectWriter {
 };
 
 /// Appends the text that is packed into `ints` (DDNet's IntsToStr) as a JSON string.
-void append_int_string(JsonBuffer& out, std::span<const std::int32_t> ints);
+void append_packed_string(JsonBuffer& out, std::span<const std::int32_t> ints);
 
 /// The items of a snapshot that are written.
 enum class ItemChoice : std::uint8_t {
@@ -117,8 +117,8 @@ class ItemWriter {
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
 
-        [[nodiscard]] bool has(std::span<const std::int32_t> ints) const;
-        void put(std::span<const std::int32_t> ints, std::string_view text);
+        [[nodiscard]] bool has_ints(std::span<const std::int32_t> ints) const;
+        void store_text(std::span<const std::int32_t> ints, std::string_view text);
 
         [[nodiscard]] std::string_view text() const {
             const std::size_t begin = num_ints * sizeof(std::int32_t);
@@ -146,7 +146,7 @@ class ItemWriter {
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
-    static void write_renumbered(const record::Sightings& sightings, JsonBuffer& out);
+    static void write_renumbered_players(const record::Sightings& sightings, JsonBuffer& out);
     void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
     /// Appends an item of a known type. Returns the client that it belongs to; nullopt: no client.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,

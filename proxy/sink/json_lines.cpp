@@ -16,7 +16,7 @@
 
 namespace tw::sink {
 
-OpenSessions::Session* OpenSessions::find(std::uint32_t number) {
+OpenSessions::SessionLines* OpenSessions::find_session(std::uint32_t number) {
     const auto found = sessions_.find(number);
     if (found != sessions_.end()) {
         return &found->second;
@@ -24,7 +24,7 @@ OpenSessions::Session* OpenSessions::find(std::uint32_t number) {
     return sessions_.size() < kMaxSessions ? &sessions_[number] : nullptr;
 }
 
-void OpenSessions::append_to(JsonBuffer& out) const {
+void OpenSessions::append_stored_lines(JsonBuffer& out) const {
     for (const auto& [number, session] : sessions_) {
         for (const std::string* const line : {&session.open, &session.established, &session.map}) {
             if (!line->empty()) {
@@ -43,25 +43,25 @@ bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t
     if (snapshot == nullptr || !(*snapshot)->rebuilt) {
         return false;
     }
-    Session* const session = find((*snapshot)->head.session);
+    SessionLines* const session = find_session((*snapshot)->head.session);
     return session != nullptr && std::exchange(session->full_in, segment) != segment;
 }
 
 void OpenSessions::store_line(const record::Record& record, std::string_view line) {
     line.remove_suffix(1);
     if (const auto* const* const event = std::get_if<const record::SessionRecord*>(&record)) {
-        on_event(**event, line);
+        on_session_event(**event, line);
     } else if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
-        if (Session* const session = find((*map)->head.session)) {
+        if (SessionLines* const session = find_session((*map)->head.session)) {
             session->map = record::as_repeated_record(line);
         }
     }
 }
 
-void OpenSessions::on_event(const record::SessionRecord& event, std::string_view line) {
+void OpenSessions::on_session_event(const record::SessionRecord& event, std::string_view line) {
     const bool ends =
         event.event == record::SessionEvent::close && event.reason != record::kReconnected;
-    Session* const session = ends ? nullptr : find(event.head.session);
+    SessionLines* const session = ends ? nullptr : find_session(event.head.session);
     if (session == nullptr) {
         sessions_.erase(event.head.session);
     } else if (event.event == record::SessionEvent::open) {
@@ -120,13 +120,13 @@ JsonLines::JsonLines(const JsonOptions& options, Output& output)
                                                   options.objects == nullptr
                                                       ? snapshot::ObjectSet::standard()
                                                       : *options.objects},
-      segment_{output.segment()} {}
+      segment_{output.current_segment()} {}
 
 void JsonLines::on_record(const record::Record& record) {
     if (!options_.messages && std::holds_alternative<const record::MessageRecord*>(record)) {
         return;
     }
-    if (output_->segment() != segment_) {
+    if (output_->current_segment() != segment_) {
         begin_segment();
     }
     lists_all_items_ = segment_ != 0 && sessions_.is_first_snapshot(record, segment_);
@@ -151,7 +151,7 @@ void JsonLines::on_record(const record::Record& record) {
 }
 
 void JsonLines::flush() {
-    if (output_->segment() != segment_) {
+    if (output_->current_segment() != segment_) {
         begin_segment();
     }
     pass_on_lines();
@@ -177,9 +177,9 @@ void JsonLines::split_long_line(std::size_t begin) {
 
 void JsonLines::begin_segment() {
     pass_on_lines();
-    segment_ = output_->segment();
+    segment_ = output_->current_segment();
     output_->advance_to_segment(segment_);
-    sessions_.append_to(out_);
+    sessions_.append_stored_lines(out_);
 }
 
 template <typename Source, typename Schema>
@@ -239,7 +239,7 @@ void JsonLines::put(const Value& value) {
     if constexpr (std::is_same_v<Value, bool>) {
         out_.append(value ? std::string_view{"true"} : std::string_view{"false"});
     } else if constexpr (std::is_same_v<Value, double>) {
-        out_.append_fixed(value);
+        out_.append_three_decimals(value);
     } else if constexpr (std::is_integral_v<Value>) {
         constexpr bool kIsShort =
             sizeof value < sizeof(std::int32_t) || std::is_same_v<Value, std::int32_t>;

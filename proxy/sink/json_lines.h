@@ -22,7 +22,7 @@ class OpenSessions {
     /// Stores a record's line, with its newline, if readers of later segments need it.
     void store_line(const record::Record& record, std::string_view line);
     /// Appends all stored lines to `out`, each with the key `again`.
-    void append_to(JsonBuffer& out) const;
+    void append_stored_lines(JsonBuffer& out) const;
     /// Returns whether the record is its session's first snapshot with items in this segment, or
     /// the first world in this segment.
     [[nodiscard]] bool is_first_snapshot(const record::Record& record, std::uint32_t segment);
@@ -32,7 +32,7 @@ class OpenSessions {
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// The lines of a session, without newlines.
-    struct Session {
+    struct SessionLines {
         std::string open;
         std::string established;
         std::string map;
@@ -40,11 +40,11 @@ class OpenSessions {
         std::uint32_t full_in = 0;
     };
 
-    void on_event(const record::SessionRecord& event, std::string_view line);
+    void on_session_event(const record::SessionRecord& event, std::string_view line);
     /// Returns the lines of a session; null if the limit of sessions is reached.
-    [[nodiscard]] Session* find(std::uint32_t number);
+    [[nodiscard]] SessionLines* find_session(std::uint32_t number);
 
-    std::map<std::uint32_t, Session> sessions_;
+    std::map<std::uint32_t, SessionLines> sessions_;
     /// The last segment that contains a record of a world with all items.
     std::uint32_t worlds_full_in_ = 0;
 };

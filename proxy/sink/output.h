@@ -35,7 +35,7 @@ class Output : public record::Interface {
     /// Returns the segment to which new data belongs, from 1 on; 0 if the output has no segments.
     /// When the segment changes, a producer must repeat all data that is needed to read the segment
     /// alone.
-    [[nodiscard]] virtual std::uint32_t segment() const { return 0; }
+    [[nodiscard]] virtual std::uint32_t current_segment() const { return 0; }
 
     virtual void write_to_segment(std::uint32_t /*segment*/, std::string_view block) {
         write(block);
@@ -64,9 +64,11 @@ class DuplicatingOutput final : public Output {
     /// Both outputs must outlive the object.
     DuplicatingOutput(Output& first, Output& second) : first_{&first}, second_{&second} {}
 
-    void write(std::string_view block) override { write_to_segment(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(current_segment(), block); }
 
-    [[nodiscard]] std::uint32_t segment() const override { return first_->segment(); }
+    [[nodiscard]] std::uint32_t current_segment() const override {
+        return first_->current_segment();
+    }
 
     void write_to_segment(std::uint32_t segment, std::string_view block) override {
         first_->write_to_segment(segment, block);

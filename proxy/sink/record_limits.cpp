@@ -48,30 +48,31 @@ void FindingRateLimiter::on_record(const record::Record& record) {
 void FindingRateLimiter::limit_finding(const record::FindingRecord& finding) {
     const std::uint64_t key = key_of(finding);
     if (kinds_.size() >= kMaxKinds && !kinds_.contains(key)) {
-        finish();
+        report_all_omissions();
     }
-    Kind& kind =
-        kinds_.try_emplace(key, Kind{.passed_at = finding.head.time - kWindow}).first->second;
+    OmittedFindings& kind =
+        kinds_.try_emplace(key, OmittedFindings{.passed_at = finding.head.time - kWindow})
+            .first->second;
     if (finding.head.time - kind.passed_at < kWindow && finding.head.time >= kind.passed_at) {
-        ++kind.left_out;
+        ++kind.omitted;
         kind.head = finding.head;
         return;
     }
     kind.passed_at = finding.head.time;
-    if (kind.left_out == 0) {
+    if (kind.omitted == 0) {
         target_->on_record(&finding);
         return;
     }
     record::FindingRecord counted = finding;
-    counted.left_out = std::exchange(kind.left_out, 0);
+    counted.left_out = std::exchange(kind.omitted, 0);
     target_->on_record(&counted);
 }
 
 void FindingRateLimiter::report_omitted_findings(record::FindingId id,
                                                  const record::RecordHeader& head,
-                                                 std::uint64_t left_out) {
-    if (left_out != 0) {
-        const record::FindingRecord rest{.head = head, .id = id, .left_out = left_out};
+                                                 std::uint64_t omitted) {
+    if (omitted != 0) {
+        const record::FindingRecord rest{.head = head, .id = id, .left_out = omitted};
         target_->on_record(&rest);
     }
 }
@@ -81,18 +82,18 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
     const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
     for (auto each = begin; each != end;) {
         const record::FindingId id = id_of(each->first);
-        std::uint64_t left_out = 0; // sum for all item types with this finding's id
+        std::uint64_t omitted = 0; // sum for all item types with this finding's id
         for (; each != end && id_of(each->first) == id; ++each) {
-            left_out += each->second.left_out;
+            omitted += each->second.omitted;
         }
-        report_omitted_findings(id, head, left_out);
+        report_omitted_findings(id, head, omitted);
     }
     kinds_.erase(begin, end);
 }
 
-void FindingRateLimiter::finish() {
+void FindingRateLimiter::report_all_omissions() {
     for (const auto& [key, kind] : kinds_) {
-        report_omitted_findings(id_of(key), kind.head, kind.left_out);
+        report_omitted_findings(id_of(key), kind.head, kind.omitted);
     }
     kinds_.clear();
 }
@@ -130,7 +131,7 @@ void MessageRateLimiter::on_record(const record::Record& record) {
 void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     const record::Timestamp now = message.head.time;
     if (sessions_.size() >= kMaxSessions && !sessions_.contains(message.head.session)) {
-        finish();
+        report_all_omissions();
     }
     const auto [found, is_new] = sessions_.try_emplace(message.head.session);
     Session& session = found->second;
@@ -145,8 +146,8 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
         session.bytes_left -= static_cast<std::int64_t>(target_->bytes_written() - before);
         return;
     }
-    ++left_out_;
-    ++session.left_out;
+    ++omitted_;
+    ++session.omitted;
     session.head = message.head;
     if (session.reported_count == 0 ||
         elapsed_between(session.reported_at, now) >= kReportInterval || now < session.reported_at) {
@@ -168,18 +169,18 @@ void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
 }
 
 void MessageRateLimiter::report_omitted_messages(Session& session) {
-    if (session.left_out == session.reported_count) {
+    if (session.omitted == session.reported_count) {
         return;
     }
-    session.reported_count = session.left_out;
+    session.reported_count = session.omitted;
     const record::FindingRecord finding{.head = session.head,
                                         .id = record::FindingId::session_messages_left_out,
-                                        .lost = session.left_out,
+                                        .lost = session.omitted,
                                         .limit = static_cast<std::int64_t>(bytes_)};
     target_->on_record(&finding);
 }
 
-void MessageRateLimiter::finish() {
+void MessageRateLimiter::report_all_omissions() {
     for (auto& [unused, session] : sessions_) {
         report_omitted_messages(session);
     }

@@ -24,25 +24,26 @@ class FindingRateLimiter final : public record::RecordSink {
     void end_session(const record::RecordHeader& head);
 
     /// Reports omitted records that are not reported yet, and forgets all earlier records.
-    void finish();
+    void report_all_omissions();
 
   private:
     /// The most kinds of findings (session and id). If more occur, all omissions are reported and
     /// all kinds are forgotten, because some callers do not report a session's end.
     static constexpr std::size_t kMaxKinds = std::size_t{1} << 16U;
 
-    struct Kind {
+    struct OmittedFindings {
         record::RecordHeader head{}; ///< head of the last finding that was omitted
         record::Timestamp passed_at = 0;
-        std::uint64_t left_out = 0;
+        std::uint64_t omitted = 0;
     };
 
     void limit_finding(const record::FindingRecord& finding);
     void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
-                                 std::uint64_t left_out);
+                                 std::uint64_t omitted);
 
     record::RecordSink* target_;
-    std::map<std::uint64_t, Kind> kinds_; ///< the key is made of session, id and item type
+    std::map<std::uint64_t, OmittedFindings>
+        kinds_; ///< the key is made of session, id and item type
 };
 
 /// Passes records on, but only a limited number of bytes a second of message records per session,
@@ -61,9 +62,9 @@ class MessageRateLimiter final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// Reports omitted records that are not reported yet, and forgets all earlier records.
-    void finish();
+    void report_all_omissions();
 
-    [[nodiscard]] std::uint64_t num_left_out() const { return left_out_; }
+    [[nodiscard]] std::uint64_t num_omitted_messages() const { return omitted_; }
 
   private:
     /// The most sessions. If more occur, all omissions are reported and all sessions are forgotten.
@@ -73,8 +74,8 @@ class MessageRateLimiter final : public record::RecordSink {
         /// Number of bytes that the session was allowed to write at `time`.
         std::int64_t bytes_left = 0;
         record::Timestamp time = 0;
-        record::RecordHeader head{};      ///< head of the last message that was omitted
-        std::uint64_t left_out = 0;       ///< number of omitted messages since the connection began
+        record::RecordHeader head{}; ///< head of the last message that was omitted
+        std::uint64_t omitted = 0;   ///< number of omitted messages since the connection began
         /// Number of omitted messages that the last finding reported.
         std::uint64_t reported_count = 0;
         record::Timestamp reported_at = 0;
@@ -86,7 +87,7 @@ class MessageRateLimiter final : public record::RecordSink {
 
     JsonLines* target_;
     std::uint64_t bytes_;
-    std::uint64_t left_out_ = 0;
+    std::uint64_t omitted_ = 0;
     std::map<std::uint32_t, Session> sessions_;
 };
 

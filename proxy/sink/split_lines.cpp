@@ -18,7 +18,6 @@ constexpr std::string_view kFull = "full";
 /// The most bytes of `,"line":K,"lines":N` with numbers of 32 bits.
 constexpr std::size_t kMarkBytes = 40;
 
-/// A member of a record: its key and value as text.
 struct Member {
     std::string_view key;
     std::string_view value;
@@ -217,15 +216,15 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
     return true;
 }
 
-void LineJoiner::add_line(std::string_view line, const Use& use) {
+void LineJoiner::add_line(std::string_view line, const LineHandler& handle_line) {
     const auto mark = mark_of(line);
     if (!held_.empty() && (!mark || mark->lines != lines_ || mark->line != held_.size() + 1)) {
-        finish(use);
+        flush_incomplete_record(handle_line);
     }
     if (!mark || mark->line != held_.size() + 1 || mark->lines == 1 ||
         held_bytes_ + line.size() > kMaxLineBytes) {
-        finish(use);
-        use(line);
+        flush_incomplete_record(handle_line);
+        handle_line(line);
         return;
     }
     held_.emplace_back(line);
@@ -236,14 +235,14 @@ void LineJoiner::add_line(std::string_view line, const Use& use) {
     }
     if (const auto record = joined_record(held_)) {
         held_.clear();
-        use(*record);
+        handle_line(*record);
     }
-    finish(use);
+    flush_incomplete_record(handle_line);
 }
 
-void LineJoiner::finish(const Use& use) {
+void LineJoiner::flush_incomplete_record(const LineHandler& handle_line) {
     for (const std::string& line : std::exchange(held_, {})) {
-        use(line);
+        handle_line(line);
     }
     held_bytes_ = 0;
 }

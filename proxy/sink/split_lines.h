@@ -32,14 +32,16 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out);
 /// Joins records that were split by split_line(). The lines of a record must be consecutive.
 class LineJoiner {
   public:
-    using Use = std::function<void(std::string_view line)>;
+    using LineHandler = std::function<void(std::string_view line)>;
 
-    /// Must be called with each line of a file. Calls `use` with each record as a single line. If
-    /// lines of a split record are missing, calls `use` with each of its other lines.
-    void add_line(std::string_view line, const Use& use);
+    /// Must be called with each line of a file. Calls `handle_line` with each record as a single
+    /// line. If lines of a split record are missing, calls `handle_line` with each of its other
+    /// lines.
+    void add_line(std::string_view line, const LineHandler& handle_line);
 
-    /// Must be called at the end of a file. Calls `use` with each line of an incomplete record.
-    void finish(const Use& use);
+    /// Must be called at the end of a file. Calls `handle_line` with each line of an incomplete
+    /// record.
+    void flush_incomplete_record(const LineHandler& handle_line);
 
   private:
     std::vector<std::string> held_; ///< the first lines of a record

@@ -56,7 +56,6 @@ std::size_t ByteSource::read_file(std::span<char> room) {
     }
 }
 
-/// Detects the file's format from its first bytes.
 void ByteSource::detect_format() {
     std::array<char, kSignatureSize> begin{};
     while (packed_.size() < begin.size()) {
@@ -106,15 +105,16 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
         if (at_ == packed_.size()) {
             std::ignore = load_packed_bytes();
         }
-        const auto step = unpacker_->unpack(std::span{packed_}.subspan(at_), room.subspan(written));
-        at_ += step.read;
-        written += step.written;
-        if (step.damaged) {
-            end_ = step.too_wide ? FileEnd::too_wide : FileEnd::damaged;
+        const auto result =
+            unpacker_->unpack(std::span{packed_}.subspan(at_), room.subspan(written));
+        at_ += result.read;
+        written += result.written;
+        if (result.damaged) {
+            end_ = result.too_wide ? FileEnd::too_wide : FileEnd::damaged;
             break;
         }
-        if (packed_.empty() && step.written == 0) {
-            set_end(step.within_frame ? FileEnd::within_frame : FileEnd::whole);
+        if (packed_.empty() && result.written == 0) {
+            set_end(result.within_frame ? FileEnd::within_frame : FileEnd::whole);
             break;
         }
     }
@@ -139,7 +139,6 @@ std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     return size;
 }
 
-/// Sets how the file ends, unless it could not be read.
 void ByteSource::set_end(FileEnd end) {
     end_ = end_ == FileEnd::unreadable ? end_ : end;
 }
@@ -167,7 +166,7 @@ bool ByteSource::unpack_frame() {
             is_returned_early_ = is_returned_early_ || released_bytes_ != 0;
             return released_bytes_ != 0;
         } else {
-            apply_step(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
+            process_result(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
         }
     }
     return true;
@@ -195,15 +194,15 @@ bool ByteSource::load_packed_bytes() {
     return !packed_.empty();
 }
 
-void ByteSource::apply_step(const Decompressor::Step& step) {
-    at_ += step.read;
-    text_bytes_ += step.written;
+void ByteSource::process_result(const Decompressor::Result& result) {
+    at_ += result.read;
+    text_bytes_ += result.written;
     has_more_text_ = free_text_space().empty();
-    within_frame_ = step.within_frame;
-    if (step.damaged) {
-        too_wide_ = step.too_wide && frame_ == 0;
+    within_frame_ = result.within_frame;
+    if (result.damaged) {
+        too_wide_ = result.too_wide && frame_ == 0;
         skip_damaged_frame();
-    } else if (!step.within_frame) {
+    } else if (!result.within_frame) {
         end_frame();
     }
 }

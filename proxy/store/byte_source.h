@@ -72,7 +72,7 @@ class ByteSource {
     [[nodiscard]] std::span<char> free_text_space();
     void set_end(FileEnd end);
     [[nodiscard]] bool load_packed_bytes();
-    void apply_step(const Decompressor::Step& step);
+    void process_result(const Decompressor::Result& result);
     [[nodiscard]] bool contains_another_frame() const;
     void end_frame();
     void skip_damaged_frame();
@@ -124,8 +124,7 @@ class LineReader {
     /// next_line(). Returns false at the current end of the file.
     [[nodiscard]] bool next_line(std::string_view& line);
 
-    /// Returns the text after the file's last newline. Precondition: next_line() has returned
-    /// false.
+    /// Returns the text after the last newline. Precondition: next_line() has returned false.
     [[nodiscard]] std::string_view unfinished_line() const {
         return std::string_view{room_.data(), held_}.substr(at_);
     }

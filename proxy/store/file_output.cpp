@@ -48,7 +48,7 @@ class RecordLineFormat final : public RecordingFormat {
         return end == std::string_view::npos ? text.size() : end + 1;
     }
 
-    [[nodiscard]] std::size_t size_of_whole_units(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_complete_units(std::string_view text) const override {
         return text.rfind('\n') + 1; // npos + 1 is 0
     }
 
@@ -67,7 +67,7 @@ class RecordLineFormat final : public RecordingFormat {
                 return std::nullopt;
             }
             const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-            if (const std::size_t bytes = size_of_whole_units(text); bytes != 0) {
+            if (const std::size_t bytes = size_of_complete_units(text); bytes != 0) {
                 return begin + bytes;
             }
             end = begin;
@@ -127,7 +127,7 @@ const RecordingFormat& record_line_format() {
 namespace {
 
 constexpr std::chrono::milliseconds kRoomWait{100};
-/// How many times a write polls for the reader after stop_waiting().
+/// How many times a write polls for the reader after stop_waiting_for_reader().
 constexpr int kPollsAfterStop = 8;
 
 constexpr mode_t kOutputMode = 0644;
@@ -168,14 +168,14 @@ int open_with_reader(const std::string& path, std::chrono::milliseconds reader_t
 
 } // namespace
 
-FileOutput::FileOutput(const std::string& path, const RecordingFormat& units,
+FileOutput::FileOutput(const std::string& path, const RecordingFormat& format,
                        std::chrono::milliseconds reader_time)
-    : OutputFile{path, units}, descriptor_{open_with_reader(path, reader_time)} {
+    : OutputFile{path, format}, descriptor_{open_with_reader(path, reader_time)} {
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
     detect_file_kind();
-    put(units.file_header());
+    write_block(format.file_header());
 }
 
 FileOutput::~FileOutput() {
@@ -196,7 +196,7 @@ void FileOutput::reopen() {
     descriptor_ = next;
     detect_file_kind();
     state.error = 0;
-    put(units().file_header());
+    write_block(format().file_header());
 }
 
 void FileOutput::detect_file_kind() {
@@ -209,7 +209,8 @@ void FileOutput::detect_file_kind() {
     pipe_bytes_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
-/// Waits until data can be written. Returns false if the reader reads nothing after stop_waiting().
+/// Waits until data can be written. Returns false if the reader reads nothing after
+/// stop_waiting_for_reader().
 bool FileOutput::wait_for_reader() const {
     for (int polls = 0; !waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
@@ -231,14 +232,14 @@ std::size_t FileOutput::writable_bytes() const {
 
 void FileOutput::write(std::string_view block) {
     if (reopening_wanted_) {
-        const std::size_t rest = ends_with_unit_ ? 0 : units().size_of_first_units(block, 1);
-        put(block.substr(0, rest));
+        const std::size_t rest = ends_with_unit_ ? 0 : format().size_of_first_units(block, 1);
+        write_block(block.substr(0, rest));
         block.remove_prefix(rest);
         if (ends_with_unit_) {
             reopen();
         }
     }
-    put(block);
+    write_block(block);
 }
 
 void FileOutput::on_time(Clock::time_point /*now*/) {
@@ -247,9 +248,9 @@ void FileOutput::on_time(Clock::time_point /*now*/) {
     }
 }
 
-void FileOutput::put(std::string_view block) {
+void FileOutput::write_block(std::string_view block) {
     ends_with_unit_ =
-        block.empty() ? ends_with_unit_ : units().size_of_whole_units(block) == block.size();
+        block.empty() ? ends_with_unit_ : format().size_of_complete_units(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_for_reader_ && !wait_for_reader()) {
             state.error = ETIMEDOUT;
@@ -265,7 +266,7 @@ void FileOutput::put(std::string_view block) {
         }
     }
     if (failed()) {
-        state.lost += units().count_units(block);
+        state.lost += format().count_units(block);
     }
 }
 
@@ -301,10 +302,10 @@ QueuedOutput::QueuedOutput(OutputFile& target, unsigned num_producers,
       segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
 
 QueuedOutput::~QueuedOutput() {
-    finish();
+    finish_writing();
 }
 
-void QueuedOutput::finish() {
+void QueuedOutput::finish_writing() {
     {
         const std::lock_guard lock{mutex_};
         stop_ = true;
@@ -324,7 +325,7 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
         // After a block was dropped, all blocks are dropped until the file accepts data again.
         // Otherwise small blocks would still fit, and be stored after the dropped one.
         if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes ||
-            (loss_ && !target_->ready())) {
+            (loss_ && !target_->accepts_data())) {
             drop_block(block);
             return;
         }
@@ -337,7 +338,7 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
 }
 
 void QueuedOutput::drop_block(std::string_view block) {
-    const std::uint64_t count = target_->units().count_units(block);
+    const std::uint64_t count = target_->format().count_units(block);
     dropped_ += count;
     add_loss(count);
 }
@@ -353,7 +354,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     if (!loss_ || loss_->count == 0) {
         return;
     }
-    queue.append(target_->units().loss_unit(*loss_, base::now_utc()));
+    queue.append(target_->format().loss_unit(*loss_, base::now_utc()));
     loss_.reset();
 }
 
@@ -365,7 +366,7 @@ void QueuedOutput::advance_to_segment(std::uint32_t segment) {
     wake_.notify_one();
 }
 
-std::uint64_t QueuedOutput::num_dropped() const {
+std::uint64_t QueuedOutput::num_dropped_units() const {
     const std::lock_guard lock{mutex_};
     return dropped_;
 }
@@ -395,12 +396,12 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
 
 /// Passes the data in `writing_` to the output file, as long as the file accepts data.
 void QueuedOutput::pass_on_data() {
-    while (passed_bytes_ < writing_.size() && target_->ready()) {
+    while (passed_bytes_ < writing_.size() && target_->accepts_data()) {
         const std::string_view text = std::string_view{writing_}.substr(passed_bytes_);
         // A remainder of up to half a piece is passed on together with the last piece.
         const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
                                      ? text.size()
-                                     : target_->units().size_of_first_units(text, kQueuedPiece);
+                                     : target_->format().size_of_first_units(text, kQueuedPiece);
         target_->write(text.substr(0, size));
         passed_bytes_ += size;
         if (progress_ != nullptr) {
@@ -418,8 +419,8 @@ void QueuedOutput::write_queued_data() {
     while (!stop_) {
         wake_.wait_for(lock, kIdleInterval, [this] {
             const bool all_advanced = is_segment_announced_ && num_advanced_ >= num_producers_;
-            return stop_ ||
-                   (target_->ready() && (!queues_[0].empty() || !writing_.empty() || all_advanced));
+            return stop_ || (target_->accepts_data() &&
+                             (!queues_[0].empty() || !writing_.empty() || all_advanced));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);
@@ -431,7 +432,7 @@ void QueuedOutput::write_queued_data() {
         lock.lock();
         switch_segment(lock, now);
     }
-    if (target_->ready()) {
+    if (target_->accepts_data()) {
         append_loss_notice(queues_[is_segment_announced_ ? 1 : 0]);
     }
     lock.unlock(); // no other thread uses the queue any more
@@ -449,18 +450,18 @@ void QueuedOutput::write_remaining_data() {
         std::swap(*queue, writing_);
         pass_on_or_drop_data();
     }
-    const std::uint64_t lost_before = target_->num_lost();
-    target_->finish();
-    if (const std::uint64_t lost = target_->num_lost() - lost_before; lost != 0) {
+    const std::uint64_t lost_before = target_->num_lost_units();
+    target_->finish_writing();
+    if (const std::uint64_t lost = target_->num_lost_units() - lost_before; lost != 0) {
         add_loss(lost);
     }
     if (loss_ && loss_->count != 0) {
-        target_->write_last(target_->units().loss_unit(*loss_, base::now_utc()));
+        target_->write_loss_unit(target_->format().loss_unit(*loss_, base::now_utc()));
     }
 }
 
 void QueuedOutput::pass_on_or_drop_data() {
-    if (!target_->ready()) {
+    if (!target_->accepts_data()) {
         target_->on_time(Clock::now() + kLastTry);
     }
     pass_on_data();

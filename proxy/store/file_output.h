@@ -46,7 +46,7 @@ class RecordingFormat : public record::Interface {
     /// or all units if they have fewer bytes.
     [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
                                                           std::size_t size) const = 0;
-    [[nodiscard]] virtual std::size_t size_of_whole_units(std::string_view text) const = 0;
+    [[nodiscard]] virtual std::size_t size_of_complete_units(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
     [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
 
@@ -110,7 +110,7 @@ class OutputFile : public sink::Output {
 
     /// Returns whether data is accepted. Returns false while earlier data could not be written;
     /// on_time() then tries to write it again.
-    [[nodiscard]] virtual bool ready() const { return true; }
+    [[nodiscard]] virtual bool accepts_data() const { return true; }
 
     [[nodiscard]] virtual bool has_segments() const { return false; }
 
@@ -123,11 +123,11 @@ class OutputFile : public sink::Output {
     virtual bool start_segment() { return true; }
 
     /// Writes waiting data, and drops data that cannot be written. No other function than
-    /// write_last() may be called afterwards.
-    virtual void finish() {}
+    /// write_loss_unit() may be called afterwards.
+    virtual void finish_writing() {}
 
     /// Writes a RecordingFormat::loss_unit() about lost data, if the disk has room for the unit.
-    virtual void write_last(std::string_view /*unit*/) {}
+    virtual void write_loss_unit(std::string_view /*unit*/) {}
 
     /// Requests to open the path again and continue there with the next unit; with segments, to
     /// start the next segment. Clears the error, but not the number of lost units.
@@ -135,28 +135,28 @@ class OutputFile : public sink::Output {
 
     /// Requests to remove an unfinished unit from the end of the file. No other process may write
     /// to the file at that time.
-    void remove_unfinished_unit() { repair_wanted_ = true; }
+    void request_repair() { repair_wanted_ = true; }
 
     /// Ends the waiting for a slow reader, in current and later writes.
-    void stop_waiting() { waiting_stopped_ = true; }
+    void stop_waiting_for_reader() { waiting_stopped_ = true; }
 
     /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
 
     /// Returns the format of the written data.
-    [[nodiscard]] const RecordingFormat& units() const { return *units_; }
+    [[nodiscard]] const RecordingFormat& format() const { return *format_; }
 
     [[nodiscard]] int error() const { return state.error; }
 
     [[nodiscard]] bool failed() const { return error() != 0; }
 
-    [[nodiscard]] std::uint64_t num_lost() const { return state.lost; }
+    [[nodiscard]] std::uint64_t num_lost_units() const { return state.lost; }
 
     OutputState state;
 
   protected:
-    explicit OutputFile(std::string path, const RecordingFormat& units = record_line_format())
-        : path_{std::move(path)}, units_{&units} {}
+    explicit OutputFile(std::string path, const RecordingFormat& format = record_line_format())
+        : path_{std::move(path)}, format_{&format} {}
 
     std::atomic<bool> reopening_wanted_{false};
     std::atomic<bool> repair_wanted_{false};
@@ -164,13 +164,13 @@ class OutputFile : public sink::Output {
 
   private:
     std::string path_;
-    const RecordingFormat* units_;
+    const RecordingFormat* format_;
 };
 
 /// Appends data to a file, or to standard output if the path is "-". After the first error, only
 /// counts the lost data, until request_reopening() is called. The constructor waits some seconds
-/// until a pipe has a reader; writes wait for a slow reader. After stop_waiting(), a reader that
-/// reads nothing for a while counts as gone.
+/// until a pipe has a reader; writes wait for a slow reader. After stop_waiting_for_reader(), a
+/// reader that reads nothing for a while counts as gone.
 class FileOutput final : public OutputFile {
   public:
     /// The longest wait until a pipe has a reader.
@@ -180,7 +180,7 @@ class FileOutput final : public OutputFile {
     /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
     /// without a reader.
     explicit FileOutput(const std::string& path,
-                        const RecordingFormat& units = record_line_format(),
+                        const RecordingFormat& format = record_line_format(),
                         std::chrono::milliseconds reader_time = kReaderTime);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
@@ -193,7 +193,7 @@ class FileOutput final : public OutputFile {
     void detect_file_kind();
     [[nodiscard]] bool wait_for_reader() const;
     [[nodiscard]] std::size_t writable_bytes() const;
-    void put(std::string_view block);
+    void write_block(std::string_view block);
     void reopen();
 
     int descriptor_ = -1;
@@ -222,20 +222,19 @@ class QueuedOutput final : public sink::Output {
     QueuedOutput(const QueuedOutput&) = delete;
     QueuedOutput& operator=(const QueuedOutput&) = delete;
 
-    void write(std::string_view block) override { write_to_segment(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(current_segment(), block); }
 
-    [[nodiscard]] std::uint32_t segment() const override {
+    [[nodiscard]] std::uint32_t current_segment() const override {
         return segment_.load(std::memory_order_acquire);
     }
 
     void write_to_segment(std::uint32_t segment, std::string_view block) override;
     void advance_to_segment(std::uint32_t segment) override;
     /// Returns the number of records or packets that were dropped because the queue was full.
-    [[nodiscard]] std::uint64_t num_dropped() const;
+    [[nodiscard]] std::uint64_t num_dropped_units() const;
 
-    /// Writes all queued data. No other function may be called afterwards. The destructor calls
-    /// finish(), too.
-    void finish();
+    /// Writes all queued data. No other function may be called afterwards.
+    void finish_writing();
 
   private:
     using Clock = OutputFile::Clock;

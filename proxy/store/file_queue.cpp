@@ -53,13 +53,13 @@ void Disk::close(int file) {
     ::close(file);
 }
 
-std::optional<FileFacts> Disk::facts(int file) {
+std::optional<FileFacts> Disk::file_facts(int file) {
     struct stat found {};
 
     return ::fstat(file, &found) == 0 ? std::optional{facts_of(found)} : std::nullopt;
 }
 
-std::optional<FileFacts> Disk::facts(const std::string& path) {
+std::optional<FileFacts> Disk::file_facts(const std::string& path) {
     struct stat found {};
 
     return ::stat(path.c_str(), &found) == 0 ? std::optional{facts_of(found)} : std::nullopt;
@@ -113,7 +113,6 @@ std::optional<std::string> take_first(std::vector<std::string>& texts) {
 
 } // namespace
 
-/// A file that tasks of the queue write.
 struct FileQueue::OpenFile {
     std::filesystem::path path{};
     base::UniqueFd descriptor{};    ///< used only by the queue's thread
@@ -126,10 +125,10 @@ FileQueue::FileQueue(FullQueuePolicy full, std::size_t max_bytes,
     : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run_queue(); }} {}
 
 FileQueue::~FileQueue() {
-    finish();
+    finish_writing();
 }
 
-void FileQueue::finish() {
+void FileQueue::finish_writing() {
     if (!thread_.joinable()) {
         return;
     }

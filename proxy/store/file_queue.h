@@ -63,10 +63,9 @@ class Disk : public record::Interface {
     [[nodiscard]] virtual bool sync(int file);
     [[nodiscard]] virtual bool remove(const std::string& path);
     virtual void close(int file);
-    [[nodiscard]] virtual std::optional<FileFacts> facts(int file);
-    [[nodiscard]] virtual std::optional<FileFacts> facts(const std::string& path);
-    /// Returns the number of free bytes on a file's or folder's disk; the largest number if
-    /// unknown.
+    [[nodiscard]] virtual std::optional<FileFacts> file_facts(int file);
+    [[nodiscard]] virtual std::optional<FileFacts> file_facts(const std::string& path);
+    /// Returns the free bytes on a file's or folder's disk; the largest number if unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc_seconds();
@@ -101,7 +100,6 @@ class FileQueue {
     explicit FileQueue(FullQueuePolicy full = FullQueuePolicy::refuse,
                        std::size_t max_bytes = kMaxQueueBytes,
                        std::atomic<std::uint64_t>* progress = nullptr);
-    /// Calls finish().
     ~FileQueue();
     FileQueue(const FileQueue&) = delete;
     FileQueue& operator=(const FileQueue&) = delete;
@@ -123,7 +121,7 @@ class FileQueue {
     [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
 
     /// Writes all queued data, then ends the thread. No other function may be called afterwards.
-    void finish();
+    void finish_writing();
 
     /// Removes and returns the oldest error text about a file that could not be created or written;
     /// nullopt if there is no such text.
@@ -135,9 +133,9 @@ class FileQueue {
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
 
     /// Returns the number of blocks that were rejected or could not be written.
-    [[nodiscard]] std::uint64_t num_lost() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost_blocks() const { return lost_; }
 
-    [[nodiscard]] std::uint64_t num_created() const { return created_; }
+    [[nodiscard]] std::uint64_t num_created_files() const { return created_; }
 
   private:
     /// Creates, writes or closes a file.

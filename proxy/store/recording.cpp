@@ -32,10 +32,11 @@ constexpr std::uint64_t kMaxCutText = std::uint64_t{128} << 20U;
 /// cannot be compressed.
 constexpr std::uint64_t kMaxCutBytes = kMaxCutText + kMaxCutText / 128;
 
-/// Decompresses a file from an offset on, and calls `use` with the text, until `use` returns false,
-/// the data is damaged, or the file ends. Returns false if the data needs too large a window.
+/// Decompresses a file from an offset on, and calls `visit` with the text, until `visit` returns
+/// false, the data is damaged, or the file ends. Returns false if the data needs too large a
+/// window.
 bool read_frames(int file, std::uint64_t at,
-                 const std::function<bool(std::string_view text)>& use) {
+                 const std::function<bool(std::string_view text)>& visit) {
     constexpr std::size_t kPiece = 65536;
     std::vector<char> packed(kPiece);
     std::vector<char> room(kPiece);
@@ -49,12 +50,12 @@ bool read_frames(int file, std::uint64_t at,
         if (!unpacker) {
             return true;
         }
-        const auto step = unpacker->unpack(std::span{packed}.first(size), room);
-        const bool stopped = step.written != 0 && !use({room.data(), step.written});
-        if (stopped || step.damaged || (step.read == 0 && step.written == 0)) {
-            return !step.too_wide;
+        const auto result = unpacker->unpack(std::span{packed}.first(size), room);
+        const bool stopped = result.written != 0 && !visit({room.data(), result.written});
+        if (stopped || result.damaged || (result.read == 0 && result.written == 0)) {
+            return !result.too_wide;
         }
-        at += step.read;
+        at += result.read;
     }
 }
 
@@ -101,8 +102,8 @@ std::string other_writer_complaint(const std::string& path) {
 } // namespace
 
 Recording::Recording(RecordingOptions options, StartMode mode, Disk& disk)
-    : OutputFile{options.path, *options.units}, options_{std::move(options)}, disk_{&disk},
-      file_start_{units().file_header()}, ages_{options_.keep.age}, now_{Clock::now()},
+    : OutputFile{options.path, *options.format}, options_{std::move(options)}, disk_{&disk},
+      file_start_{format().file_header()}, ages_{options_.keep.age}, now_{Clock::now()},
       opened_at_{now_}, last_check_{now_} {
     clock_offset_ = disk_->utc_seconds() - seconds_of(now_);
     if (options_.compressed) {
@@ -131,7 +132,7 @@ void Recording::open(StartMode mode) {
     // Another process may still write to a shared recording; see continue_recording().
     const bool is_shared = mode == StartMode::shared;
     if (options_.segments) {
-        const base::UniqueFd starting = is_shared ? base::UniqueFd{} : await_writer();
+        const base::UniqueFd starting = is_shared ? base::UniqueFd{} : wait_for_other_writer();
         count_segments();
         if (!is_shared) {
             repair_last_segment();
@@ -170,7 +171,7 @@ void Recording::count_segments() {
 /// Waits until no other process writes to segments of the recording. Errors: std::runtime_error if
 /// another process still writes after RecordingOptions::patience. While the returned descriptor is
 /// open, other processes wait in this function.
-base::UniqueFd Recording::await_writer() const {
+base::UniqueFd Recording::wait_for_other_writer() const {
     const std::string& path = options_.segments->folder;
     base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const auto until = Clock::now() + options_.patience;
@@ -210,8 +211,9 @@ bool Recording::open_segment() {
             file_ = file;
             current_path_ = std::move(path);
             std::ignore = lock_file();
-            file_start_ = units().segment_header(current_path_.substr(current_path_.rfind('/') + 1),
-                                                 number_, disk_->utc_seconds() * kNanoseconds);
+            file_start_ =
+                format().segment_header(current_path_.substr(current_path_.rfind('/') + 1), number_,
+                                        disk_->utc_seconds() * kNanoseconds);
             opened_at_ = now_;
             is_path_moved_ = false;
             reopening_wanted_ = false;
@@ -242,26 +244,27 @@ std::string Recording::frame_of(std::string_view text) {
 /// Repairs the end of the file so that units can be appended: cuts off an unfinished line, block or
 /// compressed frame. Completes a last line that lacks only its newline.
 Recording::RepairResult Recording::repair() {
-    const auto facts = disk_->facts(file_);
+    const auto facts = disk_->file_facts(file_);
     if (!facts || !facts->regular) {
         return RepairResult::done;
     }
     if (options_.compressed) {
         const auto scan = scan_frames(file_);
-        if (scan && (scan->foreign || units().is_foreign_data(begin_of_text(file_)))) {
+        if (scan && (scan->foreign || format().is_foreign_data(begin_of_text(file_)))) {
             return RepairResult::foreign;
         }
-        return !scan || scan->whole == scan->size ? RepairResult::done : cut_frame(*scan);
+        return !scan || scan->complete_bytes == scan->size ? RepairResult::done
+                                                           : cut_off_frame(*scan);
     }
-    if (units().is_foreign_file(file_)) {
+    if (format().is_foreign_file(file_)) {
         return RepairResult::foreign;
     }
-    const auto end = units().find_last_unit_end(file_, facts->size);
+    const auto end = format().find_last_unit_end(file_, facts->size);
     if (!end || *end >= facts->size) {
         return RepairResult::done;
     }
     const std::string_view missing =
-        units().completion_of_last_unit(rest_of(file_, *end, facts->size));
+        format().completion_of_last_unit(rest_of(file_, *end, facts->size));
     if ((missing.empty() || !write_all(*disk_, file_, missing)) && disk_->truncate(file_, *end)) {
         state.cut_bytes += facts->size - *end;
     }
@@ -269,23 +272,23 @@ Recording::RepairResult Recording::repair() {
 }
 
 /// Cuts off the unfinished frame at the end of the file. Counts its readable complete units.
-Recording::RepairResult Recording::cut_frame(const FrameScan& scan) {
-    const std::uint64_t cut_bytes = scan.size - scan.whole;
+Recording::RepairResult Recording::cut_off_frame(const FrameScan& scan) {
+    const std::uint64_t cut_bytes = scan.size - scan.complete_bytes;
     std::uint64_t cut_units = 0;
     std::uint64_t text_bytes = 0;
     std::string rest; // text after the last complete unit
-    const bool readable = read_frames(file_, scan.whole, [&](std::string_view text) {
+    const bool readable = read_frames(file_, scan.complete_bytes, [&](std::string_view text) {
         text_bytes += text.size();
         rest.append(text);
-        const std::size_t whole = units().size_of_whole_units(rest);
-        cut_units += units().count_units(std::string_view{rest}.substr(0, whole));
+        const std::size_t whole = format().size_of_complete_units(rest);
+        cut_units += format().count_units(std::string_view{rest}.substr(0, whole));
         rest.erase(0, whole);
         return text_bytes <= kMaxCutText;
     });
     if (!readable || text_bytes > kMaxCutText || cut_bytes > kMaxCutBytes) {
         return RepairResult::too_much;
     }
-    if (!disk_->truncate(file_, scan.whole)) {
+    if (!disk_->truncate(file_, scan.complete_bytes)) {
         return RepairResult::failed;
     }
     state.cut_bytes += cut_bytes;
@@ -312,12 +315,12 @@ std::string Recording::repair_error_text(RepairResult result) const {
     if (result == RepairResult::foreign) {
         return fmt::format(
             "{} contains something other than {}{}; name another file, or move this one away",
-            options_.path, units().unit_name(), options_.compressed ? ", compressed" : "");
+            options_.path, format().unit_name(), options_.compressed ? ", compressed" : "");
     }
     return fmt::format("{} ends in the middle of compressed data that was not recorded live and "
                        "would be lost; {}",
                        options_.path,
-                       &units() == &record_line_format()
+                       &format() == &record_line_format()
                            ? fmt::format("save what can be read with 'twscope records {} -o "
                                          "OTHER.jsonl.zst', then move it away",
                                          options_.path)
@@ -325,8 +328,8 @@ std::string Recording::repair_error_text(RepairResult result) const {
 }
 
 void Recording::write(std::string_view block) {
-    if (!ready()) {
-        state.lost += units().count_units(block);
+    if (!accepts_data()) {
+        state.lost += format().count_units(block);
         return;
     }
     if (!frame_writer_) {
@@ -374,7 +377,8 @@ void Recording::set_error(int error) {
 /// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
 /// at the start of each file must then be written again.
 bool Recording::was_truncated_elsewhere() {
-    const auto facts = file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->facts(file_);
+    const auto facts =
+        file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->file_facts(file_);
     return facts && facts->regular && facts->size == 0;
 }
 
@@ -403,10 +407,11 @@ bool Recording::write_unit() {
 /// attempt to write completes the unit or frame.
 void Recording::remove_written_part() {
     const std::size_t kept =
-        frame_writer_ ? 0
-                      : units().size_of_whole_units(std::string_view{unit_}.substr(0, written_));
+        frame_writer_
+            ? 0
+            : format().size_of_complete_units(std::string_view{unit_}.substr(0, written_));
     const std::size_t torn = written_ - kept;
-    const auto facts = disk_->facts(file_);
+    const auto facts = disk_->file_facts(file_);
     const bool gone = facts && facts->size < torn; // another process has truncated the file
     if (torn != 0 && (gone || (facts && disk_->truncate(file_, facts->size - torn)))) {
         written_ = kept;
@@ -466,7 +471,6 @@ void Recording::continue_recording() {
     }
 }
 
-/// Carries out the requests of other threads.
 void Recording::execute_requests() {
     if (repair_wanted_.exchange(false)) {
         continue_recording();
@@ -491,8 +495,8 @@ void Recording::reopen() {
     if (error != 0) {
         return;
     }
-    const auto own = disk_->facts(file_);
-    const auto other = disk_->facts(next);
+    const auto own = disk_->file_facts(file_);
+    const auto other = disk_->file_facts(next);
     if (own && other && own->is_same_file(*other)) {
         disk_->close(next);
         return;
@@ -521,9 +525,9 @@ void Recording::reopen() {
 }
 
 void Recording::check_path() {
-    const auto own = file_ < 0 ? std::nullopt : disk_->facts(file_);
+    const auto own = file_ < 0 ? std::nullopt : disk_->file_facts(file_);
     if (own && own->regular) {
-        const auto named = disk_->facts(current_path_);
+        const auto named = disk_->file_facts(current_path_);
         is_path_moved_ = !named || !named->is_same_file(*own);
     }
 }
@@ -595,7 +599,7 @@ void Recording::close_current_file() {
     }
     // An empty frame is written to an empty file, so that readers recognise it as zstd.
     const auto facts =
-        frame_writer_ && text_.empty() && unit_.empty() ? disk_->facts(file_) : std::nullopt;
+        frame_writer_ && text_.empty() && unit_.empty() ? disk_->file_facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
         std::ignore = write_all(*disk_, file_, frame_of(""));
     }
@@ -607,13 +611,13 @@ void Recording::close_current_file() {
     file_ = -1;
 }
 
-void Recording::finish() {
+void Recording::finish_writing() {
     execute_requests();
     end_frame();
     if (!unit_.empty() && !write_current_unit()) {
         const std::string text = frame_writer_ ? decompress_start(unit_, SIZE_MAX) : unit_;
-        state.lost += units().count_units(text) -
-                      (text.starts_with(file_start_) ? units().count_units(file_start_) : 0);
+        state.lost += format().count_units(text) -
+                      (text.starts_with(file_start_) ? format().count_units(file_start_) : 0);
         unit_.clear();
     }
     if (options_.sync != SyncPolicy::none) {
@@ -623,7 +627,7 @@ void Recording::finish() {
 
 /// Writes a unit even if less disk space is free than must stay free. If the disk is full, the unit
 /// usually fits where the written part of a larger unit was removed.
-void Recording::write_last(std::string_view unit) {
+void Recording::write_loss_unit(std::string_view unit) {
     const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || file_start_.empty());
     if (file_ < 0 || !is_unit_begin) {
         return;

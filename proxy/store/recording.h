@@ -21,12 +21,10 @@ enum class SyncPolicy : std::uint8_t {
     every_second, ///< about a second after data was written
 };
 
-/// The destination and limits of a recording.
 struct RecordingOptions {
     std::string path; ///< path of the file; for segments, the path as the user gave it
     bool compressed = false;
-    const RecordingFormat* units =
-        &record_line_format(); ///< the format of the recording's data
+    const RecordingFormat* format = &record_line_format(); ///< the format of the recording's data
     Readers readers = Readers::group;
     std::optional<SegmentNames> segments{};
     /// The age and size at which a segment ends. The size is that of the file, compressed or not.
@@ -71,17 +69,16 @@ class Recording final : public OutputFile {
     void write(std::string_view block) override;
     void on_time(Clock::time_point now) override;
 
-    [[nodiscard]] bool ready() const override { return !failed(); }
+    [[nodiscard]] bool accepts_data() const override { return !failed(); }
 
     [[nodiscard]] bool has_segments() const override { return options_.segments.has_value(); }
 
     [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
     bool start_segment() override;
-    void finish() override;
-    void write_last(std::string_view unit) override;
+    void finish_writing() override;
+    void write_loss_unit(std::string_view unit) override;
 
   private:
-    /// The result of repairing an existing file.
     enum class RepairResult : std::uint8_t {
         done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
         foreign, ///< the file contains data of another kind
@@ -95,10 +92,10 @@ class Recording final : public OutputFile {
     void continue_recording();
     void count_segments();
     [[nodiscard]] bool open_segment();
-    [[nodiscard]] base::UniqueFd await_writer() const;
+    [[nodiscard]] base::UniqueFd wait_for_other_writer() const;
     [[nodiscard]] bool lock_file();
     [[nodiscard]] RepairResult repair();
-    [[nodiscard]] RepairResult cut_frame(const FrameScan& scan);
+    [[nodiscard]] RepairResult cut_off_frame(const FrameScan& scan);
     void repair_last_segment();
     /// Returns a text for the user that says why no data can be appended.
     [[nodiscard]] std::string repair_error_text(RepairResult result) const;
@@ -129,7 +126,7 @@ class Recording final : public OutputFile {
     std::string current_path_;   ///< the path of file_
     bool is_locked_ = false;     ///< true if this process has locked file_
     bool is_path_moved_ = false; ///< true if the path no longer refers to file_
-    int reported_error_ = 0; ///< the error that was last stored in state.reopening_error
+    int reported_error_ = 0;     ///< the error that was last stored in state.reopening_error
     std::optional<ZstdFrameWriter> frame_writer_;
     std::string text_; ///< the text of the next frame; empty if the recording is not compressed
     Clock::time_point frame_start_{};

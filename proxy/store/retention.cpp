@@ -17,21 +17,21 @@ namespace tw::store {
 namespace {
 
 /// The format of times in file names, such as "20261121T161530Z"; d stands for a digit.
-constexpr std::string_view kTimeShape = "ddddddddTddddddZ";
+constexpr std::string_view kTimePattern = "ddddddddTddddddZ";
 constexpr std::size_t kLeastDigits = 4;
 
-/// Reads a time in kTimeShape. Returns seconds since 1970-01-01 UTC; nullopt if it is no time.
+/// Reads a time in kTimePattern. Returns seconds since 1970-01-01 UTC; nullopt if it is no time.
 std::optional<std::int64_t> read_time(const std::string& text) {
     std::tm time{};
-    const bool is_time = matches_shape(text, kTimeShape) &&
+    const bool is_time = matches_pattern(text, kTimePattern) &&
                          ::strptime(text.c_str(), base::kFileNameTime, &time) != nullptr;
     return is_time ? std::optional<std::int64_t>{::timegm(&time)} : std::nullopt;
 }
 
 } // namespace
 
-bool matches_shape(std::string_view text, std::string_view shape) {
-    return std::ranges::equal(text, shape, [](char got, char wanted) {
+bool matches_pattern(std::string_view text, std::string_view pattern) {
+    return std::ranges::equal(text, pattern, [](char got, char wanted) {
         return wanted == 'd' ? got >= '0' && got <= '9' : got == wanted;
     });
 }
@@ -52,11 +52,11 @@ std::optional<Segment> parse_segment(std::string_view file) {
     Segment segment{
         .file = std::string{file}, .name = {}, .suffix = std::string{file.substr(stem.size())}};
     const auto number = base::parse_number<std::uint64_t>(digits);
-    if (digits.size() < kLeastDigits || !number || front.size() < kTimeShape.size() + 2) {
+    if (digits.size() < kLeastDigits || !number || front.size() < kTimePattern.size() + 2) {
         return std::nullopt;
     }
     segment.number = *number;
-    const std::size_t time = front.size() - kTimeShape.size();
+    const std::size_t time = front.size() - kTimePattern.size();
     const auto begun = read_time(std::string{front.substr(time)});
     if (front[time - 1] != '-' || !begun) {
         return std::nullopt;
@@ -102,7 +102,7 @@ std::int64_t seconds_between(SegmentAges::Clock::time_point from,
 std::vector<Segment> find_segments(Disk& disk, const SegmentNames& names) {
     std::vector<Segment> found;
     for (Segment& segment : segments_in(names.folder, &names)) {
-        const auto facts = disk.facts(names.folder + '/' + segment.file);
+        const auto facts = disk.file_facts(names.folder + '/' + segment.file);
         if (facts && facts->regular) {
             segment.written = facts->written;
             segment.size = facts->size;

@@ -16,7 +16,7 @@
 namespace tw::store {
 
 /// Returns whether the text equals the pattern, in which each 'd' stands for any digit.
-[[nodiscard]] bool matches_shape(std::string_view text, std::string_view shape);
+[[nodiscard]] bool matches_pattern(std::string_view text, std::string_view pattern);
 
 /// Makes the file names of a recording's segments: `FOLDER/NAME-20261121T161530Z-0001.jsonl.zst`. A
 /// file name contains the segment's start time (UTC) and its number. Segments are ordered by
@@ -33,7 +33,6 @@ struct SegmentNames {
     return suffix.starts_with(".pcapng");
 }
 
-/// An existing segment.
 struct Segment {
     std::string file;   ///< file name without the folder
     std::string name;   ///< SegmentNames::name of the recording

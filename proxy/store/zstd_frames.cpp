@@ -38,7 +38,7 @@ class ZstdDecompressor final : public Decompressor {
         ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
     }
 
-    [[nodiscard]] Step unpack(std::span<const char> packed, std::span<char> room) override {
+    [[nodiscard]] Result unpack(std::span<const char> packed, std::span<char> room) override {
         ZSTD_outBuffer out{.dst = room.data(), .size = room.size(), .pos = 0};
         ZSTD_inBuffer in{.src = packed.data(), .size = packed.size(), .pos = 0};
         const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
@@ -73,7 +73,7 @@ class GzipDecompressor final : public Decompressor {
     GzipDecompressor(const GzipDecompressor&) = delete;
     GzipDecompressor& operator=(const GzipDecompressor&) = delete;
 
-    [[nodiscard]] Step unpack(std::span<const char> packed, std::span<char> room) override {
+    [[nodiscard]] Result unpack(std::span<const char> packed, std::span<char> room) override {
         constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
         packed = packed.first(std::min(packed.size(), kMost));
         room = room.first(std::min(room.size(), kMost));
@@ -82,9 +82,9 @@ class GzipDecompressor final : public Decompressor {
         stream_.next_out = reinterpret_cast<Bytef*>(room.data());
         stream_.avail_out = static_cast<uInt>(room.size());
         const int result = inflate(&stream_, Z_NO_FLUSH);
-        Step step{.read = packed.size() - stream_.avail_in,
-                  .written = room.size() - stream_.avail_out,
-                  .damaged = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR};
+        Result step{.read = packed.size() - stream_.avail_in,
+                    .written = room.size() - stream_.avail_out,
+                    .damaged = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR};
         within_frame_ = result != Z_STREAM_END && (within_frame_ || step.read != 0);
         if (result == Z_STREAM_END) {
             inflateReset(&stream_); // another gzip stream may follow
@@ -198,15 +198,15 @@ std::optional<FrameScan> scan_frames(int file) {
         return std::nullopt;
     }
     const std::string_view bytes{static_cast<const char*>(memory), scan.size};
-    while (scan.whole < scan.size) {
-        const std::string_view rest = bytes.substr(scan.whole);
+    while (scan.complete_bytes < scan.size) {
+        const std::string_view rest = bytes.substr(scan.complete_bytes);
         const std::size_t size = ZSTD_findFrameCompressedSize(rest.data(), rest.size());
         if (ZSTD_isError(size) != 0) {
             scan.foreign = ZSTD_getErrorCode(size) != ZSTD_error_srcSize_wrong &&
                            rest.find_first_not_of('\0') != std::string_view::npos;
             break;
         }
-        scan.whole += size;
+        scan.complete_bytes += size;
     }
     ::munmap(memory, scan.size);
     return scan;

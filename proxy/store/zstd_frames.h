@@ -15,7 +15,7 @@ namespace tw::store {
 /// Decompresses data piece by piece. The data may consist of several compressed frames.
 class Decompressor : public record::Interface {
   public:
-    struct Step {
+    struct Result {
         std::size_t read = 0;      ///< number of bytes read from `packed`
         std::size_t written = 0;   ///< number of bytes written to `room`
         bool within_frame = false; ///< true if the current frame has not ended
@@ -24,7 +24,7 @@ class Decompressor : public record::Interface {
         bool too_wide = false;
     };
 
-    [[nodiscard]] virtual Step unpack(std::span<const char> packed, std::span<char> room) = 0;
+    [[nodiscard]] virtual Result unpack(std::span<const char> packed, std::span<char> room) = 0;
 };
 
 /// The largest zstd window that is accepted, as log2 of its bytes: 128 MiB.
@@ -64,7 +64,6 @@ class ZstdFrameWriter {
     ZstdFrameWriter(const ZstdFrameWriter&) = delete;
     ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
 
-    /// Appends a frame with this text to `out`.
     void append_frame(std::string_view text, std::string& out);
 
   private:
@@ -83,8 +82,9 @@ inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
 
 /// The structure of a file of zstd frames.
 struct FrameScan {
-    std::uint64_t whole = 0; ///< size of the complete frames at the start of the file, in bytes
-    std::uint64_t size = 0;  ///< size of the file in bytes
+    /// Size of the complete frames at the start of the file, in bytes.
+    std::uint64_t complete_bytes = 0;
+    std::uint64_t size = 0; ///< size of the file in bytes
     /// True if the data after the complete frames does not begin like a frame, so that another
     /// program wrote it.
     bool foreign = false;

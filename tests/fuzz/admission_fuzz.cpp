@@ -109,7 +109,7 @@ Endpoint client(std::size_t number) {
 class Hearing {
   public:
     void take(Ring& ring) {
-        ring.consume([this](const Event& event) { hear(event); });
+        ring.consume_events([this](const Event& event) { hear(event); });
     }
 
     [[nodiscard]] bool all_over() const { return open_.empty(); }
@@ -244,7 +244,7 @@ class Scene {
 
     /// Checks the table after every batch.
     void settle() {
-        tap_.commit();
+        tap_.commit_events();
         heard_.take(*ring_);
         SessionIndex& all = table_.sessions();
         const SessionPoolSizes& pools = shared_.pools;
@@ -254,7 +254,7 @@ class Scene {
         demand(all.sessions_of_standing(ClientStanding::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
-        table_.sessions().for_each([&](const Session& session) {
+        table_.sessions().for_each_session([&](const Session& session) {
             places += session.counts_against_limit ? 1 : 0;
             here.insert(session.number);
             demand(!session.is_closed);
@@ -275,7 +275,7 @@ class Scene {
     /// Returns the number of sessions of the session's address that are in the table.
     [[nodiscard]] std::size_t count_of(const Session& session) {
         std::size_t count = 0;
-        table_.sessions().for_each([&](const Session& other) {
+        table_.sessions().for_each_session([&](const Session& other) {
             const bool same =
                 narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
             count += static_cast<std::size_t>(other.counts_against_limit && same);

@@ -185,15 +185,16 @@ TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped one
         CHECK(spool.waiting_lines().lines == 3000 - folder.dropped_lines() - 100);
     }
     SpoolFolder folder{where.path(), 4 * kLimit};
-    const std::uint64_t left = folder.count_unpublished("", kDefaultStream).lines;
+    const std::uint64_t left = folder.count_unpublished_lines("", kDefaultStream).lines;
     CHECK(left > 500);
-    CHECK(folder.count_unpublished("", kDefaultStream).lines == left);
+    CHECK(folder.count_unpublished_lines("", kDefaultStream).lines == left);
     Backlog spool{folder, make_run_id(), "two", kDefaultStream};
     append(spool, 1, 7);
     CHECK(spool.waiting_lines().lines == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{where.path(), kLimit};
-    CHECK(again.count_unpublished("", "another").lines == 0); // all lines are for the first stream
+    // all lines are for the first stream
+    CHECK(again.count_unpublished_lines("", "another").lines == 0);
 }
 
 TEST_CASE_FIXTURE(LeftSpool, "lines for another stream stay where they are") {
@@ -248,7 +249,7 @@ TEST_CASE_FIXTURE(LeftSpool, "an incomplete last line is ignored") {
 
 TEST_CASE_FIXTURE(LeftSpool,
                   "an invalid state file stays where it is, and its lines are not published") {
-    std::ofstream{where.path() / spool_state_name(run)} << "rubbish";
+    std::ofstream{where.path() / spool_state_file_name(run)} << "rubbish";
     write_file(1, "1 line\n");
     std::ofstream{where.path() / "notes.txt"} << "of somebody";
     std::ofstream{where.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
@@ -512,7 +513,7 @@ TEST_CASE("the name of a spool file contains run and first line; other names are
     const std::string name = spool_file_name(kRun, 12);
     CHECK(name == "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl");
     CHECK(read_spool_file_name(name) == SpoolFile{.run = std::string{kRun}, .first = 12});
-    CHECK(run_of_state_name(spool_state_name(kRun)) == kRun);
+    CHECK(run_of_state_file_name(spool_state_file_name(kRun)) == kRun);
     for (const std::string_view other :
          {"", "game.jsonl", "019ab000-1111-7222-8333-444455556666.jsonl",
           "019ab000-1111-7222-8333-444455556666-0000000000000000001x.jsonl",
@@ -521,6 +522,6 @@ TEST_CASE("the name of a spool file contains run and first line; other names are
           "../ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl"}) {
         CAPTURE(other);
         CHECK_FALSE(read_spool_file_name(other));
-        CHECK_FALSE(run_of_state_name(other));
+        CHECK_FALSE(run_of_state_file_name(other));
     }
 }

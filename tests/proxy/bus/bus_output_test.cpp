@@ -48,7 +48,7 @@ class SilentServer {
 };
 
 constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
-                                           .finish = std::chrono::milliseconds{0}};
+                                           .finish_writing = std::chrono::milliseconds{0}};
 
 PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFolder& where) {
     return {.access = {.urls = {server.url()}},
@@ -77,12 +77,12 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
     using namespace std::chrono_literals;
     const SilentServer server;
     BusOutput output{PublishOptions{.access = {.urls = {server.url()}}, .server = "one"},
-                     {.write = 0ms, .finish = 0ms}};
+                     {.write = 0ms, .finish_writing = 0ms}};
     output.write("{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
     const auto begun = std::chrono::steady_clock::now();
-    output.finish();
+    output.finish_writing();
     CHECK(std::chrono::steady_clock::now() - begun < 3s); // the library's timeout
-    CHECK(output.num_lost() == 2);
+    CHECK(output.num_lost_units() == 2);
 }
 
 TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
@@ -93,12 +93,12 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
         {
             const tw::test::FullDisk full;
             output.write("{\"type\":\"a\"}\n");
-            CHECK_FALSE(output.ready());
+            CHECK_FALSE(output.accepts_data());
         }
         output.write("{\"type\":\"b\"}\n");
-        CHECK(output.ready());
-        output.finish();
-        CHECK(output.num_lost() == 0);
+        CHECK(output.accepts_data());
+        output.finish_writing();
+        CHECK(output.num_lost_units() == 0);
     }
     CHECK(left_in(where) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
@@ -112,11 +112,11 @@ TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
          bytes += line.size()) {
         output.write(line);
     }
-    output.finish();
-    CHECK(output.num_lost() > 500);
+    output.finish_writing();
+    CHECK(output.num_lost_units() > 500);
     const std::string left = left_in(where);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})",
-                                output.num_lost())) != std::string::npos);
+                                output.num_lost_units())) != std::string::npos);
 }
 
 TEST_CASE("records after the spool was removed are lost and counted") {
@@ -127,13 +127,13 @@ TEST_CASE("records after the spool was removed are lost and counted") {
     std::filesystem::remove_all(where.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
     output.write(block); // is still written to the open file
-    CHECK(output.num_lost() == 0);
+    CHECK(output.num_lost_units() == 0);
     for (std::uint64_t i = 0; i < 5; ++i) {
         output.write(block);
     }
-    CHECK(output.num_lost() == 5);
+    CHECK(output.num_lost_units() == 5);
     CHECK(output.totals().dropped == 5);
-    CHECK(output.ready()); // callers need not keep lines for it
+    CHECK(output.accepts_data()); // callers need not keep lines for it
     CHECK(output.error() == ENOENT);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a dropped line that reported a loss is reported again with that loss"
             output.on_time(now += std::chrono::seconds{2});
         }
     }
-    output.finish();
+    output.finish_writing();
     std::istringstream left{left_in(where)};
     std::uint64_t kept = 0;
     std::uint64_t tells = 0;
@@ -161,8 +161,8 @@ TEST_CASE("a dropped line that reported a loss is reported again with that loss"
         reported += loss ? tw::filter::JsonLine{each}.object().find_count("lost") : 0;
     }
     CHECK(tells > 1);
-    CHECK(reported == output.num_lost());
-    CHECK(output.num_lost() > 5'000 - kept); // lines that reported losses are counted, too
+    CHECK(reported == output.num_lost_units());
+    CHECK(output.num_lost_units() > 5'000 - kept); // lines that reported losses are counted, too
 }
 
 } // namespace

@@ -54,7 +54,7 @@ TEST_CASE("a line's subject ends with its type") {
 }
 
 TEST_CASE("with several servers, a line's subject has the server name in the line") {
-    const std::string many = multi_server_name("fleet");
+    const std::string many = name_of_all_servers("fleet");
     CHECK(is_subject_server(many));
     CHECK(is_subject_server("ctf"));
     CHECK_FALSE(is_subject_token(many));

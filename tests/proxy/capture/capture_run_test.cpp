@@ -328,7 +328,7 @@ TEST_CASE("the number of waiting datagrams is limited") {
 
 TEST_CASE("a state stays with its datagram") {
     TimeSorter order;
-    capture::SessionState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
+    capture::StoredSessionState state{.client = {}, .server = {}, .bytes = {std::byte{7}}};
     capture::CapturedDatagram datagram = datagram_of({'a', 10}, {});
     datagram.state = &state;
     order.add_datagram(datagram, 0);

@@ -56,9 +56,9 @@ class Segments final : public sink::Output {
     std::size_t max_bytes = SIZE_MAX;
     std::uint32_t max_datagrams = UINT32_MAX;
 
-    void write(std::string_view block) override { write_to_segment(segment(), block); }
+    void write(std::string_view block) override { write_to_segment(current_segment(), block); }
 
-    [[nodiscard]] std::uint32_t segment() const override {
+    [[nodiscard]] std::uint32_t current_segment() const override {
         const bool is_full = texts.back().size() >= max_bytes;
         const auto last = static_cast<std::uint32_t>(texts.size() + (is_full ? 1 : 0));
         return std::max(last, 1 + asked_++ / max_datagrams);
@@ -76,7 +76,7 @@ class Segments final : public sink::Output {
 };
 
 store::RecordingOptions capture_in(const std::filesystem::path& path) {
-    return {.path = path, .units = &capture::capture_format(), .readers = store::Readers::owner};
+    return {.path = path, .format = &capture::capture_format(), .readers = store::Readers::owner};
 }
 
 /// The records of a capture, which is written again on the way.
@@ -98,7 +98,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     capture::CaptureRun run{paths, {}};
     run.read(inspector);
     if (capture != nullptr) {
-        capture->finish(run.last());
+        capture->write_remaining_data(run.last_time());
     }
     json.flush();
     return output.text;
@@ -123,7 +123,7 @@ std::string snapshots_in(const std::string& records) {
 
 std::uint64_t whole_bytes(const std::filesystem::path& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const std::uint64_t bytes = capture::whole_capture_bytes(descriptor);
+    const std::uint64_t bytes = capture::complete_blocks_size(descriptor);
     ::close(descriptor);
     return bytes;
 }
@@ -142,7 +142,7 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
             Recording target{capture_in(path), Recording::StartMode::empty};
             CaptureSink capture{target};
             first = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
-            CHECK(capture.num_lost() == 0);
+            CHECK(capture.num_lost_datagrams() == 0);
         }
         const bool same = first == decode({path}, nullptr);
         CHECK(same);
@@ -180,7 +180,7 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
 
 TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks") {
     const test::FilledFolder folder;
-    CHECK(capture::whole_capture_bytes(-1) == 0);
+    CHECK(capture::complete_blocks_size(-1) == 0);
     const auto file = folder.path() / "text";
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
@@ -240,7 +240,7 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
             capture.on_datagram({.time = i, .session = 1}, datagram);
             capture.on_datagram_end();
         }
-        capture.finish(1000);
+        capture.write_remaining_data(1000);
     }
 
     struct stat found {};
@@ -328,7 +328,7 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
             finding(2, record::FindingId::chunk_vital_gap);
         }
     });
-    capture.finish(7);
+    capture.write_remaining_data(7);
     const auto count = [&segments](std::string_view text) {
         std::size_t times = 0;
         for (std::size_t at = 0; (at = segments.texts[0].find(text, at)) != std::string::npos;
@@ -463,7 +463,7 @@ TEST_CASE("a session without an address is written with one for tests") {
         capture.on_datagram({.time = 6, .session = 258, .direction = wire::Direction::c2s},
                             datagram);
         capture.on_datagram_end();
-        capture.finish(7);
+        capture.write_remaining_data(7);
     }
     capture::CaptureFile read{path};
     capture::CapturedDatagram datagram;

@@ -44,7 +44,7 @@ struct Flight {
         }
         capture::CaptureRun run{{test::test_data(name)}, {}};
         run.read(inspector);
-        last = run.last();
+        last = run.last_time();
         seen = inspector.totals();
     }
 
@@ -61,7 +61,7 @@ struct Flight {
     /// Writes what was asked for, and returns the files.
     std::vector<std::filesystem::path> finish() {
         write();
-        files.finish();
+        files.finish_writing();
         return folder.files();
     }
 
@@ -139,7 +139,7 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     flight.write();
     CHECK(flight.recorder.counts().files == 2);
     CHECK(flight.recorder.counts().held_back == 998);
-    flight.files.finish();
+    flight.files.finish_writing();
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 2);
     CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
@@ -190,7 +190,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
         for (int second = 0; second < 11; ++second) {
             play(second);
         }
-        files.finish();
+        files.finish_writing();
         const auto written = folder.files();
         CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
         const std::string last = test::file_text(written.back());
@@ -261,8 +261,8 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
         flight.recorder.on_datagram_end();
     }
     flight.recorder.request_file(0);
-    flight.recorder.finish(flight.last);
-    flight.files.finish();
+    flight.recorder.write_remaining_files(flight.last);
+    flight.files.finish_writing();
     CHECK(flight.recorder.counts().lost == 0);
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 1);
@@ -273,9 +273,9 @@ TEST_CASE("a folder that cannot be written to is complained of, and costs nothin
     Flight flight{{.folder = "not there", .time = 60 * kSecond}};
     flight.recorder.request_file(0);
     flight.write();
-    flight.files.finish();
+    flight.files.finish_writing();
     CHECK(flight.files.take_error_text());
-    CHECK(flight.files.num_created() == 0);
+    CHECK(flight.files.num_created_files() == 0);
     CHECK_FALSE(flight.recorder.is_busy());
 }
 
@@ -288,8 +288,8 @@ TEST_CASE("what was asked for at the end is written before it ends") {
         flight.write();
     }
     flight.recorder.request_file(0);
-    flight.recorder.finish(flight.last);
-    flight.files.finish();
+    flight.recorder.write_remaining_files(flight.last);
+    flight.files.finish_writing();
     CHECK(flight.folder.files().size() == 3);
     for (const auto& path : flight.folder.files()) {
         CHECK(decode(path).directions[0].datagrams > 50);
@@ -310,9 +310,9 @@ struct Kept {
 
 std::deque<Kept> content(const FlightRecorderRing& ring) {
     std::deque<Kept> all;
-    for (auto number = ring.begin(); number < ring.end(); ++number) {
+    for (auto number = ring.first_block_number(); number < ring.end_block_number(); ++number) {
         const FlightRecorderRing::Block& block = ring.block(number);
-        ring.append_bytes(block, all.emplace_back(Kept{block.session, block.time, {}}).bytes);
+        ring.append_block_bytes(block, all.emplace_back(Kept{block.session, block.time, {}}).bytes);
     }
     return all;
 }
@@ -331,24 +331,24 @@ TEST_CASE("a flight ring holds the latest blocks, whole and in order, whatever t
                 random() % (random() % 7 == 0 ? capacity + 20 : capacity / 3 + 2);
             Kept kept{static_cast<std::uint32_t>(random() % 9), time,
                       std::vector<std::byte>(size, static_cast<std::byte>(time))};
-            if (ring.push(kept.session, kept.time, kept.bytes)) {
+            if (ring.push_block(kept.session, kept.time, kept.bytes)) {
                 pushed.push_back(std::move(kept));
             } else {
                 ++refused;
                 CHECK(size > capacity / 8 * 7);
             }
             const auto held = content(ring);
-            REQUIRE(held.size() == ring.size());
-            REQUIRE(held.size() + ring.begin() == pushed.size());
+            REQUIRE(held.size() == ring.num_blocks());
+            REQUIRE(held.size() + ring.first_block_number() == pushed.size());
             REQUIRE(std::equal(held.rbegin(), held.rend(), pushed.rbegin()));
         }
         CHECK(refused > 0);
-        ring.drop_before(2990);
+        ring.drop_blocks_before(2990);
         for (const Kept& kept : content(ring)) {
             CHECK(kept.time >= 2990);
         }
-        ring.drop_before(5000);
-        CHECK(ring.size() == 0);
-        CHECK(ring.begin() == ring.end());
+        ring.drop_blocks_before(5000);
+        CHECK(ring.num_blocks() == 0);
+        CHECK(ring.first_block_number() == ring.end_block_number());
     }
 }

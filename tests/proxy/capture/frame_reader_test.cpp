@@ -159,12 +159,12 @@ TEST_CASE("repeated fragments of a complete datagram are recognised") {
         CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
         CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
         CHECK(fragments.add_fragment(piece(whole, {400, 400, false})));
-        CHECK(fragments.repeat_count() == 1);
+        CHECK(fragments.num_repeated_fragments() == 1);
         const Bytes& bytes = row.other_bytes ? other : whole;
         CHECK_FALSE(fragments.add_fragment(piece(bytes, {400, 400, false}, row.id, row.later)));
         const auto made = fragments.add_fragment(piece(bytes, {0, 400}, row.id, row.later));
         CHECK(made.has_value() != row.again);
-        CHECK(fragments.repeat_count() == (row.again ? 3 : 1));
+        CHECK(fragments.num_repeated_fragments() == (row.again ? 3 : 1));
         if (made) {
             CHECK(equal(made->bytes, bytes));
         }

@@ -65,7 +65,7 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
 TEST_CASE("the log has the date in a file, and only the time in the journal, which adds the date") {
     const std::string run = " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q --duration 1ms";
     const auto has_shape = [](const std::string& text, std::string_view shape) {
-        return tw::store::matches_shape(text.substr(0, shape.size()), shape);
+        return tw::store::matches_pattern(text.substr(0, shape.size()), shape);
     };
     CHECK(has_shape(in_shell("TZ=UTC" + run).err, "dddd-dd-ddTdd:dd:dd+dd:dd "));
     const std::string journal = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2)";

@@ -398,7 +398,8 @@ TEST_CASE("demos are read in their order among captures, each as one session") {
     CHECK(run.is_damaged());
     CHECK(inspector.num_sessions_opened() == 2);
     CHECK(log.lines({"snapshot"}).size() == 4);
-    CHECK(run.last() - run.first() == 4 * 20'000'000LL); // the damaged demo has one more tick
+    // the damaged demo has one more tick
+    CHECK(run.last_time() - run.first_time() == 4 * 20'000'000LL);
 }
 
 TEST_CASE("a demo with an invalid header is rejected before any file is read") {

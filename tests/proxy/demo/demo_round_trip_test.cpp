@@ -91,8 +91,8 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             test::BothSinks both{shown, demos};
             read(test::test_data("golden/" + name + ".pcap"), both);
             demos.finish();
-            files.finish();
-            CHECK(files.num_lost() == 0);
+            files.finish_writing();
+            CHECK(files.num_lost_blocks() == 0);
             CHECK(demos.losses().num_unwritten() + demos.losses().late == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {

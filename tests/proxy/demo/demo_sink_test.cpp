@@ -65,7 +65,7 @@ class Stage {
 
     std::vector<std::filesystem::path> end() {
         demos_->finish();
-        files_.finish();
+        files_.finish_writing();
         return folder_.files();
     }
 
@@ -188,7 +188,7 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
         script.snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
         base = tick;
     }
-    files.finish(); // and nobody ends the demo
+    files.finish_writing(); // and nobody ends the demo
     const auto made = folder.files();
     REQUIRE(made.size() == 1);
     const auto lines = lines_of(made[0]);
@@ -304,7 +304,7 @@ TEST_CASE("a disk that was full for a while ends a demo whole, and another begin
     {
         const test::FullDisk disk;
         play_until(230);
-        while (stage.queue().num_lost() == 0) {
+        while (stage.queue().num_lost_blocks() == 0) {
             std::this_thread::yield();
         }
         play_until(300);
@@ -475,7 +475,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
             TrafficInspector inspector{{}, both};
             inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
             demos.finish();
-            files.finish();
+            files.finish_writing();
             CHECK(demos.losses().num_unwritten() == 0);
         }
         Snapshots read;
@@ -503,7 +503,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
             demo::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
             play(demos);
             demos.finish();
-            files.finish();
+            files.finish_writing();
         };
         film(first, [](record::RecordSink& demos) {
             TrafficInspector inspector{{}, demos};
@@ -537,7 +537,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
         merger.finish();
         demos.finish();
-        files.finish();
+        files.finish_writing();
         CHECK(loss_sentences(demos.losses()).empty());
     }
     Snapshots read;

@@ -112,7 +112,7 @@ class Stage {
     /// What each demo holds, as records.
     std::vector<std::vector<std::string>> end() {
         demos_.finish();
-        files_.finish();
+        files_.finish_writing();
         std::vector<std::vector<std::string>> demos;
         for (const auto& path : folder_.files()) {
             test::NoMaps maps;

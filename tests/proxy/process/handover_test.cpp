@@ -30,7 +30,7 @@ using tw::relay::ServerOptions;
 
 std::size_t num_sessions(const TakeoverState& state) {
     std::size_t sum = 0;
-    for (const tw::relay::ServerState& server : state.relay.servers) {
+    for (const tw::relay::HandedOverServer& server : state.relay.servers) {
         sum += server.sessions.size();
     }
     return sum;

@@ -31,7 +31,7 @@ struct Written {
         pipeline::Pipeline pipeline{config, outputs, nullptr, maps, numbers};
         capture::CaptureRun run{{tw::test::test_data("golden/token-map-change.pcap")}, {}};
         run.read(pipeline.inspector());
-        pipeline.finish(run.last());
+        pipeline.finish(run.last_time());
         result = pipeline.take_result();
     }
 

@@ -27,7 +27,7 @@ TEST_CASE("messages arrive whole and in order, in both directions") {
     CHECK(second->kind == ControlMessage::impairment);
     CHECK(second->text == "loss=2%");
     CHECK_FALSE(relay.receive());
-    CHECK_FALSE(relay.closed());
+    CHECK_FALSE(relay.is_closed());
     REQUIRE(observer.receive());
 }
 
@@ -38,9 +38,9 @@ TEST_CASE("the end of the peer is noticed after its last message, and sending to
         CHECK(gone.send(ControlMessage::ready));
     }
     CHECK(ends.first.receive());
-    CHECK_FALSE(ends.first.closed());
+    CHECK_FALSE(ends.first.is_closed());
     CHECK_FALSE(ends.first.receive());
-    CHECK(ends.first.closed());
+    CHECK(ends.first.is_closed());
     CHECK_FALSE(ends.first.send(ControlMessage::finish));
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("an invalid message does not end the connection") {
     const auto message = relay.receive();
     REQUIRE(message);
     CHECK(message->text.size() <= ProcessLink::kMaxText);
-    CHECK_FALSE(relay.closed());
+    CHECK_FALSE(relay.is_closed());
 }
 
 TEST_CASE("a descriptor arrives with its message, and only with that one") {

@@ -61,12 +61,12 @@ Sum rewrite_all(const std::string& capture) {
     Sum sum;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
-            sum.whole += resync.find_full_answer(datagram.bytes) ? 1U : 0U;
+            sum.whole += resync.find_full_snapshot(datagram.bytes) ? 1U : 0U;
             continue;
         }
         std::array<std::byte, wire::kMaxDatagramSize> out{};
         const std::size_t size =
-            resync.rewrite(datagram.bytes, relay::ResyncFunctions::kNoAnswer, out);
+            resync.rewrite(datagram.bytes, relay::ResyncFunctions::kNoSnapshot, out);
         if (size == 0) {
             continue;
         }

@@ -26,7 +26,7 @@ TEST_CASE("the observer reads the data that the relay writes into block and ring
     relay_side.block().facts.servers[0].addresses[0].port = 8304;
     relay_side.block().observation.counters[1].sessions_opened.add(3);
     const SharedRunMemory observer_side{copy_of(relay_side.descriptor())};
-    CHECK(observer_side.threads() == 2);
+    CHECK(observer_side.num_threads() == 2);
     CHECK(observer_side.block().facts.servers[0].address().port == 8304);
     CHECK(relay::totals(observer_side.block().observation).sessions_opened == 3);
     for (unsigned thread = 0; thread < 2; ++thread) {
@@ -37,10 +37,10 @@ TEST_CASE("the observer reads the data that the relay writes into block and ring
         relay::Event event;
         event.session = 10 + thread;
         REQUIRE(in.try_push(event));
-        in.commit();
+        in.commit_events();
         std::vector<std::uint32_t> sessions;
-        CHECK(out.consume([&](const relay::Event& seen) { sessions.push_back(seen.session); }) ==
-              1);
+        CHECK(out.consume_events(
+                  [&](const relay::Event& seen) { sessions.push_back(seen.session); }) == 1);
         CHECK(sessions == std::vector<std::uint32_t>{10 + thread});
         CHECK(in.bytes_consumed() == out.bytes_consumed());
         CHECK(in.bytes_used() == 0);
@@ -74,7 +74,7 @@ TEST_CASE("a misbehaving consumer cannot make the producer write outside the rin
             relay::Event event;
             event.bytes = bytes;
             static_cast<void>(ring.try_push(event)); // sanitizers detect writes outside the ring
-            ring.commit();
+            ring.commit_events();
         }
         CHECK(ring.capacity() == relay::Ring::kMinBytes);
     }

@@ -49,7 +49,7 @@ struct Bench {
 
     std::string events() {
         std::string text;
-        ring.consume([&](const relay::Event& event) {
+        ring.consume_events([&](const relay::Event& event) {
             const std::string number = std::to_string(event.session);
             switch (event.kind) {
             case relay::EventKind::open:

@@ -61,7 +61,7 @@ TEST_CASE("forwarding allocates nothing once a session is there, also when impai
         for (int i = 1; i <= row.round_trips; ++i) {
             passed = passed && round_trip(c, s, buffer);
             if (i % 500 == 0) {
-                observed += ring.consume([](const Event&) {});
+                observed += ring.consume_events([](const Event&) {});
             }
         }
         const auto after = allocation_count();

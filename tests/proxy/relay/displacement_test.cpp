@@ -81,7 +81,7 @@ class Scene {
             table_.examine_datagram(*session, Direction::c2s, datagram);
         }
         rounds_.end_batch();
-        tap_.commit();
+        tap_.commit_events();
         return session != nullptr;
     }
 
@@ -94,7 +94,7 @@ class Scene {
             table_.examine_datagram(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
-        tap_.commit();
+        tap_.commit_events();
     }
 
     void answers(const std::vector<Endpoint>& clients, char letter) {
@@ -148,7 +148,7 @@ class Scene {
         while (!rounds_.check_due_sessions(
             now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
         }
-        tap_.commit();
+        tap_.commit_events();
     }
 
     [[nodiscard]] const LiveCounters& counters() const { return observation_.counters[0]; }

@@ -27,8 +27,8 @@ using namespace tw::relay::test;
 constexpr std::chrono::milliseconds kHold{2000};
 constexpr std::chrono::milliseconds kNotLong{50};
 
-RelayState sample() {
-    SessionState session;
+HandoverState sample() {
+    HandedOverSession session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
     session.client.v6 = true;
@@ -44,7 +44,8 @@ RelayState sample() {
     session.facts.played_ms = 11;
     session.held = {{.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
     session.held_lost = {1, 2};
-    ServerState server{.counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
+    HandedOverServer server{
+        .counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
     server.counters.kernel_dropped = 5;
     return {.last_session = 7,
             .last_number = 9,
@@ -55,10 +56,10 @@ RelayState sample() {
 
 TEST_CASE("a state that is written is read as the same") {
     const auto bytes = to_archive(sample());
-    const auto same = from_archive<RelayState>(bytes);
+    const auto same = from_archive<HandoverState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
-    const ServerState& server = same->servers.at(0);
+    const HandedOverServer& server = same->servers.at(0);
     CHECK(server.sessions.at(1).client == sample().servers[0].sessions[1].client);
     CHECK((server.sessions[1].held.at(0).bytes == Bytes(10, std::byte{2})));
     CHECK(server.counters.kernel_dropped == 5);
@@ -69,16 +70,16 @@ TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
     auto bytes = to_archive(sample());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
-        CHECK_FALSE(from_archive<RelayState>(std::span{bytes}.first(size)));
+        CHECK_FALSE(from_archive<HandoverState>(std::span{bytes}.first(size)));
     }
     bytes.push_back({});
-    CHECK_FALSE(from_archive<RelayState>(bytes));
+    CHECK_FALSE(from_archive<HandoverState>(bytes));
 }
 
 TEST_CASE("a length that lies makes nothing large") {
     const auto bytes = to_archive(std::uint32_t{0xffffffff});
     std::string text;
-    std::vector<SessionState> sessions;
+    std::vector<HandedOverSession> sessions;
     ArchiveReader of_text{bytes};
     of_text.read(text);
     CHECK(of_text.failed());
@@ -134,9 +135,9 @@ void go_on(TestRelay& old, TestRelay& next) {
         there.push_back(number_in(i, next.next_server_index()));
     }
     const auto given = old.handover_state(there);
-    const auto state = from_archive<RelayState>(to_archive(given.state));
+    const auto state = from_archive<HandoverState>(to_archive(given.state));
     REQUIRE(state);
-    next.take_over(*state, here, copies_of(given.sockets));
+    next.receive_handover(*state, here, copies_of(given.sockets));
     old.stop_for_handover();
     old.join();
     next.start();
@@ -169,7 +170,7 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get());
-        REQUIRE(old->pause(kHold));
+        REQUIRE(old->pause_threads(kHold));
         // Datagrams that arrive in between wait in the sockets.
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients[i]->send(payload(32, 100 + i), next->address());
@@ -227,7 +228,7 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get(), others);
-        REQUIRE(old->pause(kHold));
+        REQUIRE(old->pause_threads(kHold));
         go_on(*old, *next);
         CHECK(next->num_sessions() == 12 * kServers);
         for (ServerIndex server = 0; server < kServers; ++server) {
@@ -267,7 +268,7 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
     Peer client;
     REQUIRE(old->echoes(client, 1));
     REQUIRE(old->echoes(client, 2, 1));
-    REQUIRE(old->pause(kHold));
+    REQUIRE(old->pause_threads(kHold));
     constexpr ServerIndex kLetGo[]{1};
     old->stop_for_handover(kLetGo);
     old->join();
@@ -294,7 +295,7 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
         const std::uint16_t port = port_at_server(client, *old, server);
         const auto address = server.sender().address();
         const auto next = make_relay(options, old.get());
-        REQUIRE(old->pause(kHold));
+        REQUIRE(old->pause_threads(kHold));
         go_on(*old, *next);
         CHECK(port_at_server(client, *next, server) == port);
         CHECK(server.sender().address() == address);
@@ -314,14 +315,14 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
         TestRelay relay{options};
         Peer client;
         REQUIRE(relay.echoes(client));
-        REQUIRE(relay.pause(kHold));
+        REQUIRE(relay.pause_threads(kHold));
         client.send(payload(8, 5), relay.address());
         CHECK_FALSE(client.receive(kNotLong));
-        relay.resume();
+        relay.resume_threads();
         CHECK(client.receive());
         CHECK(relay.echoes(client, 2));
         CHECK(relay.counters().impairment[0].datagrams >= 2);
-        REQUIRE(relay.pause(kHold)); // a paused relay can be destroyed
+        REQUIRE(relay.pause_threads(kHold)); // a paused relay can be destroyed
     }
 }
 
@@ -344,7 +345,7 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     REQUIRE(old->echoes(client, 1));
     REQUIRE(old->echoes(client, 2));
     const auto next = make_relay(options, old.get());
-    REQUIRE(old->pause(kHold));
+    REQUIRE(old->pause_threads(kHold));
     go_on(*old, *next);
     CHECK(next->echoes(client, 3));
     CHECK(old->events().empty());
@@ -358,7 +359,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     const auto old = make_relay(options);
     Peer client;
     REQUIRE(old->echoes(client, 1));
-    REQUIRE(old->pause(kHold));
+    REQUIRE(old->pause_threads(kHold));
     constexpr ServerIndex kServers[]{0};
     const auto given = old->handover_state(kServers);
     REQUIRE(given.sockets.size() == 1);
@@ -368,7 +369,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
 
     struct Row {
         const char* name;
-        std::function<void(RelayState&, SessionState&)> change;
+        std::function<void(HandoverState&, HandedOverSession&)> change;
         int sockets = 1;
         std::optional<int> socket{};
     };
@@ -379,7 +380,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     constexpr std::size_t kTooLong = HeldDatagramCopies::kBytes + 1;
     const auto keep = [](auto&, auto&) {};
     const auto add_copy = [](auto& all, auto& session, std::uint32_t id, std::uint16_t port) {
-        SessionState other = session;
+        HandedOverSession other = session;
         other.id = all.last_session = id;
         other.client.port = port;
         all.servers[0].sessions.push_back(other);
@@ -416,11 +417,11 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     };
     const auto take = [&](const Row& row) {
         const auto next = make_relay(options, old.get());
-        RelayState state = given.state;
+        HandoverState state = given.state;
         row.change(state, state.servers[0].sessions[0]);
         const int socket = row.socket.value_or(given.sockets[0]);
         const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);
-        next->take_over(state, kServers, copies_of(sockets));
+        next->receive_handover(state, kServers, copies_of(sockets));
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -442,7 +443,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     options.server.listen.pop_back();
     CHECK_THROWS_AS(start_with(given.sockets[0]), HandoverError);
     CHECK_THROWS_AS(start_with(client.socket().native_handle()), HandoverError);
-    old->resume();
+    old->resume_threads();
 }
 
 } // namespace

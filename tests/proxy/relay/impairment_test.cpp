@@ -206,7 +206,7 @@ class Script {
         std::vector<std::byte> bytes(std::max(size, sizeof number_));
         std::memcpy(bytes.data(), &number_, sizeof number_);
         ++number_;
-        queue_.enqueue(this, session_, direction_, bytes, start_ + at);
+        queue_.enqueue_datagram(this, session_, direction_, bytes, start_ + at);
     }
 
     /// Releases all datagrams that leave until `end`, each at exactly its due time.
@@ -461,9 +461,9 @@ TEST_CASE("sessions share the queue but not their lines") {
     const Time start{1h};
     const std::byte a[] = {std::byte{1}};
     const std::byte b[] = {std::byte{2}};
-    queue.enqueue(&first, first, Direction::s2c, a, start);
-    queue.enqueue(&second, second, Direction::c2s, b,
-                  start); // does not overtake the first session's datagrams
+    queue.enqueue_datagram(&first, first, Direction::s2c, a, start);
+    queue.enqueue_datagram(&second, second, Direction::c2s, b,
+                           start); // does not overtake the first session's datagrams
     CHECK(first.num_waiting == 1);
     CHECK(second.num_waiting == 1);
     std::vector<void*> owners;

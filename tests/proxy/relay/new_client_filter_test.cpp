@@ -300,7 +300,7 @@ std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
 /// Returns the first byte of each part of the answer that would be repeated.
 std::vector<int> found(AnswerCache& answers, std::uint32_t now, std::uint8_t kind = kKind) {
     std::vector<int> parts;
-    if (const AnswerCache::Answer* const answer = answers.find(kind, now)) {
+    if (const AnswerCache::Answer* const answer = answers.find_answer(kind, now)) {
         for (std::size_t i = 0; i < answer->num_parts; ++i) {
             parts.push_back(std::to_integer<int>(answer->part(i)[0]));
         }

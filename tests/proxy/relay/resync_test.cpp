@@ -22,15 +22,15 @@ TEST_CASE("the client knows nothing until the server says everything, and from t
     CHECK_FALSE(turn.next_acknowledgement(kStart));
     REQUIRE(turn.begin_resync(kStart, kStart - 10));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoAnswer);
-    CHECK(turn.on_rewritten());
-    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNoAnswer);
-    CHECK_FALSE(turn.on_rewritten());
-    turn.on_answer(kStart + 40, 4711);
-    turn.on_answer(kStart + 80, 4713); // a later full answer that was already in transit
+    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoSnapshot);
+    CHECK(turn.on_datagram_rewritten());
+    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNoSnapshot);
+    CHECK_FALSE(turn.on_datagram_rewritten());
+    turn.on_full_snapshot(kStart + 40, 4711);
+    turn.on_full_snapshot(kStart + 80, 4713); // a later full snapshot that was already in transit
     CHECK(turn.is_in_progress());
     CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
-    CHECK_FALSE(turn.on_rewritten());
+    CHECK_FALSE(turn.on_datagram_rewritten());
     CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kRewriteMs) == 4711);
     CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kRewriteMs));
     CHECK_FALSE(turn.is_in_progress());
@@ -45,8 +45,8 @@ TEST_CASE("who sends little is left alone") {
     // A pause during a request: no datagram is rewritten until the client sends regularly again.
     ResyncState opens_menu;
     REQUIRE(opens_menu.begin_resync(kStart, kStart));
-    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoAnswer);
-    opens_menu.on_answer(kStart + 20, 4711);
+    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoSnapshot);
+    opens_menu.on_full_snapshot(kStart + 20, 4711);
     CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
 }
 
@@ -55,38 +55,38 @@ TEST_CASE(
     ResyncState turn;
     REQUIRE(turn.begin_resync(kStart, kStart));
     CHECK(turn.next_acknowledgement(kStart + 10));
-    CHECK(turn.on_rewritten());
+    CHECK(turn.on_datagram_rewritten());
     CHECK_FALSE(turn.begin_resync(kStart + 4999, kStart));
-    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kAnswerTimeoutMs + 1));
+    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kSnapshotTimeoutMs + 1));
     CHECK_FALSE(turn.is_in_progress());
-    turn.on_answer(kStart + 1100, 4711); // too late
+    turn.on_full_snapshot(kStart + 1100, 4711); // too late
     CHECK_FALSE(turn.is_in_progress());
     CHECK(turn.begin_resync(kStart + 5000, kStart + 4990));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNoAnswer);
-    CHECK(turn.on_rewritten());
+    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNoSnapshot);
+    CHECK(turn.on_datagram_rewritten());
 }
 
-/// The byte that marks a full answer between these peers; the next byte is the number of the answer.
+/// The byte that marks a full snapshot between these peers; the next byte is its tick.
 constexpr std::byte kEverything{0xee};
 constexpr std::int32_t kNumber = 7;
 
 ResyncFunctions marked() {
-    return {
-        .rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
-                      std::span<std::byte> out) -> std::size_t {
-            if (datagram.size() < 10 || datagram[0] == kEverything) {
-                return 0;
-            }
-            std::ranges::copy(datagram.subspan(2), out.begin());
-            out[0] = kEverything;
-            out[1] = static_cast<std::byte>(known);
-            return datagram.size() - 2;
-        },
-        .find_full_answer = [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
-            return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
-                                                                   : std::nullopt;
-        }};
+    return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
+                          std::span<std::byte> out) -> std::size_t {
+                if (datagram.size() < 10 || datagram[0] == kEverything) {
+                    return 0;
+                }
+                std::ranges::copy(datagram.subspan(2), out.begin());
+                out[0] = kEverything;
+                out[1] = static_cast<std::byte>(known);
+                return datagram.size() - 2;
+            },
+            .find_full_snapshot =
+                [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
+                return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
+                                                                       : std::nullopt;
+            }};
 }
 
 TEST_CASE("the session that is blind is asked for, and the observer sees what came") {
@@ -116,7 +116,7 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
         told = plays(blind, payload(100, ++round));
         CHECK_FALSE(plays(other, payload(100, round)));
     }
-    CHECK(told == std::byte{0xff} /* kNoAnswer */);
+    CHECK(told == std::byte{0xff} /* kNoSnapshot */);
     CHECK(plays(blind, payload(100, ++round)) == std::byte{kNumber});
     Bytes knows = payload(100, ++round);
     knows[0] = kEverything;

@@ -51,7 +51,7 @@ TEST_CASE("every kind of event comes out as it went in") {
     for (const Event& each : sent) {
         REQUIRE(ring.try_push(each));
     }
-    ring.commit();
+    ring.commit_events();
     const auto events = take_all(ring);
     REQUIRE(events.size() == sent.size());
     const auto all = [](const Event& each) {
@@ -69,7 +69,7 @@ TEST_CASE("what is pushed shows only when committed") {
     Ring ring{Ring::kMinBytes};
     REQUIRE(ring.try_push(datagram(1, {})));
     CHECK(take_all(ring).empty());
-    ring.commit();
+    ring.commit_events();
     CHECK(take_all(ring).size() == 1);
     CHECK(take_all(ring).empty());
 }
@@ -79,11 +79,11 @@ TEST_CASE("a consumer takes no more than it asks for") {
     for (std::uint32_t i = 0; i < 10; ++i) {
         REQUIRE(ring.try_push(datagram(i, {})));
     }
-    ring.commit();
+    ring.commit_events();
     std::vector<std::uint32_t> seen;
     const auto note = [&](const Event& event) { seen.push_back(event.session); };
-    CHECK(ring.consume(note, 3) == 3);
-    CHECK(ring.consume(note, 100) == 7);
+    CHECK(ring.consume_events(note, 3) == 3);
+    CHECK(ring.consume_events(note, 100) == 7);
     CHECK((seen == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
     const Bytes two = payload(200, 2);
     const auto nexts = [&] {
         std::vector<Bytes> seen;
-        ring.consume(
+        ring.consume_events(
             [&](const Event& event) { seen.emplace_back(event.next.begin(), event.next.end()); });
         return seen;
     };
@@ -103,10 +103,10 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
     close.kind = EventKind::close;
     REQUIRE(ring.try_push(close));
     REQUIRE(ring.try_push(datagram(2, one)));
-    ring.commit();
+    ring.commit_events();
     REQUIRE(ring.try_push(datagram(3, two))); // not committed yet
     CHECK((nexts() == std::vector<Bytes>{two, {}, one, {}}));
-    ring.commit();
+    ring.commit_events();
     CHECK((nexts() == std::vector<Bytes>{{}}));
 }
 
@@ -119,9 +119,9 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
             sent.push_back(payload(900 + 37U * i, static_cast<std::uint8_t>(round + i)));
             REQUIRE(ring.try_push(datagram(1, sent.back())));
         }
-        ring.commit();
+        ring.commit_events();
         std::size_t at = 0;
-        ring.consume([&](const Event& event) {
+        ring.consume_events([&](const Event& event) {
             ++at;
             const Bytes next{event.next.begin(), event.next.end()};
             const bool last = at == sent.size();
@@ -144,7 +144,7 @@ TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
     CHECK(fitted >= Ring::kMinBytes / 1100);
     CHECK_FALSE(ring.has_room(bytes.size()));
     CHECK_FALSE(ring.try_push(datagram(1, bytes)));
-    ring.commit();
+    ring.commit_events();
     CHECK(take_all(ring).size() == fitted);
     CHECK(ring.bytes_used() == 0);
     CHECK(ring.has_room(65'507));
@@ -156,11 +156,11 @@ TEST_CASE("the longest datagram fits an empty ring at every position") {
     const Bytes longest = payload(65'527, 1);
     for (std::uint32_t i = 0; i < 1000; ++i) {
         REQUIRE(ring.try_push(datagram(i, std::span{longest}.first(i * 37 % 3000))));
-        ring.commit();
+        ring.commit_events();
         REQUIRE(take_all(ring).size() == 1);
         REQUIRE(ring.has_room(longest.size()));
         REQUIRE(ring.try_push(datagram(i, longest)));
-        ring.commit();
+        ring.commit_events();
         const auto events = take_all(ring);
         REQUIRE(events.size() == 1);
         REQUIRE((events[0].bytes == longest));
@@ -177,11 +177,11 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
             const std::size_t size = random() % 300;
             bytes.assign(size, static_cast<std::byte>(i));
             while (!ring.try_push(datagram(i, bytes, i * 3))) {
-                ring.commit();
+                ring.commit_events();
                 std::this_thread::yield();
             }
             if (random() % 8 == 0 || i == kEvents) {
-                ring.commit();
+                ring.commit_events();
             }
             ++i;
         }
@@ -189,7 +189,7 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
     std::uint32_t expected = 1;
     std::uint32_t wrong = 0;
     while (expected <= kEvents) {
-        const auto taken = ring.consume(
+        const auto taken = ring.consume_events(
             [&](const Event& event) {
                 bool right = event.session == expected && event.time == Timestamp{expected} * 3;
                 for (const auto byte : event.bytes) {
@@ -262,7 +262,7 @@ TEST_CASE("every call is heard, whenever it comes") {
 
 TEST_CASE(
     "a consumer of another process is woken by what is committed, and by nothing else to do") {
-    const SharedMemory memory = SharedMemory::create(Ring::shared_bytes(Ring::kMinBytes));
+    const SharedMemory memory = SharedMemory::create(Ring::shared_memory_size(Ring::kMinBytes));
     constexpr std::uint32_t kEvents = 2000;
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
@@ -270,7 +270,7 @@ TEST_CASE(
         Ring ring{memory.bytes()};
         std::uint32_t next = 1;
         while (next <= kEvents) {
-            if (ring.consume(
+            if (ring.consume_events(
                     [&](const Event& event) { next += event.session == next ? 1U : 0U; }) == 0) {
                 ring.sleep_until(kNever, [] { return false; });
             }
@@ -282,7 +282,7 @@ TEST_CASE(
         Event event;
         event.session = next;
         REQUIRE(ring.try_push(event));
-        ring.commit();
+        ring.commit_events();
         while (next % 3 == 0 && ring.bytes_used() != 0) {
             std::this_thread::yield();
         }

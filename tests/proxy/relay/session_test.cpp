@@ -30,20 +30,20 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
     Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
     const Network source = *Networks{asking.tap.client}.begin();
-    CHECK(sessions.num_limited_sessions(source) == 0);
+    CHECK(sessions.num_sessions_against_limit(source) == 0);
     Session& player = sessions.insert(session_at(3, ClientStanding::unverified));
-    CHECK(sessions.num_limited_sessions(source) == 1);
+    CHECK(sessions.num_sessions_against_limit(source) == 1);
     std::ignore = sessions.remove(leaving);
-    CHECK(sessions.num_limited_sessions(source) == 1);
+    CHECK(sessions.num_sessions_against_limit(source) == 1);
     sessions.count_against_limit(asking); // the client has begun a connection
     sessions.set_standing(asking, ClientStanding::unverified);
     CHECK(asking.counts_against_limit);
-    CHECK(sessions.num_limited_sessions(source) == 2);
+    CHECK(sessions.num_sessions_against_limit(source) == 2);
     const auto left = sessions.remove(asking);
     CHECK_FALSE(left->counts_against_limit);
-    CHECK(sessions.num_limited_sessions(source) == 1);
+    CHECK(sessions.num_sessions_against_limit(source) == 1);
     std::ignore = sessions.remove(player);
-    CHECK(sessions.num_limited_sessions(source) == 0);
+    CHECK(sessions.num_sessions_against_limit(source) == 0);
     CHECK(sessions.find(left->tap.client, kListener) == nullptr);
 }
 
@@ -67,14 +67,14 @@ TEST_CASE("a session counts for each network that it is in, under its standing")
     const std::size_t verified[]{0, 1, 1};
     for (std::size_t i = 0; i < of_first.size(); ++i) {
         CAPTURE(i);
-        CHECK(sessions.num_limited_sessions(of_first[i]) == places[i]);
+        CHECK(sessions.num_sessions_against_limit(of_first[i]) == places[i]);
         CHECK(sessions.num_sessions(of_first[i], ClientStanding::unverified) == 1);
         CHECK(sessions.num_sessions(of_first[i], ClientStanding::verified) == verified[i]);
     }
     std::ignore = sessions.remove(second);
     sessions.set_standing(first, ClientStanding::player);
     for (const Network& network : of_first) {
-        CHECK(sessions.num_limited_sessions(network) == 1);
+        CHECK(sessions.num_sessions_against_limit(network) == 1);
         CHECK(sessions.num_sessions(network, ClientStanding::unverified) == 0);
     }
 }
@@ -86,7 +86,7 @@ TEST_CASE("sessions are checked in turn, a bounded number at a time") {
     std::vector<std::unique_ptr<Session>> sessions;
     for (std::uint16_t port = 1; port <= 100; ++port) {
         sessions.push_back(session_at(port, ClientStanding::player));
-        timers.add(*sessions.back());
+        timers.add_session(*sessions.back());
     }
     std::vector<std::uint16_t> checked;
     const auto check = [&](Session& session) { checked.push_back(session.tap.client.port); };

@@ -38,7 +38,7 @@ void fill(Ring& ring) {
     Event event;
     while (ring.try_push(event)) {
     }
-    ring.commit();
+    ring.commit_events();
 }
 
 /// Returns an event as text: "1 open at 5", "1 c2s at 7", "1 s2c gap of 2".
@@ -67,7 +67,7 @@ using Texts = std::vector<std::string>;
 
 Texts take_texts(Ring& ring) {
     Texts texts;
-    ring.consume([&](const Event& event) { texts.push_back(text_of(event)); });
+    ring.consume_events([&](const Event& event) { texts.push_back(text_of(event)); });
     return texts;
 }
 
@@ -83,12 +83,12 @@ TEST_CASE(
     tap.copy_datagram(one, 101, Direction::c2s, bytes);
     tap.copy_datagram(one, 102, Direction::s2c, bytes);
     tap.copy_datagram(one, 103, Direction::s2c, bytes);
-    tap.commit();
-    CHECK(tap.num_lost() == 3);
+    tap.commit_events();
+    CHECK(tap.num_lost_datagrams() == 3);
     take_all(ring);
     REQUIRE(tap.retry_events(103));
     tap.copy_datagram(one, 104, Direction::c2s, bytes);
-    tap.commit();
+    tap.commit_events();
     CHECK(take_texts(ring) ==
           Texts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
@@ -105,7 +105,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     take_all(ring);
     TapSession two = session(2);
     tap.open_session(two, 5);
-    tap.commit();
+    tap.commit_events();
     CHECK(take_texts(ring) == Texts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
     CHECK(tap.retry_events(6));
 }
@@ -133,7 +133,7 @@ TEST_CASE("without a ring nothing happens") {
     tap.copy_datagram(one, 2, Direction::c2s, {});
     tap.close_session(one, 3, CloseReason::idle);
     CHECK(tap.retry_events(4));
-    CHECK(tap.num_lost() == 0);
+    CHECK(tap.num_lost_datagrams() == 0);
 }
 
 TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
@@ -145,7 +145,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     TapSession two = session(2);
     tap.open_session(one, 1);
     tap.copy_datagram(one, 2, Direction::c2s, bytes);
-    tap.commit();
+    tap.commit_events();
 
     observer = 0; // the observer ended before it read anything
     tap.copy_datagram(one, 3, Direction::c2s, bytes);
@@ -158,14 +158,14 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
     tap.copy_datagram(one, 7, Direction::s2c, bytes);
     tap.copy_datagram(two, 8, Direction::c2s, bytes);
     tap.close_session(two, 9, CloseReason::idle);
-    tap.commit();
+    tap.commit_events();
 
     Texts events = take_texts(ring);
     events.erase(events.begin(), std::ranges::find(events, "observer 2"));
     CHECK(events == Texts{"observer 2", "1 open at 7", "1 c2s gap of 2 for a new observer",
                           "1 s2c at 7", "2 open at 8", "2 c2s gap of 0 for a new observer",
                           "2 c2s at 8", "2 close at 9"});
-    CHECK(tap.num_lost() == 2);
+    CHECK(tap.num_lost_datagrams() == 2);
 }
 
 TEST_CASE(
@@ -178,10 +178,10 @@ TEST_CASE(
     fill(ring);
     observer = 2;
     tap.copy_datagram(one, 2, Direction::c2s, {});
-    tap.commit();
-    ring.consume([](const Event& event) { CHECK(event.session != 2); });
+    tap.commit_events();
+    ring.consume_events([](const Event& event) { CHECK(event.session != 2); });
     tap.copy_datagram(one, 3, Direction::c2s, {});
-    tap.commit();
+    tap.commit_events();
     CHECK(take_texts(ring) ==
           Texts{"observer 2", "1 open at 3", "1 c2s gap of 1 for a new observer", "1 c2s at 3"});
 }
@@ -237,7 +237,8 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
                 live.erase(gone);
             } else if (dice < 85) {
                 static_cast<void>(tap.retry_events(step));
-                ring.consume([&](const Event& event) { account.take(event); }, random() % 200);
+                ring.consume_events([&](const Event& event) { account.take(event); },
+                                    random() % 200);
             } else if (!live.empty()) {
                 ++offered;
                 TapSession& speaks = *std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
@@ -249,14 +250,14 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             tap.close_session(left, 0, CloseReason::shutdown);
         }
         for (int tries = 0; tries < 2; ++tries) {
-            ring.consume([&](const Event& event) { account.take(event); });
+            ring.consume_events([&](const Event& event) { account.take(event); });
             static_cast<void>(tap.retry_events(0));
         }
-        ring.consume([&](const Event& event) { account.take(event); });
+        ring.consume_events([&](const Event& event) { account.take(event); });
         CHECK(tap.retry_events(0));
         CHECK(account.violations == 0);
         CHECK(account.datagrams + account.lost == offered);
-        CHECK(account.lost == tap.num_lost());
+        CHECK(account.lost == tap.num_lost_datagrams());
         CHECK(account.lost > 0);
         for (const auto& [id, is_open] : account.open) {
             CHECK_FALSE(is_open);
@@ -288,13 +289,13 @@ class Overload {
         for (TapSession& each : sessions_) {
             tap_.copy_datagram(each, round_, Direction::s2c, bytes_);
         }
-        tap_.commit();
+        tap_.commit_events();
         take(takes);
         static_cast<void>(tap_.retry_events(round_));
     }
 
     void take(std::size_t events) {
-        ring_.consume(
+        ring_.consume_events(
             [&](const Event& event) {
                 Seen& seen = seen_[event.session];
                 if (event.kind == EventKind::datagram) {
@@ -361,7 +362,7 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
             const bool is_whole = seen.lost == 0 && whole + 1 == id; // as all older sessions
             whole += is_whole ? 1 : 0;
         }
-        CHECK(lost == overload.tap().num_lost());
+        CHECK(lost == overload.tap().num_lost_datagrams());
         // Events about the other sessions take a part of what the observer reads.
         CHECK(whole + 2 + sees / 10 >= sees);
     }
@@ -438,15 +439,15 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
     observer = 2;
     // The ring is full of events for an earlier observer.
     tap.copy_datagram(sessions.back(), 3, Direction::s2c, bytes);
-    tap.commit();
+    tap.commit_events();
     take_all(ring);
     for (TapSession& each : sessions) {
         tap.copy_datagram(each, 4, Direction::s2c, bytes);
         CHECK_FALSE(each.is_set_aside);
     }
-    tap.commit();
+    tap.commit_events();
     std::vector<EventKind> kinds;
-    ring.consume([&](const Event& event) { kinds.push_back(event.kind); });
+    ring.consume_events([&](const Event& event) { kinds.push_back(event.kind); });
     CHECK(std::ranges::count(kinds, EventKind::datagram) == 4);
 }
 
@@ -454,7 +455,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     std::list<TapSession> sessions(100);
     LoadShedding watch;
     for (TapSession& each : sessions) {
-        watch.add(each);
+        watch.add_session(each);
     }
     constexpr std::size_t kCapacity = 1 << 20;
 
@@ -472,7 +473,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     // A single session is copied as long as there is room for it.
     LoadShedding alone;
     TapSession one;
-    alone.add(one);
+    alone.add_session(one);
     CHECK(alone.max_copied_sessions(14 * (kCapacity / 16), kCapacity) == 1);
     CHECK(alone.max_copied_sessions(15 * (kCapacity / 16), kCapacity) == 0);
 }
@@ -483,7 +484,7 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     std::uint32_t id = 0;
     for (TapSession& each : sessions) {
         each.id = ++id;
-        watch.add(each);
+        watch.add_session(each);
     }
     for (std::uint32_t newest = 5; newest > 2; --newest) {
         REQUIRE(watch.newest_copied_session()->id == newest);
@@ -491,23 +492,23 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     }
     TapSession late;
     late.id = 6;
-    watch.add(late);
+    watch.add_session(late);
     CHECK(late.is_set_aside);
     CHECK(watch.num_copied_sessions() == 2);
-    CHECK(watch.num_set_aside() == 4);
+    CHECK(watch.num_sessions_set_aside() == 4);
     // Removing a session does not change the others.
-    watch.remove(*std::next(sessions.begin(), 3));
-    watch.remove(*std::next(sessions.begin(), 3));
-    watch.remove(sessions.front());
+    watch.remove_session(*std::next(sessions.begin(), 3));
+    watch.remove_session(*std::next(sessions.begin(), 3));
+    watch.remove_session(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
         watch.resume_oldest_sessions(1);
         CHECK(watch.newest_copied_session()->id == next);
     }
     watch.resume_oldest_sessions(7);
     CHECK(watch.num_copied_sessions() == 4);
-    CHECK(watch.num_set_aside() == 0);
+    CHECK(watch.num_sessions_set_aside() == 0);
     TapSession after;
-    watch.add(after);
+    watch.add_session(after);
     CHECK_FALSE(after.is_set_aside);
 }
 

@@ -91,7 +91,7 @@ Options options_for(const Udp::endpoint& server) {
 
 std::vector<KeptEvent> take_all(Ring& ring) {
     std::vector<KeptEvent> events;
-    ring.consume([&](const Event& event) {
+    ring.consume_events([&](const Event& event) {
         if (event.kind == EventKind::observer) {
             return;
         }

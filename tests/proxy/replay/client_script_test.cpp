@@ -172,8 +172,8 @@ TEST_CASE("the messages that a client makes itself are complete in both dialects
         const replay::ClientScript script{.dialect = dialect};
         for (const auto& bytes :
              {replay::make_info_message(script, "sesame"), replay::make_start_info_message(script),
-              replay::begin_message("ping", dialect),
-              replay::begin_message("ping_reply", dialect)}) {
+              replay::encode_message_id("ping", dialect),
+              replay::encode_message_id("ping_reply", dialect)}) {
             const auto head = wire::decode_message_header(bytes, dialect);
             REQUIRE(head);
             REQUIRE(head->spec != nullptr);

@@ -47,11 +47,11 @@ TEST_CASE("a finding is shown once, with its player") {
     console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
     ConsoleSink sink{console};
     sink.on_record(record::Record{&finding});
-    const auto lines = console.take_lines(0);
+    const auto lines = console.take_finding_lines(0);
     REQUIRE(lines.size() == 1);
     CHECK(contains(lines[0], "error snapshot.crc_mismatch: session 1 (ann). "));
     CHECK(contains(console.take_status(0, 1, "", 200), "1 error |"));
-    CHECK(console.take_lines(0).empty());
+    CHECK(console.take_finding_lines(0).empty());
 }
 
 TEST_CASE("the status counts errors and warnings, and not what is harmless") {

@@ -57,7 +57,7 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
         findings.add(wrong_item(session, 3 * kOneSecond), "ann");
     }
     findings.add(wrong_item(1, 3 * kOneSecond, "y"), "ann");
-    const auto lines = texts(findings.take_due(4 * kOneSecond));
+    const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].starts_with("00:00:03 error snapshot.crc_mismatch: session 1 (ann), tick 150, "
                                "character 2 x"));
@@ -68,8 +68,8 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
     other.name = "ambiguous"; // another cause is another kind
     findings.add(other, "ann");
-    CHECK(findings.take_due(4 * kOneSecond).size() == 1);
-    CHECK(findings.take_due(5 * kOneSecond).empty());
+    CHECK(findings.take_due_lines(4 * kOneSecond).size() == 1);
+    CHECK(findings.take_due_lines(5 * kOneSecond).empty());
 }
 
 TEST_CASE("what goes on is counted for a while, and shown again after a pause") {
@@ -77,7 +77,7 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
         findings.add(wrong_item(1, second * kOneSecond), "");
-        for (std::string& line : texts(findings.take_due(second * kOneSecond))) {
+        for (std::string& line : texts(findings.take_due_lines(second * kOneSecond))) {
             lines.push_back(std::move(line));
         }
     }
@@ -85,15 +85,15 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     CHECK(holds(lines[0], "session 1, tick 0"));
     CHECK(lines[1] == "00:00:10 +10 like this: error snapshot.crc_mismatch, character, x");
     CHECK(lines[2] == "00:00:20 +10 like this: error snapshot.crc_mismatch, character, x");
-    lines = texts(findings.take_all());
+    lines = texts(findings.take_all_lines());
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "+4 like this"));
     findings.add(wrong_item(1, 90 * kOneSecond), "");
-    lines = texts(findings.take_due(90 * kOneSecond));
+    lines = texts(findings.take_due_lines(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(holds(lines[0], "session 1, tick 4500"));
     findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set
-    CHECK(findings.take_due(-9000 * kOneSecond).size() == 1);
+    CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
 
 TEST_CASE("an explanation replaces its finding's line, follows it, or is left out with it") {
@@ -104,7 +104,7 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is left ou
         findings.add(finding, "");
         findings.add(wrong_item(4, kOneSecond), "");
         if (was_taken) {
-            CHECK(findings.take_due(kOneSecond).size() == 1);
+            CHECK(findings.take_due_lines(kOneSecond).size() == 1);
         }
         finding.id = FindingId::snapshot_explained;
         finding.value = 5;
@@ -113,11 +113,11 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is left ou
             finding.head.session = session;
             findings.add_explanation(finding, "bob");
         }
-        const auto lines = texts(findings.take_due(2 * kOneSecond));
+        const auto lines = texts(findings.take_due_lines(2 * kOneSecond));
         REQUIRE(lines.size() == 1);
         CHECK(lines[0].starts_with("00:00:01 error snapshot.crc_mismatch: session 3 (bob), tick "
                                    "50, character 2 x 5 instead of 4"));
-        CHECK(findings.take_due(3 * kOneSecond).empty());
+        CHECK(findings.take_due_lines(3 * kOneSecond).empty());
     }
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
         finding.item->type_id = static_cast<std::uint16_t>(i);
         findings.add(finding, "");
     }
-    CHECK(findings.take_due(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
+    CHECK(findings.take_due_lines(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
     CHECK(findings.num_findings(record::Severity::error) == kManySessions);
     const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 2);
@@ -178,7 +178,7 @@ TEST_CASE("of an object of another size, the effects are one line, and the cause
     }
     add(FindingId::snapshot_size_differs, 9, "character");
     add(FindingId::snapshot_type_out_of_range, 0, "");
-    const auto lines = texts(findings.take_due(4 * kOneSecond));
+    const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 4);
     CHECK(holds(lines[0], "snapshot.unknown_base")); // by time
     CHECK(holds(lines[1], "misread as type 1005"));
@@ -209,7 +209,7 @@ TEST_CASE("the table says that its times are local, where they differ from those
         InUtc::set(row.zone);
         FindingLines findings;
         findings.add(wrong_item(2, 3 * kOneSecond), "");
-        CHECK(texts(findings.take_due(kOneSecond)).at(0).starts_with(row.time));
+        CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
         const auto table = findings.table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
         CHECK(holds(table[1], row.time));

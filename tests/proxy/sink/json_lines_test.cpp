@@ -407,7 +407,7 @@ class Segments final : public sink::Output {
 
     void write(std::string_view block) override { write_to_segment(current, block); }
 
-    [[nodiscard]] std::uint32_t segment() const override { return current; }
+    [[nodiscard]] std::uint32_t current_segment() const override { return current; }
 
     void write_to_segment(std::uint32_t segment, std::string_view block) override {
         texts.resize(std::max<std::size_t>(texts.size(), segment + 1));

@@ -89,7 +89,7 @@ TEST_CASE("the types of other sizes that a session names at once are all written
     const record::SessionRecord close{.head = {.time = 1'500'000'000, .session = 1},
                                       .event = record::SessionEvent::close};
     limit.on_record(&close);
-    limit.finish(); // nothing is left
+    limit.report_all_omissions(); // nothing is left
     const std::string at_ten = "1:snapshot.size_differs@10";
     const std::string rest = "1:snapshot.size_differs@15+";
     CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
@@ -110,8 +110,8 @@ TEST_CASE("what was left out is written at the end, and when a session is said t
         find(session, 12);
     }
     limit.end_session({.time = 1'500'000'000, .session = 2});
-    limit.finish();
-    limit.finish(); // nothing is left
+    limit.report_all_omissions();
+    limit.report_all_omissions(); // nothing is left
     find(1, 13);
     CHECK(seen.all ==
           std::vector<std::string>{"3:world.views_differ@10", "2:world.views_differ@10",
@@ -151,7 +151,7 @@ TEST_CASE("sessions whose end nobody tells of leave no more behind than there is
             limit.on_record(&finding);
         }
     }
-    limit.finish();
+    limit.report_all_omissions();
     CHECK(came == 2 * kMany); // the first one, and how many there were besides
     CHECK(left_out == 2 * std::uint64_t{kMany});
 }
@@ -231,7 +231,8 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     CHECK(flood.left_out.size() == 3); // at once, after a minute, at the end
     CHECK(flood.left_out.front() == 1);
     CHECK(flood.messages + static_cast<std::size_t>(flood.left_out.back()) == kSeconds * kEach);
-    CHECK(limited.limit.num_left_out() == static_cast<std::uint64_t>(flood.left_out.back()));
+    CHECK(limited.limit.num_omitted_messages() ==
+          static_cast<std::uint64_t>(flood.left_out.back()));
     const auto other = limited.written(2);
     CHECK(other.messages == kSeconds);
     CHECK(other.left_out.empty());
@@ -255,7 +256,7 @@ TEST_CASE("what is no message is always written, and without a limit every messa
         free.say(1, 0);
     }
     CHECK(free.written(1).messages == 1000);
-    CHECK(free.limit.num_left_out() == 0);
+    CHECK(free.limit.num_omitted_messages() == 0);
 }
 
 TEST_CASE("a clock that is set gives no room beyond the limit, and takes none away for good") {
@@ -282,7 +283,7 @@ TEST_CASE("sessions whose end nobody tells are forgotten, and what they lack is 
             limited.say(session, session * (kNanoseconds / 100));
         }
     }
-    limited.limit.finish();
+    limited.limit.report_all_omissions();
     CHECK(limited.written(1).left_out.size() == 2);
     CHECK(limited.written(20'000).left_out.size() == 2);
 }

@@ -31,12 +31,12 @@ std::vector<std::string> split(std::string_view line, std::size_t limit = kLimit
 /// What a reader gets that joins lines.
 std::vector<std::string> join(const std::vector<std::string>& lines) {
     std::vector<std::string> records;
-    const LineJoiner::Use use = [&](std::string_view line) { records.emplace_back(line); };
+    const LineJoiner::LineHandler use = [&](std::string_view line) { records.emplace_back(line); };
     LineJoiner joiner;
     for (const std::string& line : lines) {
         joiner.add_line(line, use);
     }
-    joiner.finish(use);
+    joiner.flush_incomplete_record(use);
     return records;
 }
 

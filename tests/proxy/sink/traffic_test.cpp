@@ -74,7 +74,7 @@ TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are w
     const std::string whole = decode(traffic, {});
     const std::string limited = decode(traffic, {.max_line_bytes = kLimit});
     std::string joined;
-    const sink::LineJoiner::Use use = [&](std::string_view line) {
+    const sink::LineJoiner::LineHandler use = [&](std::string_view line) {
         joined += line;
         joined += '\n';
     };
@@ -87,7 +87,7 @@ TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are w
         joiner.add_line(rest.substr(0, size - 1), use);
         rest.remove_prefix(size);
     }
-    joiner.finish(use);
+    joiner.flush_incomplete_record(use);
     CHECK(longest <= kLimit);
     CHECK(longest > kLimit / 2);
     CHECK(lines > static_cast<std::size_t>(std::ranges::count(whole, '\n')));

@@ -47,7 +47,7 @@ class FaultyDisk final : public store::Disk {
     }
 
     [[nodiscard]] bool truncate(int file, std::uint64_t size) override {
-        const auto before = facts(file);
+        const auto before = file_facts(file);
         if (!truncates || !Disk::truncate(file, size)) {
             errno = EIO;
             return false;

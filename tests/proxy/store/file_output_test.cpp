@@ -43,7 +43,7 @@ TEST_CASE("a file holds what was written, in order, and nothing of what it held 
         file.write("two\nthree\n");
         CHECK_FALSE(file.failed());
         CHECK(file.error() == 0);
-        CHECK(file.num_lost() == 0);
+        CHECK(file.num_lost_units() == 0);
     }
     CHECK(read_text(path) == "one\ntwo\nthree\n");
 }
@@ -120,11 +120,11 @@ TEST_CASE("a full disk ends the writing for good, and the lines are counted") {
     file.write("one\ntwo\n");
     CHECK(file.failed());
     CHECK(file.error() == ENOSPC);
-    CHECK(file.num_lost() == 2);
+    CHECK(file.num_lost_units() == 2);
     file.write("three\n");
     file.write("the rest of a line");
     CHECK(file.error() == ENOSPC);
-    CHECK(file.num_lost() == 3);
+    CHECK(file.num_lost_units() == 3);
 }
 
 TEST_CASE("a block that fits in part counts as lost") {
@@ -135,21 +135,21 @@ TEST_CASE("a block that fits in part counts as lost") {
         FileOutput file{path};
         const FullDisk disk{kLimit};
         file.write(std::string(kLimit - 2, 'a') + '\n');
-        CHECK(file.num_lost() == 0);
+        CHECK(file.num_lost_units() == 0);
         file.write("b\nc\n");
         CHECK(file.error() == EFBIG);
         // Of the first line one byte fitted: it is as lost as the second.
-        CHECK(file.num_lost() == 2);
+        CHECK(file.num_lost_units() == 2);
     }
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
 
 TEST_CASE(
-    "a reader that stalls is given up once there is a stop_waiting, and its lines are counted") {
+    "a reader that stalls is given up after stop_waiting_for_reader(), and its lines are counted") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     FileOutput file{"/proc/self/fd/" + std::to_string(ends[1])};
-    file.stop_waiting();
+    file.stop_waiting_for_reader();
     constexpr int kLines = 4000;
     std::string lines;
     for (int i = 0; i < kLines; ++i) {
@@ -161,7 +161,7 @@ TEST_CASE(
     taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
     const auto whole = static_cast<std::uint64_t>(std::ranges::count(taken, '\n'));
     CHECK(whole > 0);
-    CHECK(file.num_lost() + whole == kLines);
+    CHECK(file.num_lost_units() + whole == kLines);
     ::close(ends[0]);
     ::close(ends[1]);
 }
@@ -174,7 +174,7 @@ TEST_CASE("a reader that left costs lines and no signal") {
     ::close(ends[0]);
     file.write("one\ntwo\n");
     CHECK(file.error() == EPIPE);
-    CHECK(file.num_lost() == 2);
+    CHECK(file.num_lost_units() == 2);
     ::close(ends[1]);
     std::signal(SIGPIPE, handler);
 }
@@ -224,12 +224,12 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     CHECK(file.failed());
     file.write("ee\n");
     file.write("four\nfi");
-    CHECK(file.num_lost() == 4);
+    CHECK(file.num_lost_units() == 4);
     std::filesystem::remove(path);
     file.request_reopening();
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
-    CHECK(file.num_lost() == 5);
+    CHECK(file.num_lost_units() == 5);
     CHECK(read_text(path) == "six\n");
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("what is queued is written in order, all of it, before the end") {
 TEST_CASE("a queue that nothing is written to ends") {
     Gate gate{false};
     const QueuedOutput queue{gate};
-    CHECK(queue.num_dropped() == 0);
+    CHECK(queue.num_dropped_units() == 0);
 }
 
 TEST_CASE(
@@ -363,13 +363,13 @@ TEST_CASE(
             queue.write(block);
             queued += block.size();
         }
-        CHECK(queue.num_dropped() == 0);
+        CHECK(queue.num_dropped_units() == 0);
         queue.write("a\nb\n");
-        CHECK(queue.num_dropped() == 2);
+        CHECK(queue.num_dropped_units() == 2);
         queue.write("");
-        CHECK(queue.num_dropped() == 2);
+        CHECK(queue.num_dropped_units() == 2);
         queue.write(block);
-        CHECK(queue.num_dropped() == 3);
+        CHECK(queue.num_dropped_units() == 3);
         gate.open();
     }
     // Behind all that was queued stands what is missing.
@@ -387,7 +387,7 @@ TEST_CASE("a block longer than the queue is dropped, and what follows is written
     {
         QueuedOutput queue{gate};
         queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
-        CHECK(queue.num_dropped() == 1);
+        CHECK(queue.num_dropped_units() == 1);
         queue.write("small\n");
     }
     CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
@@ -413,7 +413,7 @@ TEST_CASE("blocks of several threads stay whole") {
         for (std::thread& thread : threads) {
             thread.join();
         }
-        CHECK(queue.num_dropped() == 0);
+        CHECK(queue.num_dropped_units() == 0);
     }
     const std::string& text = gate.text();
     REQUIRE(text.size() == kThreads * kBlocks * (kLength + 1));
@@ -447,8 +447,8 @@ TEST_CASE("what a target does not take at the end is lost, and counted") {
     target.await_text("one\n");
     target.set_ready(false);
     queue.write("two\nthree\n");
-    queue.finish();
-    CHECK(queue.num_dropped() == 2);
+    queue.finish_writing();
+    CHECK(queue.num_dropped_units() == 2);
     CHECK(target.text() == "one\n");
     CHECK(target.finished());
     CHECK(contains(target.last(), R"("type":"records_lost","session":0,"lost":2,"since":")"));
@@ -463,9 +463,9 @@ TEST_CASE("while nothing can be written, what is dropped is one gap, which is co
     target.await_turns(2); // it waits with "one"
     queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
     queue.write("small, but later\n");
-    CHECK(queue.num_dropped() == 2);
-    queue.finish();
-    CHECK(queue.num_dropped() == 3);
+    CHECK(queue.num_dropped_units() == 2);
+    queue.finish_writing();
+    CHECK(queue.num_dropped_units() == 3);
     CHECK(target.text().empty());
     CHECK(contains(target.last(), R"("lost":3,)"));
 }
@@ -474,12 +474,12 @@ TEST_CASE("the next segment begins when all who make records have arrived there"
     KeptTarget target{true};
     {
         QueuedOutput queue{target, 2};
-        CHECK(queue.segment() == 1);
+        CHECK(queue.current_segment() == 1);
         queue.write_to_segment(1, "1\n");
         target.await_text("1\n");
         target.want_cut();
         target.await_turns(3);
-        CHECK(queue.segment() == 2);
+        CHECK(queue.current_segment() == 2);
         queue.advance_to_segment(2);
         queue.write_to_segment(2, "4\n");
         queue.write_to_segment(1, "2\n"); // of one that has not arrived yet
@@ -512,7 +512,7 @@ TEST_CASE("a text is cut between its units only") {
 
     struct Row {
         const char* name;
-        const RecordingFormat* units;
+        const RecordingFormat* format;
         std::string text;
         std::size_t first; ///< bytes of its first unit
         std::uint64_t count;
@@ -526,20 +526,20 @@ TEST_CASE("a text is cut between its units only") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(row.units->count_units(row.text) == row.count);
-        CHECK(row.units->size_of_whole_units(row.text) == row.text.size());
-        CHECK(row.units->size_of_first_units(row.text, row.text.size()) == row.text.size());
+        CHECK(row.format->count_units(row.text) == row.count);
+        CHECK(row.format->size_of_complete_units(row.text) == row.text.size());
+        CHECK(row.format->size_of_first_units(row.text, row.text.size()) == row.text.size());
         if (row.first != 0) {
-            CHECK(row.units->size_of_first_units(row.text, 1) == row.first);
-            CHECK(row.units->size_of_first_units(row.text, row.first) == row.first);
+            CHECK(row.format->size_of_first_units(row.text, 1) == row.first);
+            CHECK(row.format->size_of_first_units(row.text, row.first) == row.first);
         }
         for (std::size_t cut = 0; cut < row.text.size(); ++cut) {
             const std::string_view torn = std::string_view{row.text}.substr(0, cut);
-            const std::size_t whole = row.units->size_of_whole_units(torn);
+            const std::size_t whole = row.format->size_of_complete_units(torn);
             REQUIRE(whole <= cut);
-            REQUIRE(row.units->size_of_whole_units(torn.substr(0, whole)) == whole);
-            REQUIRE(
-                (whole == 0 || row.units->size_of_whole_units(torn.substr(0, whole - 1)) < whole));
+            REQUIRE(row.format->size_of_complete_units(torn.substr(0, whole)) == whole);
+            REQUIRE((whole == 0 ||
+                     row.format->size_of_complete_units(torn.substr(0, whole - 1)) < whole));
         }
     }
 }
@@ -551,7 +551,7 @@ TEST_CASE("what are no blocks are counted as none, whatever lengths they claim")
           std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
         CAPTURE(text);
         CHECK(capture_format().count_units(text) == 0);
-        CHECK(capture_format().size_of_whole_units(text) == 0);
+        CHECK(capture_format().size_of_complete_units(text) == 0);
         CHECK(capture_format().size_of_first_units(text, 1) == text.size());
     }
 }
@@ -566,7 +566,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         const std::string second = packets({300, 400, 500});
         Recording recording{{.path = folder.file(name),
                              .compressed = packed,
-                             .units = &capture_format(),
+                             .format = &capture_format(),
                              .readers = Readers::owner},
                             Recording::StartMode::append,
                             disk};
@@ -583,12 +583,12 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                   capture_format().file_header() + first + packets({300}));
         }
         recording.write(first); // and is lost
-        CHECK(recording.num_lost() == 2);
+        CHECK(recording.num_lost_units() == 2);
         disk.room = UINT64_MAX;
         pass();
         CHECK(!recording.failed());
-        recording.finish();
-        CHECK(recording.num_lost() == 2);
+        recording.finish_writing();
+        CHECK(recording.num_lost_units() == 2);
         if (!packed) {
             CHECK(read_text(folder.file(name)) ==
                   fmt::format("{}{}{}", capture_format().file_header(), first, second));
@@ -599,6 +599,6 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
 TEST_CASE("what is missing in a capture stands there") {
     const std::string said = capture_format().loss_unit({.count = 12, .cause = "disk_full"}, 5);
     CHECK(contains(said, "twscope: 12 packets are missing here (disk_full)"));
-    CHECK(capture_format().size_of_whole_units(said) == said.size());
+    CHECK(capture_format().size_of_complete_units(said) == said.size());
     CHECK(capture_format().count_units(said) == 0);
 }

@@ -33,11 +33,11 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     files.patch(*one, 1, text("BC"));
     files.close(*one);
     CHECK(files.append(*one, text("lost"))); // nobody has it open any more
-    files.finish();
+    files.finish_writing();
     CHECK(test::file_text(folder.path() / "one") == "aBCdef");
     CHECK(test::file_text(folder.path() / "two") == "xyz");
-    CHECK(files.num_created() == 2);
-    CHECK(files.num_lost() == 0);
+    CHECK(files.num_created_files() == 2);
+    CHECK(files.num_lost_blocks() == 0);
     CHECK(files.take_written_path() == (folder.path() / "one").string());
     CHECK_FALSE(files.take_written_path()); // the other one was not closed
 }
@@ -63,11 +63,11 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));
     REQUIRE(nowhere.has_value());
     std::ignore = files.append(*nowhere, text("y"));
-    files.finish();
-    CHECK(files.num_lost() == 2);
+    files.finish_writing();
+    CHECK(files.num_lost_blocks() == 2);
     CHECK(files.take_error_text().value_or("").ends_with("where: No such file or directory"));
     CHECK_FALSE(files.take_error_text().has_value());
-    CHECK(files.num_created() == 0);
+    CHECK(files.num_created_files() == 0);
 }
 
 TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
@@ -80,18 +80,18 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
         const test::FullDisk disk{100};
         CHECK(files.append(*file, test::Bytes(60, std::byte{'y'})));
         CHECK(files.create(folder.path() / "none", test::Bytes(200)).has_value());
-        while (files.num_lost() < 2) {
+        while (files.num_lost_blocks() < 2) {
             std::this_thread::yield();
         }
     }
     CHECK_FALSE(files.append(*file, text("later")));
     files.patch(*file, 1, text("EA"));
     files.close(*file);
-    files.finish();
+    files.finish_writing();
     CHECK(test::file_text(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
     CHECK(folder.files().size() == 1);
-    CHECK(files.num_lost() == 3);
-    CHECK(files.num_created() == 1);
+    CHECK(files.num_lost_blocks() == 3);
+    CHECK(files.num_created_files() == 1);
 }
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
@@ -102,8 +102,8 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     for (int i = 0; i < 1000; ++i) {
         CHECK(waiting.append(*file, test::Bytes(60)));
     }
-    waiting.finish();
-    CHECK(waiting.num_lost() == 0);
+    waiting.finish_writing();
+    CHECK(waiting.num_lost_blocks() == 0);
     CHECK(test::file_text(folder.path() / "all").size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
@@ -116,5 +116,5 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
         refused = !refusing.append(*large, test::Bytes(101));
     }
     CHECK(refused);
-    CHECK(refusing.num_lost() != 0);
+    CHECK(refusing.num_lost_blocks() != 0);
 }

@@ -26,7 +26,7 @@ class KeptTarget : public store::OutputFile {
         changed_.notify_all();
     }
 
-    [[nodiscard]] bool ready() const override {
+    [[nodiscard]] bool accepts_data() const override {
         const std::scoped_lock lock{mutex_};
         return ready_;
     }
@@ -45,9 +45,9 @@ class KeptTarget : public store::OutputFile {
         return true;
     }
 
-    void finish() override { finished_ = true; }
+    void finish_writing() override { finished_ = true; }
 
-    void write_last(std::string_view unit) override { last_ = unit; }
+    void write_loss_unit(std::string_view unit) override { last_ = unit; }
 
     void set_ready(bool ready) {
         const std::scoped_lock lock{mutex_};

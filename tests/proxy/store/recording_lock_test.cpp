@@ -172,7 +172,7 @@ TEST_CASE("a process that takes a recording over has its lock once the other one
         successor.on_time(now);
         other.reset();
         CHECK(refusal_of(options) == "");
-        successor.remove_unfinished_unit();
+        successor.request_repair();
         successor.on_time(now += 2s);
         CHECK(refusal_of(options) != "");
         if (in_segments) { // one of the other process, one that the check made, and its own
@@ -232,7 +232,7 @@ TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
         int open(const std::string& path, OpenMode how, Readers readers) override {
             first.emplace(options_, StartMode::empty);
             first->write(kLine);
-            first->finish();
+            first->finish_writing();
             return Disk::open(path, how, readers);
         }
 

@@ -46,8 +46,8 @@ struct Removed {
 };
 
 /// Goes on behind what is there, and writes nothing. Returns what was cut off.
-Removed reopen(const std::string& path, const RecordingFormat& units, Disk& disk = system_disk()) {
-    Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .units = &units},
+Removed reopen(const std::string& path, const RecordingFormat& format, Disk& disk = system_disk()) {
+    Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .format = &format},
                         Recording::StartMode::append,
                         disk};
     return {recording.state.cut_bytes, recording.state.cut_units};
@@ -58,7 +58,7 @@ Removed reopen(const std::string& path, const RecordingFormat& units, Disk& disk
 TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") {
     struct Row {
         const char* name;
-        const RecordingFormat* units;
+        const RecordingFormat* format;
         std::string before; ///< in a whole frame
         std::string text;   ///< in the last frame
     };
@@ -79,14 +79,14 @@ TEST_CASE("a frame that was cut at any byte is removed, and nothing before it") 
             const std::string path = folder.file("a.zst");
             write_text(path, before + frame.substr(0, size));
             const bool whole = size == frame.size();
-            CHECK(reopen(path, *row.units).bytes == (whole ? 0 : size));
+            CHECK(reopen(path, *row.format).bytes == (whole ? 0 : size));
             const std::string kept = before + (whole ? frame : "");
             const std::string found = read_text(path);
             CHECK(found.starts_with(kept));
             // Only a head may follow, or an empty frame in an empty file.
             const std::string rest = unpacked(std::string_view{found}.substr(kept.size()));
-            CHECK(rest == row.units->file_header());
-            CHECK(reopen(path, *row.units).bytes == 0);
+            CHECK(rest == row.format->file_header());
+            CHECK(reopen(path, *row.format).bytes == 0);
         }
     }
 }
@@ -126,7 +126,7 @@ TEST_CASE("the unfinished end of the last segment is removed, if it is one of a 
 TEST_CASE("the whole units that are removed are counted as far as they can be read") {
     struct Row {
         const char* name;
-        const RecordingFormat* units;
+        const RecordingFormat* format;
         std::string text;
         std::size_t missing; ///< bytes at the end of its frame
         std::uint64_t cut;
@@ -145,7 +145,7 @@ TEST_CASE("the whole units that are removed are counted as far as they can be re
         const std::string path = folder.file("a.zst");
         const std::string frame = checked_frame(row.text);
         write_text(path, frame.substr(0, frame.size() - row.missing));
-        CHECK(reopen(path, *row.units).units == row.cut);
+        CHECK(reopen(path, *row.format).units == row.cut);
     }
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("compressed files that hold something else stay as they are") {
 
     struct Row {
         const char* name;
-        const RecordingFormat* units;
+        const RecordingFormat* format;
         std::string bytes;
         bool foreign;
     };
@@ -221,10 +221,10 @@ TEST_CASE("compressed files that hold something else stay as they are") {
         CAPTURE(row.name);
         write_text(path, row.bytes);
         if (!row.foreign) {
-            CHECK_NOTHROW(reopen(path, *row.units));
+            CHECK_NOTHROW(reopen(path, *row.format));
             continue;
         }
-        CHECK_THROWS_AS(reopen(path, *row.units), std::runtime_error);
+        CHECK_THROWS_AS(reopen(path, *row.format), std::runtime_error);
         CHECK(read_text(path) == row.bytes);
     }
 }
@@ -250,7 +250,7 @@ TEST_CASE("a last record that lacks only the end of its line gets it") {
         {
             Recording recording{{.path = path}, Recording::StartMode::append};
             recording.write("next\n");
-            recording.finish();
+            recording.finish_writing();
         }
         CHECK(read_text(path) == before + row.kept + "next\n");
     }

@@ -116,7 +116,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
             CHECK(recording.state.cut_bytes == row.before.size() - whole);
             recording.write("next\n");
-            recording.finish();
+            recording.finish_writing();
             CHECK_FALSE(recording.failed());
         }
         CHECK(text_of(path) == row.kept + "next\n");
@@ -197,13 +197,13 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     recording.write("few\n");
     recording.write(many);
     CHECK(recording.error() == ENOSPC);
-    CHECK_FALSE(recording.ready());
+    CHECK_FALSE(recording.accepts_data());
     CHECK(text_of(path) == many);
     disk.room = UINT64_MAX;
     clock.pass(seconds{1});
-    CHECK(recording.ready());
+    CHECK(recording.accepts_data());
     CHECK(text_of(path) == many + "few\n" + many);
-    CHECK(recording.num_lost() == 0);
+    CHECK(recording.num_lost_units() == 0);
 }
 
 TEST_CASE(
@@ -247,24 +247,24 @@ TEST_CASE(
             disk.truncates = row.truncates;
             recording.write("one\ntwo\nthree\n");
             clock.pass(seconds{2});
-            CHECK_FALSE(recording.ready());
+            CHECK_FALSE(recording.accepts_data());
             CHECK(recording.error() == (row.error != 0 ? row.error : ENOSPC));
             CHECK(text_of(path) == row.meanwhile);
             if (row.zst && row.truncates) {
                 CHECK(std::filesystem::file_size(path) == whole);
             }
             clock.pass(seconds{2});
-            CHECK_FALSE(recording.ready());
+            CHECK_FALSE(recording.accepts_data());
             disk.room = UINT64_MAX;
             disk.write_error = 0;
             disk.truncates = true;
             disk.interrupted = 2;
             clock.pass(seconds{2});
-            CHECK(recording.ready());
+            CHECK(recording.accepts_data());
             recording.write("four\n");
-            recording.finish();
+            recording.finish_writing();
             CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
-            CHECK(recording.num_lost() == 0);
+            CHECK(recording.num_lost_units() == 0);
         }
     }
 }
@@ -280,10 +280,10 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
             recording.on_time(OutputFile::Clock::now() + seconds{2});
             disk.room = 7;
             recording.write("one\ntwo\nthree\n");
-            recording.finish();
+            recording.finish_writing();
             recording.write("four\n");
             CHECK(recording.error() == ENOSPC);
-            CHECK(recording.num_lost() == (zst ? 4 : 3));
+            CHECK(recording.num_lost_units() == (zst ? 4 : 3));
         }
         CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
     }
@@ -318,8 +318,8 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
                 }
                 queue.write(line + '\n');
             }
-            queue.finish();
-            CHECK(queue.num_dropped() + recording.num_lost() == 10);
+            queue.finish_writing();
+            CHECK(queue.num_dropped_units() + recording.num_lost_units() == 10);
             CHECK(recording.error() == ENOSPC);
         }
         const std::string text = text_of(path);
@@ -346,13 +346,13 @@ TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
         recording.write(line);
         all += line;
     }
-    recording.finish();
+    recording.finish_writing();
     CHECK(recording.error() == ENOSPC);
     const std::string kept = text_of(path);
     CHECK(kept.size() > 60'000);
     CHECK(all.starts_with(kept));
     CHECK(kept.ends_with('\n'));
-    CHECK(recording.num_lost() == units_in(all) - units_in(kept));
+    CHECK(recording.num_lost_units() == units_in(all) - units_in(kept));
 }
 
 TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
@@ -378,7 +378,7 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         recording.request_reopening();
         clock.pass(milliseconds{10});
         recording.write("five\n");
-        recording.finish();
+        recording.finish_writing();
         CHECK(unpacked(read_text(path + ".1")) +
                   (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
               "one\ntwo\nthree\n");
@@ -416,10 +416,10 @@ TEST_CASE("what the file before did not take comes to the next one, whole") {
     std::filesystem::rename(folder.file("a.jsonl"), folder.file("b.jsonl"));
     recording.request_reopening();
     clock.pass(milliseconds{10});
-    CHECK(recording.ready());
+    CHECK(recording.accepts_data());
     CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
     CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
-    CHECK(recording.num_lost() == 0);
+    CHECK(recording.num_lost_units() == 0);
 }
 
 TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
@@ -431,7 +431,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         Recording second{{.path = path}, StartMode::shared};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
-        second.remove_unfinished_unit();
+        second.request_repair();
         second.on_time(OutputFile::Clock::now());
         second.write("3\n");
     }
@@ -490,7 +490,7 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
         CHECK(recording.start_segment());
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("two\n");
-        recording.finish();
+        recording.finish_writing();
         CHECK(texts_in(folder).back() == "two\n");
         CHECK(segments_in(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
     }
@@ -505,16 +505,16 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     recording.write("one\n");
     disk.open_error = ENOSPC;
     CHECK(recording.start_segment());
-    CHECK_FALSE(recording.ready());
+    CHECK_FALSE(recording.accepts_data());
     CHECK(recording.error() == ENOSPC);
     clock.pass(seconds{2});
-    CHECK_FALSE(recording.ready());
+    CHECK_FALSE(recording.accepts_data());
     disk.open_error = 0;
     disk.time += 60;
     clock.pass(seconds{2});
-    CHECK(recording.ready());
+    CHECK(recording.accepts_data());
     recording.write("two\n");
-    recording.finish();
+    recording.finish_writing();
     CHECK(texts_in(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
     CHECK(segments_in(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
 }
@@ -525,7 +525,7 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     for (const bool packed : {false, true}) {
         Recording recording{in_segments(folder, packed), StartMode::append, disk};
         CHECK(recording.start_segment());
-        recording.finish();
+        recording.finish_writing();
         const auto segments = segments_in(folder.path());
         const std::string first = read_text(folder.file(segments.front().file));
         const std::string second = read_text(folder.file(segments.back().file));
@@ -543,7 +543,7 @@ TEST_CASE("segments differ from their first bytes on, and a file without records
     {
         Recording recording{compressed(path), StartMode::append};
         CHECK(read_text(path).empty()); // no empty frame, where readers might stop
-        recording.finish();
+        recording.finish_writing();
     }
     CHECK_FALSE(read_text(path).empty());
     CHECK(text_of(path).empty());
@@ -557,10 +557,10 @@ TEST_CASE(
         FaultyDisk disk;
         disk.room = 0;
         Recording recording{in_segments(folder, packed), StartMode::append, disk};
-        CHECK_FALSE(recording.ready());
+        CHECK_FALSE(recording.accepts_data());
         recording.write("one\n"); // lost at once, as the disk is known to be full
-        recording.finish();
-        CHECK(recording.num_lost() == 1);
+        recording.finish_writing();
+        CHECK(recording.num_lost_units() == 1);
     }
 }
 
@@ -568,11 +568,11 @@ TEST_CASE("a recording that waits for another process makes no segment until tha
     const TemporaryFolder folder;
     Recording recording{in_segments(folder), StartMode::shared};
     CHECK(segments_in(folder.path()).empty());
-    recording.remove_unfinished_unit();
+    recording.request_repair();
     recording.on_time(OutputFile::Clock::now());
     CHECK(segments_in(folder.path()).size() == 1);
     recording.write("one\n");
-    recording.finish();
+    recording.finish_writing();
     CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
 }
 
@@ -601,7 +601,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
         recording.write("one\n");
         CHECK(recording.start_segment());
         recording.write("two\n");
-        recording.finish();
+        recording.finish_writing();
         CHECK(disk.syncs == row.at_end);
     }
     const TemporaryFolder folder;
@@ -615,7 +615,7 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     CHECK(recording.error() == EIO);
     disk.sync_error = 0;
     clock.pass(seconds{2});
-    CHECK(recording.ready());
+    CHECK(recording.accepts_data());
 }
 
 TEST_CASE("recording stops before the disk is full, and goes on when there is room again") {
@@ -629,14 +629,14 @@ TEST_CASE("recording stops before the disk is full, and goes on when there is ro
     clock.pass(seconds{1});
     recording.write("two\n");
     CHECK(recording.error() == ENOSPC);
-    CHECK_FALSE(recording.ready());
+    CHECK_FALSE(recording.accepts_data());
     CHECK(read_text(folder.file("a")) == "one\n");
     disk.free = 500;
     clock.pass(seconds{2});
-    CHECK(recording.ready());
+    CHECK(recording.accepts_data());
     recording.write("three\n");
     CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
-    CHECK(recording.num_lost() == 0);
+    CHECK(recording.num_lost_units() == 0);
 }
 
 TEST_CASE("a clock that is set is told once, and deletes nothing that this run has just written") {

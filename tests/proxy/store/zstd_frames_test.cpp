@@ -58,7 +58,7 @@ TEST_CASE("frames that were written are read by the library as one text") {
     CHECK(frames == expected_frames);
     const auto found = scan(out);
     REQUIRE(found);
-    CHECK(found->whole == out.size());
+    CHECK(found->complete_bytes == out.size());
     CHECK_FALSE(found->foreign);
 }
 
@@ -71,7 +71,9 @@ TEST_CASE("a file cut at any byte ends where its last whole frame does") {
         const auto found = scan(both.substr(0, size));
         REQUIRE(found);
         CHECK_FALSE(found->foreign);
-        CHECK(found->whole == (size < first.size() ? 0 : size < both.size() ? first.size() : size));
+        CHECK(found->complete_bytes == (size < first.size()  ? 0
+                                        : size < both.size() ? first.size()
+                                                             : size));
     }
 }
 
@@ -93,7 +95,7 @@ TEST_CASE("frames of all forms are stepped over") {
         all += row;
         const auto found = scan(all);
         REQUIRE(found);
-        CHECK(found->whole == all.size());
+        CHECK(found->complete_bytes == all.size());
         CHECK_FALSE(found->foreign);
     }
 }
@@ -124,7 +126,7 @@ TEST_CASE("what is no frame is told apart from what is not finished") {
         CAPTURE(row.name);
         const auto found = scan(row.bytes);
         REQUIRE(found);
-        CHECK(found->whole == row.whole);
+        CHECK(found->complete_bytes == row.whole);
         CHECK(found->foreign == row.foreign);
     }
     CHECK_FALSE(scan_frames(-1));
