@@ -135,7 +135,6 @@ void BusOutput::finish_writing() {
     update_shared_counters();
 }
 
-/// Counts the waiting lines, including those of earlier runs in the spool.
 std::uint64_t BusOutput::count_waiting_lines() {
     const LineTotals waiting = backlog_->waiting_lines();
     waiting_bytes_ = waiting.bytes;

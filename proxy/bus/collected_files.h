@@ -29,7 +29,6 @@ class CollectedFiles {
     [[nodiscard]] int append_batch(const std::string& batch,
                                    const std::map<std::string, std::string>& texts);
 
-    /// Makes the texts of the latest batch permanent.
     void confirm_batch();
     /// Removes the texts of the unconfirmed batch from the files. Returns 0 or errno. After an
     /// error, parts of the batch may remain, and the batch stays unconfirmed.

@@ -206,7 +206,6 @@ class Collector {
 [[nodiscard]] std::string batch_name(const std::string& stream, const std::string& consumer,
                                      const std::string& id);
 
-/// The parts of a batch's name that parse_batch_name() returns.
 struct BatchName {
     std::string stream;
     std::string consumer;

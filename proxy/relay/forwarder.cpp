@@ -252,7 +252,6 @@ void Forwarder::clear_rewritten_datagrams() noexcept {
     }
 }
 
-/// Searches a part of the batch for the full snapshot that a session has requested.
 void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
                                        std::size_t end) const noexcept {
     for (std::size_t i = begin; i < end; ++i) {

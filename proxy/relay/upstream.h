@@ -33,7 +33,8 @@ class LoopbackAddresses {
     /// Assigns an address that another relay had assigned to this client. Returns false if the
     /// address is outside of 127.64.0.0/10 or assigned to another client.
     [[nodiscard]] bool assign_known_address(const base::Endpoint& client, std::uint32_t address);
-    /// Must be called when a session of the client ends. After the last one, the address is free.
+    /// Must be called when a session of the client ends. After the client's last session, the
+    /// address is free.
     void release_address(const base::Endpoint& client);
 
   private:

@@ -51,7 +51,6 @@ constexpr bool needs_no_escape(char character) {
     return byte >= 0x20 && byte < 0x7F && character != '"' && character != '\\';
 }
 
-/// Loads a number from memory of any alignment.
 template <typename T>
 T load_unaligned(const char* from) {
     T value{};

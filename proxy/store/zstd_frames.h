@@ -80,7 +80,6 @@ class ZstdFrameWriter {
 /// need memory for its text until they have verified the checksum.
 inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
 
-/// The structure of a file of zstd frames.
 struct FrameScan {
     /// Size of the complete frames at the start of the file, in bytes.
     std::uint64_t complete_bytes = 0;
