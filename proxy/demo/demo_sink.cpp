@@ -2,7 +2,7 @@
 
 #include "map/identity.h"
 #include "proxy/base/clock.h"
-#include "proxy/record/item_schema.h"
+#include "proxy/record/client_ids.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 

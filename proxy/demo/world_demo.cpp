@@ -1,6 +1,6 @@
 #include "proxy/demo/world_demo.h"
 
-#include "proxy/record/item_schema.h"
+#include "proxy/record/client_ids.h"
 #include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 

@@ -1,6 +1,7 @@
 #include "proxy/filter/keys.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/record/item_schema.h"
 #include "proxy/wire/connless.h"
 #include "proxy/wire/message_layouts.h"
 #include "proxy/wire/secrets.h"

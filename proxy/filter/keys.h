@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/filter/value.h"
-#include "proxy/record/item_schema.h"
+#include "proxy/record/records.h"
 #include "proxy/wire/message.h"
 
 #include <algorithm>

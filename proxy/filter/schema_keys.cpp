@@ -1,5 +1,6 @@
 #include "map/tiles.h"
 #include "proxy/filter/keys.h"
+#include "proxy/record/item_schema.h"
 #include "proxy/record/schema.h"
 #include "proxy/wire/secrets.h"
 

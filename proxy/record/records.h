@@ -267,6 +267,13 @@ struct SnapshotRecord {
     bool of_demo = false; ///< the snapshot was read from a demo; not written to JSON
 };
 
+/// An item that is written as an element of a record's `items`.
+struct RecordItem {
+    const SnapshotRecord* record;
+    snapshot::ItemView item;
+    const snapshot::ObjectSpec* object; ///< null if the type is unknown
+};
+
 /// A world: the snapshots of all sessions of a server for one tick, merged into one snapshot.
 struct WorldRecord {
     RecordHeader head{};

@@ -2,6 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/record/json.h"
+#include "proxy/record/schema.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "proxy/record/records.h"
-#include "proxy/record/schema.h"
 #include "proxy/sink/json_buffer.h"
 #include "proxy/sink/json_items.h"
 #include "proxy/sink/output.h"
@@ -12,6 +11,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+namespace tw::record {
+template <std::size_t Length>
+class KeyText;
+} // namespace tw::record
 
 namespace tw::sink {
 

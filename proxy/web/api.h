@@ -1,8 +1,7 @@
 #pragma once
 
-#include "proxy/inspect/map_tracker.h"
-#include "proxy/record/interface.h"
 #include "proxy/web/http_server.h"
+#include "proxy/web/page_data.h"
 #include "proxy/web/page_json.h"
 #include "proxy/web/record_requests.h"
 #include "proxy/web/state.h"
@@ -19,75 +18,6 @@
 #include <tl/expected.hpp>
 
 namespace tw::web {
-
-enum class RecordingKind : std::uint8_t { capture, demos };
-
-struct RecordedFile {
-    std::string name{};
-    std::uint64_t bytes = 0;
-    std::int64_t time_ms = 0; ///< latest modification, in milliseconds since 1970
-};
-
-/// The result of a health check.
-struct Health {
-    bool ok = false;
-    std::string text; ///< one line; the reason for a failure
-};
-
-/// The data that the page shows, and the actions that it offers. The functions are called on the
-/// HTTP server's thread.
-class PageData : public ViewData {
-  public:
-    [[nodiscard]] virtual RunState state() const = 0;
-    /// Returns the state with the sessions of this game server only; they may be more than those in
-    /// `state`.
-    [[nodiscard]] virtual RunState state_of(const std::string& server) const;
-
-    /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
-    [[nodiscard]] virtual Health check_liveness() const { return {.ok = true, .text = "ok"}; }
-
-    /// Tests whether players can play. Calls `done` with the result, now or later.
-    virtual void check_readiness(std::function<void(Health)> done) = 0;
-    /// Sets the impairment from a text in the format of relay::parse_impairment.
-    /// Errors: one line that says what is wrong with the text.
-    [[nodiscard]] virtual tl::expected<void, std::string>
-    set_impairment(const std::string& text) = 0;
-
-    /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
-    /// Returns false if the session does not exist. Precondition: there is a flight recorder.
-    [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
-
-    /// Starts or stops a recording of a viewer. Errors: one line with the reason.
-    [[nodiscard]] virtual tl::expected<void, std::string> turn_recording(RecordingKind kind,
-                                                                         bool on);
-
-    /// Lists recorded files, the newest first, at most as many as the page shows. Returns nullopt
-    /// without a folder for recordings.
-    [[nodiscard]] virtual std::optional<std::vector<RecordedFile>> list_recordings() const {
-        return std::nullopt;
-    }
-
-    /// Opens a recorded file by its name. Returns null if the file does not exist.
-    [[nodiscard]] virtual std::shared_ptr<const ServedFile>
-    open_recording(std::string_view /*name*/) const {
-        return nullptr;
-    }
-
-    /// Returns an explanation of the findings about a session's snapshot of this tick; nullopt if
-    /// there are no findings.
-    [[nodiscard]] virtual std::optional<std::string> explain_finding(std::uint32_t /*session*/,
-                                                                     std::int64_t /*tick*/) const {
-        return std::nullopt;
-    }
-
-    /// Returns the map of a session; its `physics` and `file` are null if the map is unknown.
-    [[nodiscard]] virtual inspect::FoundMap map_of_session(std::uint32_t /*session*/) const {
-        return {};
-    }
-
-    /// Returns the keys that filters can use, and their possible values, as JSON.
-    [[nodiscard]] virtual std::string keys_json() const = 0;
-};
 
 /// The data that handlers of HTTP requests use. Used only on the HTTP server's thread.
 struct RequestContext {

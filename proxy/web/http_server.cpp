@@ -1,6 +1,7 @@
 #include "proxy/web/http_server.h"
 
 #include "proxy/web/page.h"
+#include "proxy/web/page_data.h"
 
 #include <algorithm>
 #include <array>

@@ -24,11 +24,7 @@
 
 namespace tw::web {
 
-/// A file that is sent as a response.
-struct ServedFile {
-    base::UniqueFd file;
-    std::uint64_t bytes = 0; ///< number of bytes to send; data appended later is not sent
-};
+struct ServedFile;
 
 /// The parts of a request target. They refer to the parsed text.
 struct RequestTarget {

@@ -2,6 +2,7 @@
 
 #include "proxy/base/keyed_hash.h"
 #include "proxy/web/http_server.h"
+#include "proxy/web/page_data.h"
 
 #include <chrono>
 #include <cstddef>
@@ -16,15 +17,6 @@
 #include <tl/expected.hpp>
 
 namespace tw::web {
-
-/// An error in a text that a user typed.
-struct InputError {
-    std::string message;    ///< one line
-    std::size_t offset = 0; ///< position in the text, in bytes
-};
-
-/// True if the filter accepts a record, given as its JSON line.
-using LineFilter = std::function<bool(std::string_view line)>;
 
 /// A message from a viewer. A setting that is missing in the message does not change.
 struct ViewerMessage {

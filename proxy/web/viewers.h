@@ -1,9 +1,9 @@
 #pragma once
 
 #include "proxy/base/keyed_hash.h"
-#include "proxy/record/interface.h"
 #include "proxy/web/feed.h"
 #include "proxy/web/http_server.h"
+#include "proxy/web/page_data.h"
 #include "proxy/web/record_requests.h"
 #include "proxy/web/sockets.h"
 
@@ -18,20 +18,6 @@
 #include <vector>
 
 namespace tw::web {
-
-/// The snapshots and records that viewers see.
-class ViewData : public record::Interface {
-  public:
-    /// Returns the workers' batches; null if traffic is not inspected.
-    [[nodiscard]] virtual PageFeed* page_feed() = 0;
-    [[nodiscard]] virtual const snapshot::ObjectSet& objects() const = 0;
-    /// Compiles a filter expression of a user.
-    [[nodiscard]] virtual tl::expected<LineFilter, InputError>
-    make_filter(const std::string& text) const = 0;
-    /// Returns the JSON line of a session's snapshot with all items.
-    [[nodiscard]] virtual std::string snapshot_line(const InspectedSnapshot& seen,
-                                                    const snapshot::SnapshotView& items) const = 0;
-};
 
 /// Serves the viewers of the live page, and the API requests that wait for a snapshot or for
 /// records. Fetches data from the workers only while a viewer is connected or a request waits. Used

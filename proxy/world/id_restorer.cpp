@@ -1,6 +1,6 @@
 #include "proxy/world/id_restorer.h"
 
-#include "proxy/record/item_schema.h"
+#include "proxy/record/client_ids.h"
 
 #include <algorithm>
 #include <array>

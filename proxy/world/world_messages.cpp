@@ -1,6 +1,6 @@
 #include "proxy/world/world_messages.h"
 
-#include "proxy/record/item_schema.h"
+#include "proxy/record/client_ids.h"
 
 #include <algorithm>
 #include <array>
