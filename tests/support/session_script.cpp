@@ -44,6 +44,10 @@ MessageBuilder input(snapshot::Tick acked, snapshot::Tick intended) {
     return message("input").number(acked).number(intended).number(0);
 }
 
+MessageBuilder rcon_line(std::string_view text) {
+    return message("rcon_line").string(text);
+}
+
 Piece vital(const MessageBuilder& message) {
     return vital(message.bytes());
 }

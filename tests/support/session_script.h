@@ -17,6 +17,8 @@ namespace tw::test {
 
 inline constexpr auto kC2s = wire::Direction::c2s;
 inline constexpr auto kS2c = wire::Direction::s2c;
+/// The token of no connection.
+inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 
 /// A source of the maps that the test sets.
 class FakeMaps final : public inspect::MapSource {
@@ -53,6 +55,7 @@ class FakeMaps final : public inspect::MapSource {
 [[nodiscard]] MessageBuilder map_change(std::string_view name);
 /// Begins an input of 0.6 for tick `intended`.
 [[nodiscard]] MessageBuilder input(snapshot::Tick acked, snapshot::Tick intended);
+[[nodiscard]] MessageBuilder rcon_line(std::string_view text);
 
 /// One chunk of a packet.
 struct Piece {

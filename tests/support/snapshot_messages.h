@@ -35,6 +35,11 @@ template <std::size_t kSize>
 /// A snapshot in the form that tests use.
 using Items = std::map<snapshot::ItemKey, Ints>;
 
+inline const Items kOnePickup{{{4, 1}, {10, 20, 0, 0}}};
+inline const Items kMovedPickup{{{4, 1}, {11, 20, 0, 0}}};
+inline const Items kPickupAndEvent{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
+inline const Items kPickupAndPlayer{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
+
 /// Begins the message with this name.
 [[nodiscard]] MessageBuilder message(std::string_view name,
                                      snapshot::Dialect dialect = snapshot::Dialect::six);

@@ -25,10 +25,10 @@ using test::contains;
 
 namespace {
 
-using Ints = std::optional<std::vector<std::int64_t>>;
+using ItemData = std::optional<std::vector<std::int64_t>>;
 
 RecordedItem item(std::uint16_t type, std::uint16_t id, std::string name, std::string fields,
-                  Ints data = std::nullopt) {
+                  ItemData data = std::nullopt) {
     return {.key = {type, id},
             .type = std::move(name),
             .fields = std::move(fields),
@@ -75,7 +75,7 @@ TEST_CASE("items are compared by named fields, and by raw ints if no field diffe
     // Raw ints are written behind the fields: `{"x":1} 1 2`.
     const auto with_ints = [](const std::string& text) {
         const std::size_t end = std::min(text.find(' '), text.size());
-        Ints ints;
+        ItemData ints;
         std::istringstream words{text.substr(end)};
         for (std::int64_t value = 0; words >> value;) {
             ints = ints.value_or(std::vector<std::int64_t>{});
@@ -280,10 +280,10 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
 
     const std::string uuid = "66de1544-6e32-3531-a0a9-4ad4a6d2e9a2";
     const auto descriptor = [](std::uint16_t number, std::int64_t value) {
-        return item(snapshot::kDescriptorType, number, "descriptor", "", Ints{{value}});
+        return item(snapshot::kDescriptorType, number, "descriptor", "", ItemData{{value}});
     };
     const auto of = [](std::uint16_t type, std::string name, std::int64_t value) {
-        return item(type, 5, std::move(name), "", Ints{{value}});
+        return item(type, 5, std::move(name), "", ItemData{{value}});
     };
     const Row rows[] = {
         {"the other way round",

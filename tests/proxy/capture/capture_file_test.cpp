@@ -515,8 +515,6 @@ using namespace tw;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 /// Builds a file of packets and states as twscope writes it.
 class File {
   public:

@@ -5,6 +5,7 @@
 #include "tests/support/capture_writer.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/test_data.h"
+#include "tests/support/time.h"
 
 #include <algorithm>
 #include <atomic>
@@ -206,7 +207,7 @@ using capture::TimeSorter;
 
 namespace {
 
-constexpr std::int64_t kMillisecond = 1'000'000;
+using test::kMillisecond;
 
 /// Adds a datagram of a client, "a" to "z", at a time in milliseconds.
 struct Sent {

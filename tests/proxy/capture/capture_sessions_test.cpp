@@ -2,6 +2,7 @@
 #include "proxy/inspect/connection/session_checkpoint.h"
 #include "proxy/wire/packet.h"
 #include "tests/support/session_script.h"
+#include "tests/support/time.h"
 
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@ using TrafficSelection = ServerDetector::TrafficSelection;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+using test::kSecond;
 
 using Bytes = std::vector<std::byte>;
 

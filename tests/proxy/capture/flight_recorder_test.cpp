@@ -6,6 +6,7 @@
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
 #include "tests/support/test_data.h"
+#include "tests/support/time.h"
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +27,7 @@ using store::FileQueue;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+using test::kSecond;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
 /// A capture passes, and a flight recorder looks on.

@@ -1,6 +1,7 @@
 #include "proxy/capture/frame_reader.h"
 #include "proxy/wire/packet.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/time.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+using tw::test::kSecond;
 
 Bytes numbered(std::size_t size) {
     Bytes bytes(size);

@@ -134,7 +134,7 @@ Bytes block_of(std::string_view client, std::string_view server, const Bytes& by
 }
 
 /// Between its lengths.
-Bytes body_of(const Bytes& block) {
+Bytes block_body(const Bytes& block) {
     return {block.begin() + 8, block.end() - 4};
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("what a capture says of a session is read as it was written") {
         REQUIRE(head);
         CHECK(head->type == capture::kStateBlock);
         CHECK(head->size == block.size());
-        const Bytes body = body_of(block);
+        const Bytes body = block_body(block);
         const auto read = capture::read_session_state(body);
         REQUIRE(read);
         CHECK(to_string(read->client) == row.client);
@@ -186,11 +186,11 @@ TEST_CASE("what is cut, of another version or somebody else's says nothing of a 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Bytes body = body_of(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
+        Bytes body = block_body(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
         row.spoil(body);
         CHECK(capture::read_session_state(body).has_value() == row.good);
     }
-    const Bytes body = body_of(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
+    const Bytes body = block_body(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
     for (std::size_t size = 0; size < 50 + kState.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(capture::read_session_state(std::span{body}.first(size)));

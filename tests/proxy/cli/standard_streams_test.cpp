@@ -23,7 +23,7 @@ std::string game_in(const TemporaryFolder& folder) {
 }
 
 /// Runs a shell script. $0 is the program, $1 a capture and $2 a folder.
-Finished in_shell(const std::string& script, const TemporaryFolder& folder) {
+Finished run_script(const std::string& script, const TemporaryFolder& folder) {
     return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, game_in(folder), folder.path()});
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("a closed or full standard error has no other effect") {
     for (const Row& row : rows) {
         CAPTURE(row.script);
         const TemporaryFolder folder;
-        CHECK(in_shell(row.script, folder).status == row.status);
+        CHECK(run_script(row.script, folder).status == row.status);
         CHECK(contains(read_text(folder.file("summary")), row.summary));
     }
 }
@@ -67,14 +67,14 @@ TEST_CASE("a closed or full standard error has no other effect") {
 TEST_CASE("no message gets into a file if a standard stream is closed") {
     const TemporaryFolder folder;
     const std::string decode = R"("$0" decode "$1" --expect 'tick > 100000' -o "$2/)";
-    CHECK(in_shell(decode + "plain\"", folder).status == 1);
-    CHECK(in_shell(decode + "closed\" <&- >&- 2>&-", folder).status == 1);
+    CHECK(run_script(decode + "plain\"", folder).status == 1);
+    CHECK(run_script(decode + "closed\" <&- >&- 2>&-", folder).status == 1);
     CHECK_FALSE(read_text(folder.file("plain")).empty());
     CHECK(read_text(folder.file("closed")) == read_text(folder.file("plain")));
-    const Finished unwritten = in_shell(R"("$0" decode "$1" -o - >&-)", folder);
+    const Finished unwritten = run_script(R"("$0" decode "$1" -o - >&-)", folder);
     CHECK(unwritten.status == 3);
     CHECK(contains(unwritten.err, "Bad file descriptor"));
-    CHECK(in_shell(R"("$0" decode - <&-)", folder).status == 2);
+    CHECK(run_script(R"("$0" decode - <&-)", folder).status == 2);
 }
 
 TEST_CASE("waiting for a pipe is reported on standard error") {
@@ -110,7 +110,7 @@ TEST_CASE("a reader of records that leaves affects only its own output") {
         const std::string capture = game_in(folder);
         REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
         // A pipe whose reader ends before the first write.
-        const Finished done = in_shell(
+        const Finished done = run_script(
             R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
         CHECK(done.status == row.status);
         CHECK_FALSE(contains(done.err, "Broken pipe")); // a reader that leaves is no error

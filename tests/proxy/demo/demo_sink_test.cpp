@@ -27,13 +27,12 @@ using snapshot::kNoBase;
 using store::FileQueue;
 using test::Bytes;
 using test::Items;
+using test::kMovedPickup;
+using test::kPickupAndPlayer;
 using test::kS2c;
 using test::message;
 
 namespace {
-
-const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
-const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
 
 /// What a demo holds, as records.
 std::vector<std::string> lines_of(const std::filesystem::path& demo) {
@@ -47,9 +46,9 @@ std::vector<std::string> lines_of(const std::filesystem::path& demo) {
 }
 
 /// A session whose demos go to a folder.
-class Stage {
+class SessionStage {
   public:
-    explicit Stage(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
+    explicit SessionStage(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
         : files_{FileQueue::FullQueuePolicy::refuse, queue} {
         options.folder = folder_.path();
         demos_.emplace(options, files_);
@@ -86,13 +85,13 @@ demo::Header header_of(const std::filesystem::path& path) {
 } // namespace
 
 TEST_CASE("a session becomes a demo of all it was shown") {
-    Stage stage;
+    SessionStage stage;
     stage.script().enter_game("dm1");
     stage.script().send(kS2c, message("sv_motd").string("welcome"));
-    stage.script().snap(10, kNoBase, kFirst);
-    stage.script().snap(12, 10, kSecond);
+    stage.script().snap(10, kNoBase, kPickupAndPlayer);
+    stage.script().snap(12, 10, kMovedPickup);
     stage.script().send(kS2c, message("sv_broadcast").string("go"));
-    stage.script().snap(90, 12, kFirst);
+    stage.script().snap(90, 12, kPickupAndPlayer);
     stage.script().close("idle");
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
@@ -110,14 +109,14 @@ TEST_CASE("a session becomes a demo of all it was shown") {
 }
 
 TEST_CASE("a map in reach is in the demo, with its hash") {
-    Stage stage;
+    SessionStage stage;
     auto& answer = stage.script().maps().answer;
     answer.status = inspect::MapStatus::not_found;
     answer.sha256.emplace().fill(9);
     answer.file = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
     stage.script().enter_game("dm1");
-    stage.script().snap(10, kNoBase, kFirst);
-    stage.script().snap(12, 10, kSecond);
+    stage.script().snap(10, kNoBase, kPickupAndPlayer);
+    stage.script().snap(12, 10, kMovedPickup);
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     const auto header = header_of(files[0]);
@@ -126,14 +125,14 @@ TEST_CASE("a map in reach is in the demo, with its hash") {
 }
 
 TEST_CASE("a session whose map is not known has no demo, and is counted") {
-    Stage stage;
-    stage.script().snap(10, kNoBase, kFirst);
-    stage.script().snap(12, 10, kSecond);
+    SessionStage stage;
+    stage.script().snap(10, kNoBase, kPickupAndPlayer);
+    stage.script().snap(12, 10, kMovedPickup);
     CHECK(stage.demos().losses().mapless == 1);
     CHECK(stage.demos().losses().num_unwritten() == 0);
     stage.script().enter_game("dm1");
-    stage.script().snap(5, kNoBase, kSecond);
-    stage.script().snap(7, 5, kFirst);
+    stage.script().snap(5, kNoBase, kMovedPickup);
+    stage.script().snap(7, 5, kPickupAndPlayer);
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).map_name == "dm1");
@@ -141,16 +140,16 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
 }
 
 TEST_CASE("each map has a demo of its own, and none is empty") {
-    Stage stage;
+    SessionStage stage;
     stage.script().enter_game("dm1");
-    stage.script().snap(10, kNoBase, kFirst);
-    stage.script().snap(12, 10, kSecond);
+    stage.script().snap(10, kNoBase, kPickupAndPlayer);
+    stage.script().snap(12, 10, kMovedPickup);
     stage.script().enter_game("../ctf1");
     stage.script().send(kS2c, message("sv_motd").string("on ctf1"));
-    stage.script().snap(5, kNoBase, kSecond);
-    stage.script().snap(7, 5, kFirst);
+    stage.script().snap(5, kNoBase, kMovedPickup);
+    stage.script().snap(7, 5, kPickupAndPlayer);
     stage.script().enter_game("dm2");
-    stage.script().snap(5, kNoBase, kSecond); // no player plays a single tick
+    stage.script().snap(5, kNoBase, kMovedPickup); // no player plays a single tick
     const auto files = stage.end();
     CHECK(stage.demos().losses().single == 1);
     REQUIRE(files.size() == 2);
@@ -164,12 +163,12 @@ TEST_CASE("each map has a demo of its own, and none is empty") {
 }
 
 TEST_CASE("findings of warning or worse are markers") {
-    Stage stage;
+    SessionStage stage;
     stage.script().enter_game("dm1");
-    stage.script().snap(100, kNoBase, kFirst);
-    stage.script().snap(102, 100, kSecond);
+    stage.script().snap(100, kNoBase, kPickupAndPlayer);
+    stage.script().snap(102, 100, kMovedPickup);
     stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
-    stage.script().snap(180, 102, kFirst);
+    stage.script().snap(180, 102, kPickupAndPlayer);
     stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
@@ -185,7 +184,7 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
     script.enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 110; tick += 2) {
-        script.snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        script.snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
         base = tick;
     }
     files.finish_writing(); // and nobody ends the demo
@@ -201,10 +200,10 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
 TEST_CASE("messages with secrets are only there when they are asked for") {
     for (const bool show : {false, true}) {
         CAPTURE(show);
-        Stage stage{{.folder = {}, .show_secrets = show}};
+        SessionStage stage{{.folder = {}, .show_secrets = show}};
         stage.script().enter_game("dm1");
-        stage.script().snap(10, kNoBase, kFirst);
-        stage.script().snap(12, 10, kSecond);
+        stage.script().snap(10, kNoBase, kPickupAndPlayer);
+        stage.script().snap(12, 10, kMovedPickup);
         constexpr std::int32_t kWhisper = 3;
         stage.script().send(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
         stage.script().send(kS2c, message("sv_chat").number(0).number(1).string("hello"));
@@ -217,7 +216,7 @@ TEST_CASE("messages with secrets are only there when they are asked for") {
 }
 
 TEST_CASE("a demo for vanilla has nothing that it does not know") {
-    Stage stage{{.folder = {}, .version = 4}};
+    SessionStage stage{{.folder = {}, .version = 4}};
     stage.script().enter_game("dm1");
     const std::vector<std::int32_t> info(5, 0);
     const Items items{{{0, 0x7fff}, {1, 2, 3, 4}},
@@ -231,7 +230,7 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
                       {{11, 16}, std::vector<std::int32_t>(17, 0)},
                       {{0x7fff, 1}, {7}}};
     stage.script().snap(10, kNoBase, items);
-    stage.script().snap(12, 10, kSecond);
+    stage.script().snap(12, 10, kMovedPickup);
     stage.script().send(kS2c, message("sv_emoticon").number(15).number(1));
     stage.script().send(kS2c, message("sv_emoticon").number(16).number(1));
     const auto files = stage.end();
@@ -272,11 +271,11 @@ TEST_CASE("a demo for vanilla names no client that it has no room for") {
 }
 
 TEST_CASE("a queue that is full ends a demo, and another begins later") {
-    Stage stage{{}, 600}; // for a head and little more
+    SessionStage stage{{}, 600}; // for a head and little more
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
-        stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+        stage.script().snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
         base = tick;
     }
     const auto files = stage.end();
@@ -288,12 +287,12 @@ TEST_CASE("a queue that is full ends a demo, and another begins later") {
 }
 
 TEST_CASE("a disk that was full for a while ends a demo whole, and another begins") {
-    Stage stage;
+    SessionStage stage;
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     const auto play_until = [&](snapshot::Tick end) {
         for (snapshot::Tick tick = std::max(10, base + 2); tick < end; tick += 2) {
-            stage.script().snap(tick, base, tick % 4 == 0 ? kFirst : kSecond);
+            stage.script().snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
             base = tick;
         }
     };

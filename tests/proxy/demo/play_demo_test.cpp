@@ -19,11 +19,11 @@ using test::append;
 using test::Bytes;
 using test::bytes_of;
 using test::Items;
+using test::kPickupAndPlayer;
 
 namespace {
 
-const Items kFirst{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
-const Items kSecond{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
+const Items kTwoPickups{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
 
 /// The records of a demo, and how reading it ended.
 struct Played {
@@ -62,7 +62,7 @@ void put_message(Bytes& demo, const Bytes& payload) {
 }
 
 Bytes with(const std::function<void(Bytes&)>& change) {
-    Bytes demo = test::demo_of(6, {{10, kFirst}, {12, kSecond}});
+    Bytes demo = test::demo_of(6, {{10, kPickupAndPlayer}, {12, kTwoPickups}});
     change(demo);
     return demo;
 }
@@ -75,11 +75,11 @@ TEST_CASE("a demo becomes a session with its map, snapshots and messages, with t
         Bytes demo =
             demo::DemoEncoder::encode_start(test::demo_header(version), bytes_of({1, 2, 3}));
         demo::DemoEncoder encoder{version, snapshot::Dialect::six};
-        REQUIRE(encoder.append_snapshot(10, test::to_snapshot(kFirst).view(), demo));
+        REQUIRE(encoder.append_snapshot(10, test::to_snapshot(kPickupAndPlayer).view(), demo));
         REQUIRE(encoder.append_message(test::message("sv_motd").string("hello").bytes(), demo));
-        REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kFirst).view(), demo));
-        REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kSecond).view(), demo));
-        REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kSecond).view(), demo));
+        REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kPickupAndPlayer).view(), demo));
+        REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kTwoPickups).view(), demo));
+        REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kTwoPickups).view(), demo));
         Played played;
         play(demo, played);
         CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==

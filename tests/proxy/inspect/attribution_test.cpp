@@ -161,11 +161,12 @@ Bytes small_delta() {
     return test::body_of({1, 2, 0, 0x30005, 5, 7, 100, -200, 300, 0x4001, 9, 2, 5, 6000});
 }
 
-Bytes snap_single(std::int32_t tick, const Bytes& body, std::int32_t crc = 0) {
+Bytes full_snap_single(std::int32_t tick, const Bytes& body, std::int32_t crc = 0) {
     return test::snap_single(tick, snapshot::kNoBase, crc, body);
 }
 
-Bytes snap_part(std::int32_t tick, std::int32_t num_parts, std::int32_t part, const Bytes& data) {
+Bytes full_snap_part(std::int32_t tick, std::int32_t num_parts, std::int32_t part,
+                     const Bytes& data) {
     return test::snap_part(tick, snapshot::kNoBase, num_parts, part, kSmallCrc, data);
 }
 
@@ -247,15 +248,15 @@ TEST_CASE("what is booked as items is what verified snapshots took, whatever is 
                     }
                     const auto tick = static_cast<std::int32_t>(random() % 4'000);
                     const Bytes forgeries[] = {
-                        packet_of(snap_single(tick, small_delta(), kSmallCrc)),
-                        packet_of(snap_single(tick, small_delta(), 1)),
-                        packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc)),
-                        packet_of(snap_single(-5, small_delta())),
-                        packet_of(snap_single(tick, Bytes(20, std::byte{0xff}))),
-                        packet_of(snap_part(tick, 2, 0, Bytes(snapshot::kMaxPartSize))),
-                        packet_of(snap_part(tick, 2, 1, Bytes(30)),
+                        packet_of(full_snap_single(tick, small_delta(), kSmallCrc)),
+                        packet_of(full_snap_single(tick, small_delta(), 1)),
+                        packet_of(full_snap_single(2'000'000'000, small_delta(), kSmallCrc)),
+                        packet_of(full_snap_single(-5, small_delta())),
+                        packet_of(full_snap_single(tick, Bytes(20, std::byte{0xff}))),
+                        packet_of(full_snap_part(tick, 2, 0, Bytes(snapshot::kMaxPartSize))),
+                        packet_of(full_snap_part(tick, 2, 1, Bytes(30)),
                                   {.compression = wire::Compression::always}),
-                        packet_of(snap_part(tick, 70, 1, Bytes(30)))};
+                        packet_of(full_snap_part(tick, 70, 1, Bytes(30)))};
                     run.datagram(session, direction, forgeries[random() % std::size(forgeries)]);
                 });
             run.check_sums();
@@ -269,7 +270,7 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     const char* const capture = "../golden/tokenless-map-change.pcap";
     Run honest;
     feed_capture(honest, capture);
-    Bytes forged = packet_of(snap_single(2'000'000'000, small_delta(), kSmallCrc));
+    Bytes forged = packet_of(full_snap_single(2'000'000'000, small_delta(), kSmallCrc));
     Run run;
     int passed = 0;
     feed_capture(run, capture,
@@ -315,9 +316,9 @@ TEST_CASE("a rejected delta is booked by why it was rejected") {
     };
 
     const Row rows[] = {
-        {"checksum", snap_single(100, small_delta(), kSmallCrc + 1),
+        {"checksum", full_snap_single(100, small_delta(), kSmallCrc + 1),
          "snapshot with another checksum"},
-        {"cut int", snap_single(100, Bytes(20, std::byte{0xff})), "undecodable snapshot"},
+        {"cut int", full_snap_single(100, Bytes(20, std::byte{0xff})), "undecodable snapshot"},
         {"base", test::snap_single(100, 50, kSmallCrc, small_delta()),
          "snapshot on an unknown base"},
     };
@@ -350,7 +351,7 @@ TEST_CASE("every bit of noise is booked") {
 
 TEST_CASE("a delta's bytes are booked on its items") {
     Run run;
-    run.from_server(packet_of(snap_single(100, small_delta(), kSmallCrc)));
+    run.from_server(packet_of(full_snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
     run.check_sums();
     const auto bytes = [&](ByteGroup group, std::string_view name,
@@ -378,15 +379,15 @@ TEST_CASE("a delta in parts is booked when it is complete, in any order") {
     for (const bool swapped : {false, true}) {
         CAPTURE(swapped);
         Run run;
-        run.from_server(packet_of(snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
+        run.from_server(packet_of(full_snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
         CHECK(run.find(ByteGroup::delta, "counts").bytes == 0);
         // The second one is compressed: its bytes keep their own prices.
-        run.from_server(packet_of(snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
+        run.from_server(packet_of(full_snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
                                   {.compression = wire::Compression::always}));
         CHECK(run.find(ByteGroup::delta, "counts").bytes == 3);
         CHECK(run.find(ByteGroup::delta, "surplus").bytes == body.size() - small_delta().size());
         run.check_sums();
-        run.from_server(packet_of(snap_part(100, 2, 0, first)));
+        run.from_server(packet_of(full_snap_part(100, 2, 0, first)));
         CHECK(run.find(ByteGroup::unused, "repeated snapshot").bytes == first.size());
         run.finish();
         run.check_sums();
@@ -402,14 +403,15 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
     const Bytes part(snapshot::kMaxPartSize);
     const Row rows[] = {
         {"the session ends", {}},
-        {"a much younger one comes", {packet_of(snap_single(200, small_delta()))}},
-        {"a single one of the same tick comes", {packet_of(snap_single(100, small_delta()))}},
-        {"a contradicting part comes, and nothing more", {packet_of(snap_part(100, 3, 1, {}))}},
+        {"a much younger one comes", {packet_of(full_snap_single(200, small_delta()))}},
+        {"a single one of the same tick comes", {packet_of(full_snap_single(100, small_delta()))}},
+        {"a contradicting part comes, and nothing more",
+         {packet_of(full_snap_part(100, 3, 1, {}))}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Run run;
-        run.from_server(packet_of(snap_part(100, 2, 0, part)));
+        run.from_server(packet_of(full_snap_part(100, 2, 0, part)));
         for (const Bytes& bytes : row.behind) {
             run.from_server(bytes);
         }

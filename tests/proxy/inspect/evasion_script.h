@@ -10,7 +10,6 @@
 /// What the tests of tricks on the wire say, and how they look at what came of it.
 namespace tw::test::evasion {
 
-inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 inline constexpr wire::Token kNoToken{};
 inline constexpr std::uint8_t kControl = 0x10;
 inline constexpr std::uint8_t kHeaderToken = 0x08;
@@ -19,7 +18,6 @@ inline constexpr std::uint8_t kResend = 0x40;
 inline constexpr std::uint8_t kCompressed = 0x80;
 inline constexpr int kHalf = wire::kSequenceModulus / 2;
 
-inline const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
 inline const Items kForgedItems{{{4, 7}, {66, 66, 0, 0}}};
 
 /// Each of these messages has a name of its own in the log.
@@ -32,7 +30,7 @@ inline MessageBuilder forged() {
 }
 
 inline MessageBuilder line() {
-    return message("rcon_line").string("real");
+    return rcon_line("real");
 }
 
 inline MessageBuilder forged_line() {
@@ -42,7 +40,7 @@ inline MessageBuilder forged_line() {
 /// In the game, with one snapshot to build on.
 inline SessionScript playing_with_base() {
     SessionScript script = playing();
-    script.snap(10, snapshot::kNoBase, kItems);
+    script.snap(10, snapshot::kNoBase, kPickupAndEvent);
     script.log().clear();
     return script;
 }

@@ -63,13 +63,13 @@ const Outcome kTwice{{"cl_say", "cl_say"}, false};
 const Outcome kTwiceAndReported{{"cl_say", "cl_say"}, true};
 const Outcome kThrice{{"cl_say", "cl_say", "cl_say"}, false};
 
-struct Row {
+struct Trick {
     std::string_view name;
     const Outcome& outcome;
     void (*play)(SessionScript& script);
 };
 
-const Row kRows[] = {
+const Trick kRows[] = {
     {"an ack ahead of all that was sent", kRefused, [](auto& s) { forge(s, {.ack = 300}); }},
     {"an ack ahead by one", kRefused, [](auto& s) { forge(s, {.ack = 1}); }},
     {"an ack older than the one before", kRefused, [](auto& s) { forge(s, {.ack = -1}); }},
@@ -228,14 +228,14 @@ const Row kRows[] = {
 } // namespace
 
 TEST_CASE("a trick inside a connection forges nothing, hides nothing and makes nobody forget") {
-    for (const Row& row : kRows) {
+    for (const Trick& row : kRows) {
         CAPTURE(row.name);
         auto script = playing_with_base();
         row.play(script);
         CHECK(taken(script) == row.outcome.taken);
         CHECK((!row.outcome.refused || refused(script) > 0));
         // The server goes on from what the client has.
-        script.snap(12, 10, kItems);
+        script.snap(12, 10, kPickupAndEvent);
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 12<-10 ok 2"});
         CHECK(script.log().lines({"session"}).empty());
         CHECK(script.log().lines({"map"}).empty());
@@ -250,8 +250,8 @@ TEST_CASE("a snapshot in a packet that the client drops is none, and hides none 
         auto script = playing_with_base();
         const Bytes forged_snap = snap_between(12, kNoBase, {}, kForgedItems);
         script.send_datagram(kS2c, script.pack_deviating(kS2c, {non_vital(forged_snap)}, odd));
-        script.snap(12, 10, kItems);
-        script.snap(14, 12, kItems);
+        script.snap(12, 10, kPickupAndEvent);
+        script.snap(14, 12, kPickupAndEvent);
         CHECK(script.log().lines({"snapshot"}) ==
               Lines{"snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
         CHECK(refused(script) > 0);
@@ -319,8 +319,8 @@ TEST_CASE("a session that begins with 0.7's words is what its handshake makes it
         }
         script.join_ddnet();
         script.enter_game();
-        script.snap(10, kNoBase, kItems);
-        script.snap(12, 10, kItems);
+        script.snap(10, kNoBase, kPickupAndEvent);
+        script.snap(12, 10, kPickupAndEvent);
         CHECK(script.log().lines({"session", "snapshot"}) ==
               Lines{"session open", "session established 0.6+ddnet", "snapshot 10<--1 ok 2",
                     "snapshot 12<-10 ok 2"});
@@ -443,7 +443,7 @@ TEST_CASE("what a client alone says makes no connection") {
     CHECK(taken(script) == Lines{});
     CHECK(script.log().lines({"session"}) == Lines{"session open"});
     // The honest connection has another token, and its server speaks.
-    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kItems))});
+    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kPickupAndEvent))});
     script.send(kC2s, real());
     CHECK(script.log().lines({"session", "snapshot"}) ==
           Lines{"session open", "session established 0.6+ddnet", "snapshot 104<--1 ok 2"});
@@ -503,8 +503,8 @@ TEST_CASE("honest traffic: a wrong password, then the right one from the same so
     script.join_ddnet();
     script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("right"));
     script.enter_game();
-    script.snap(10, kNoBase, kItems);
-    script.snap(12, 10, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
+    script.snap(12, 10, kPickupAndEvent);
     CHECK(script.log().lines({"session", "snapshot"}) ==
           Lines{"session open", "session established 0.6+ddnet", "session close Wrong password",
                 "session established 0.6+ddnet", "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"});

@@ -22,8 +22,6 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
-
 /// The payload of a connless packet, up to its fields.
 MessageBuilder connless(std::string_view magic) {
     return MessageBuilder{}.text("\xff\xff\xff\xff").text(magic);
@@ -72,11 +70,11 @@ void map_answer(SessionScript& script, MapStatus status) {
     script.enter_game();
 }
 
-/// A delta on kBase that clients do not take.
+/// A delta on kPickupAndPlayer that clients do not take.
 std::function<void(SessionScript&)> delta(Ints ints, std::int32_t crc = 0) {
     return [ints = std::move(ints), crc](SessionScript& script) {
         script.enter_game();
-        script.snap(10, kNoBase, kBase);
+        script.snap(10, kNoBase, kPickupAndPlayer);
         script.snap_body(12, 10, crc, body_of(ints));
     };
 }
@@ -243,16 +241,16 @@ std::vector<Row> snapshot_rows() {
         {snapshot_explained,
          [](auto& s) {
              delta({0, 1, 0, 4, 1, 90, 0, 0, 0}, 63)(s);
-             s.snap(14, 10, kBase);
+             s.snap(14, 10, kPickupAndPlayer);
          }},
         {snapshot_client_stalled,
          [](auto& s) {
              s.enter_game();
-             s.snap(10, kNoBase, kBase);
-             s.snap(12, 10, kBase);
-             s.snap(14, 12, kBase);
+             s.snap(10, kNoBase, kPickupAndPlayer);
+             s.snap(12, 10, kPickupAndPlayer);
+             s.snap(14, 12, kPickupAndPlayer);
              s.pause(1'000'000'000);
-             s.snap(62, 12, kBase);
+             s.snap(62, 12, kPickupAndPlayer);
              s.close("idle"); // it waits for evidence until then
          }},
         {snapshot_budget,
@@ -289,15 +287,15 @@ std::vector<Row> part_rows() {
          }},
         {snapshot_leftover,
          [](auto& s) {
-             s.snap(1000, kNoBase, kBase);
-             const Bytes late = s.snap_datagram(1002, 1000, kBase);
+             s.snap(1000, kNoBase, kPickupAndPlayer);
+             const Bytes late = s.snap_datagram(1002, 1000, kPickupAndPlayer);
              s.send(kS2c, map_change("next"));
              s.send_datagram(kS2c, late);
          }},
         {snapshot_tick_jump,
          [](auto& s) {
-             s.snap(12, kNoBase, kBase);
-             s.snap(100'000, kNoBase, kBase);
+             s.snap(12, kNoBase, kPickupAndPlayer);
+             s.snap(100'000, kNoBase, kPickupAndPlayer);
          }},
         {snapshot_missing_descriptor,
          [](auto& s) {
@@ -369,9 +367,9 @@ TEST_CASE("a map that another session downloaded is used as soon as it is there"
     script.join_ddnet();
     script.maps().answer = {.status = MapStatus::not_found};
     script.enter_game();
-    script.snap(10, kNoBase, kBase);
+    script.snap(10, kNoBase, kPickupAndPlayer);
     script.maps().keep_elsewhere({.status = MapStatus::other_version});
-    script.snap(12, 10, kBase);
+    script.snap(12, 10, kPickupAndPlayer);
     CHECK(script.log().lines({"map"}) == Lines{"map dm1 none"});
     Ints character(22, 0);
     character[1] = 19 * 32 + 16;

@@ -85,8 +85,8 @@ const ResizedTraffic& play(const std::string& capture) {
     return *one;
 }
 
-const Lines kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz",
-                      "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
+const Lines kResizedCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
+                             "vanilla-0.6.5-ctf.pcap.gz", "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
 
 void learn(const std::string& capture, ModClients clients, Learned& learned) {
     TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};
@@ -111,8 +111,8 @@ TEST_CASE("random mods are named, nothing else is, and every session is verified
     std::size_t runs = 0;
     std::size_t named_runs = 0;
     for (std::size_t round = 0; round < 8 * rounds(); ++round) {
-        const std::string& capture = kCaptures[round % kCaptures.size()];
-        const std::size_t changed = 1 + round / kCaptures.size() % 2;
+        const std::string& capture = kResizedCaptures[round % kResizedCaptures.size()];
+        const std::size_t changed = 1 + round / kResizedCaptures.size() % 2;
         const ModSizes mod = random_mod(random, agreed_types_in(capture), changed);
         for (const ModClients clients : {ModClients::knowing, ModClients::stock}) {
             CAPTURE(round);

@@ -29,17 +29,17 @@ struct Witness final : test::SinkOf<Witness> {
     std::vector<std::uint32_t> shed; ///< sessions
 };
 
-struct Run {
+struct BudgetRun {
     record::SessionStats totals;
     std::vector<std::uint32_t> shed;
     std::size_t most = 0; ///< used at once
     std::size_t left = 0; ///< when all is over
 };
 
-Run run(std::size_t limit) {
+BudgetRun run(std::size_t limit) {
     MemoryBudget memory{limit};
     Witness witness;
-    Run result;
+    BudgetRun result;
     {
         TrafficInspector inspector{{.memory = &memory}, witness};
         for (const auto& datagram : test::read_traffic("bench-4.pcap.gz")) {
@@ -57,14 +57,14 @@ Run run(std::size_t limit) {
 } // namespace
 
 TEST_CASE("within the budget nothing is given up") {
-    const Run roomy = run(MemoryBudget::kDefaultBytes);
+    const BudgetRun roomy = run(MemoryBudget::kDefaultBytes);
     CHECK(roomy.shed.empty());
     CHECK(roomy.most > 100 * kKiB);
     CHECK(roomy.left == 0);
     CHECK(roomy.totals.verified > 0);
 
     // Tighter than all histories together, but enough for what clients still build on.
-    const Run trimmed = run(roomy.most * 3 / 4);
+    const BudgetRun trimmed = run(roomy.most * 3 / 4);
     CHECK(trimmed.shed.empty());
     CHECK(trimmed.most < roomy.most);
     CHECK(trimmed.totals.verified == roomy.totals.verified);
@@ -72,7 +72,7 @@ TEST_CASE("within the budget nothing is given up") {
 
 TEST_CASE("above the budget sessions give up what they have, and say so") {
     const std::size_t limit = 96 * kKiB;
-    const Run tight = run(limit);
+    const BudgetRun tight = run(limit);
     CHECK_FALSE(tight.shed.empty());
     // What a few datagrams add before it is looked at again.
     CHECK(tight.most < 2 * limit);

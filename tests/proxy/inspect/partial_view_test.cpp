@@ -25,6 +25,8 @@
 using namespace tw;
 using record::FindingId;
 using test::Bytes;
+using test::kC2s;
+using test::kS2c;
 using test::SessionScript;
 using test::TrafficDatagram;
 
@@ -33,8 +35,6 @@ namespace {
 using test::Lines;
 using Traffic = std::vector<TrafficDatagram>;
 
-constexpr auto kC2s = wire::Direction::c2s;
-constexpr auto kS2c = wire::Direction::s2c;
 const inspect::Options kPartial{.sees_all = false};
 
 /// A datagram of a capture: client, direction, time.
@@ -353,22 +353,22 @@ TEST_CASE("a single packet of half a conversation is no connection") {
 
 TEST_CASE("beside the path, too, what the server drops forges nothing and hides nothing") {
     using test::Deviations;
-    const Deviations rows[] = {
-        {.ack = 1},         {.ack = 8},    {.ack = 300},
-        {.ack = -1},        {.ack = -100}, {.behind = test::bytes_of(test::evasion::kOtherToken)},
-        {.behind = Bytes{}}};
+    const Deviations rows[] = {{.ack = 1},         {.ack = 8},
+                               {.ack = 300},       {.ack = -1},
+                               {.ack = -100},      {.behind = test::bytes_of(test::kOtherToken)},
+                               {.behind = Bytes{}}};
     for (const Deviations& odd : rows) {
         CAPTURE(odd.ack.value_or(0));
         SessionScript script{kPartial};
         script.join_ddnet();
         script.enter_game();
-        script.snap(10, snapshot::kNoBase, test::evasion::kItems);
+        script.snap(10, snapshot::kNoBase, test::kPickupAndEvent);
         script.log().clear();
         for (int i = 0; i < 300; ++i) {
             script.send_datagram(
                 kC2s, script.pack_deviating(kC2s, {test::vital(test::evasion::forged())}, odd));
         }
-        script.snap(12, 10, test::evasion::kItems);
+        script.snap(12, 10, test::kPickupAndEvent);
         script.send(kC2s, test::evasion::real());
         CHECK(test::evasion::taken(script) == Lines{"cl_say"});
         CHECK(test::evasion::refused(script) == 1);

@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::uint16_t kFirstUuidNumber = 0x7fff;
 
-const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
-
 const tw::snapshot::ObjectSpec& object(std::string_view name) {
     const auto table = tw::snapshot::object_table();
     return *std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
@@ -42,7 +40,7 @@ Ints descriptor(std::string_view name) {
 }
 
 Items with_type(std::string_view name) {
-    Items items = kItems;
+    Items items = kPickupAndEvent;
     items[{0, kFirstUuidNumber}] = descriptor(name);
     items[{kFirstUuidNumber, 3}] = Ints(object(name).size, 0);
     return items;
@@ -55,8 +53,8 @@ std::string_view name_of_first_uuid_type(SessionScript& script) {
 
 void goes_on(SessionScript& script) {
     script.log().clear();
-    script.snap(30, kNoBase, kItems);
-    script.snap(32, 30, kItems);
+    script.snap(30, kNoBase, kPickupAndEvent);
+    script.snap(32, 30, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 30<--1 ok 2", "snapshot 32<-30 ok 2"});
 }
@@ -65,10 +63,10 @@ void goes_on(SessionScript& script) {
 
 TEST_CASE("several full snapshots come before the first acknowledgement") {
     auto script = playing();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     script.snap(20, kNoBase, {{{4, 9}, {1, 1, 0, 0}}});
-    script.snap(30, kNoBase, kItems);
-    script.snap(32, 20, kItems);
+    script.snap(30, kNoBase, kPickupAndEvent);
+    script.snap(32, 20, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 20<--1 ok 1", "snapshot 30<--1 ok 2",
                 "snapshot 32<-20 ok 2"});
@@ -94,10 +92,10 @@ TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
 
 TEST_CASE("CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
     auto script = playing();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
-    script.snap(12, 10, kItems);
+    script.snap(12, 10, kPickupAndEvent);
     CHECK(script.log().lines({"session", "snapshot"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"});
     script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
@@ -171,7 +169,7 @@ TEST_CASE("what nobody knows or needs is ignored") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.send(kS2c, {row.piece, non_vital(snap_between(10, kNoBase, {}, kItems))});
+        script.send(kS2c, {row.piece, non_vital(snap_between(10, kNoBase, {}, kPickupAndEvent))});
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2"});
         goes_on(script);
     }
@@ -183,11 +181,11 @@ TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
     script.send(kC2s, message("ready"));
     script.enter_game();
     script.log().clear();
-    const Bytes late = script.snap_datagram(10, kNoBase, kItems);
-    script.snap(12, kNoBase, kItems);
+    const Bytes late = script.snap_datagram(10, kNoBase, kPickupAndEvent);
+    script.snap(12, kNoBase, kPickupAndEvent);
     script.send_datagram(kS2c, late);
     script.send(kC2s, {non_vital(input(10, 16))});
-    script.snap(14, 10, kItems);
+    script.snap(14, 10, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 12<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 14<-10 ok 2"});
     CHECK(script.stats().ack_lag_ticks.max == 2);
@@ -211,7 +209,7 @@ TEST_CASE("a PING may be vital or not, and so may its answer") {
 
 TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
     auto script = playing();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     script.snap_body(10, kNoBase, 0, body_of({0, 0, 0}));
     CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 2"});
     CHECK(script.stats().repeated == 1);
@@ -219,7 +217,7 @@ TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
 
 TEST_CASE("a client in a menu acknowledges once a second, so bases are old") {
     auto script = playing();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     for (Tick tick = 12; tick <= 160; tick += 2) {
         script.snap(tick, 10, {{{4, 1}, {tick, 20, 0, 0}}});
     }
@@ -249,45 +247,35 @@ TEST_CASE("a dummy sends all of its join without waiting") {
     script.send(kS2c, map_change("dm1"));
     script.send(kS2c, message("con_ready"));
     script.log().clear();
-    script.snap(2, kNoBase, kItems);
-    script.snap(4, 2, kItems);
+    script.snap(2, kNoBase, kPickupAndEvent);
+    script.snap(4, 2, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2"});
 }
-
-namespace {
-
-constexpr tw::wire::Token kOtherToken{9, 9, 9, 9};
-
-MessageBuilder line(std::string_view text) {
-    return message("rcon_line").string(text);
-}
-
-} // namespace
 
 // Datagrams that reached the peers, but of which a recorder or an observer has no copy.
 
 TEST_CASE("a gap that only the observer has ends when the receiver acknowledges beyond it") {
     SessionScript script;
     script.join_ddnet();
-    static_cast<void>(script.pack(kS2c, {vital(line("seen by the client only"))}));
-    script.send(kS2c, line("behind the gap"));
+    static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
+    script.send(kS2c, rcon_line("behind the gap"));
     CHECK(script.stats(kS2c).gaps == 1);
     script.send_datagram(
         kC2s, tw::wire::encode_packet({.ack = 2, .resend = true, .token = SessionScript::kToken}));
     CHECK(script.log().findings() ==
           Lines{"finding chunk.vital_gap", "finding inspect.gap missed_chunks"});
-    script.send(kS2c, line("goes on"));
+    script.send(kS2c, rcon_line("goes on"));
     CHECK(script.stats(kS2c).vital == 1);
 }
 
 TEST_CASE("a chunk that only the observer lacks costs what was under way, and no more") {
     SessionScript script;
     script.join_ddnet();
-    static_cast<void>(script.pack(kS2c, {vital(line("seen by the client only"))}));
+    static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
     // Each acknowledgement is one behind, as where chunks follow each other faster than it comes.
     for (std::uint16_t sequence = 2; sequence < 20; ++sequence) {
-        script.send(kS2c, line("goes on"));
+        script.send(kS2c, rcon_line("goes on"));
         script.send_datagram(
             kC2s, tw::wire::encode_packet({.ack = static_cast<std::uint16_t>(sequence - 1),
                                            .token = SessionScript::kToken}));
@@ -300,14 +288,14 @@ TEST_CASE("ticks that begin anew behind a map change that passed unseen are veri
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
-    script.snap(100'000, kNoBase, kItems);
-    static_cast<void>(script.pack(kS2c, {vital(line("passes unseen"))}));
-    script.send(kS2c, line("behind the gap"));
+    script.snap(100'000, kNoBase, kPickupAndEvent);
+    static_cast<void>(script.pack(kS2c, {vital(rcon_line("passes unseen"))}));
+    script.send(kS2c, rcon_line("behind the gap"));
     const auto behind = static_cast<std::uint16_t>(script.next_sequence(kS2c) - 1);
     script.send_datagram(kC2s,
                          tw::wire::encode_packet({.ack = behind, .token = SessionScript::kToken}));
-    script.snap(10, kNoBase, kItems);
-    script.snap(12, 10, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
+    script.snap(12, 10, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 100000<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"});
 }
@@ -340,7 +328,7 @@ TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token"
     script.send_datagram(kC2s, stranger(message("ready")));
     script.send_datagram(kC2s, stranger(message("ready")));
     CHECK(script.log().lines({"session"}).empty());
-    script.send_datagram(kS2c, stranger(line("hello")));
+    script.send_datagram(kS2c, stranger(rcon_line("hello")));
     CHECK(script.log().lines({"session"}) ==
           Lines{"session close reconnected", "session established 0.6+ddnet"});
 }
@@ -348,10 +336,10 @@ TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token"
 TEST_CASE("after lost copies the session plays on") {
     SessionScript script;
     script.join_ddnet();
-    script.send(kS2c, line("first"));
-    static_cast<void>(script.pack(kS2c, {vital(line("not seen"))}));
+    script.send(kS2c, rcon_line("first"));
+    static_cast<void>(script.pack(kS2c, {vital(rcon_line("not seen"))}));
     script.lose_copies(17);
-    script.send(kS2c, line("third"));
+    script.send(kS2c, rcon_line("third"));
     CHECK(script.log().findings() == Lines{"finding inspect.gap ring_full"});
     CHECK(script.stats(kS2c).vital == 2);
     CHECK(script.stats().gap_lost == 17);
@@ -360,7 +348,6 @@ TEST_CASE("after lost copies the session plays on") {
 namespace {
 
 constexpr tw::snapshot::Tick kSecretTick = 0x6b8b4567;
-const Items kPickup{{{4, 1}, {10, 20, 0, 0}}};
 
 /// What DDNet sends a tokenless client before the real map.
 std::vector<Piece> ddnet_prelude() {
@@ -412,8 +399,8 @@ TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
         script.send(kC2s, message("enter_game"));
         script.send(kC2s, {non_vital(input(kSecretTick, kSecretTick))});
         script.enter_game("real");
-        script.snap(2, kNoBase, kPickup);
-        script.snap(4, 2, kPickup);
+        script.snap(2, kNoBase, kOnePickup);
+        script.snap(4, 2, kOnePickup);
         CHECK(script.log().lines({"map", "snapshot"}) ==
               Lines{"map real none", "snapshot 2<--1 ok 1", "snapshot 4<-2 ok 1"});
         CHECK(script.log().count_of("session.antispoof") == 1);
@@ -433,7 +420,7 @@ TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 la
     script.send_datagram(kS2c, prelude);
     script.send_datagram(kS2c, prelude);
     script.enter_game("real");
-    script.snap(2, kNoBase, kPickup);
+    script.snap(2, kNoBase, kOnePickup);
     while (script.next_sequence(kS2c) != 1) {
         script.send(kS2c, message("rcon_line").string("x"));
     }

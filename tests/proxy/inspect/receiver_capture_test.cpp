@@ -68,15 +68,15 @@ std::string text_of(const std::map<std::string, Lines>& of_client) {
     return text;
 }
 
-struct Row {
+struct ReadCapture {
     std::string capture;
     /// Counted by another decoder too: tests/e2e/message_counts.mjs, and seven.mjs for 0.7.
     std::uint64_t snapshots;
     std::map<std::string, Lines> of_client;
 };
 
-const std::vector<Row>& rows() {
-    static const std::vector<Row> all{
+const std::vector<ReadCapture>& rows() {
+    static const std::vector<ReadCapture> all{
         {"ddnet-20.1.1-race.pcap.gz",
          9677,
          {{"client 43581", {"0.6+ddnet closed"}},
@@ -114,7 +114,7 @@ const std::vector<Row>& rows() {
 } // namespace
 
 TEST_CASE("today's peers: every snapshot is verified, and nothing is odd") {
-    for (const Row& row : rows()) {
+    for (const ReadCapture& row : rows()) {
         CAPTURE(row.capture);
         Connections sink;
         test::TrafficInspector run{{.messages = false}, sink};

@@ -5,6 +5,7 @@
 
 #include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
+#include "tests/support/time.h"
 
 #include <cstdint>
 #include <string>
@@ -18,18 +19,9 @@ using tw::wire::Token;
 
 namespace {
 
-constexpr Token kOtherToken{9, 9, 9, 9};
-
-/// Two small things in a world.
-const Items kItems{{{4, 1}, {10, 20, 0, 0}}, {{13, 2}, {1, 2}}};
-
-MessageBuilder line(std::string_view text) {
-    return message("rcon_line").string(text);
-}
-
 void check_plays(SessionScript& script) {
     script.enter_game();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     script.snap(12, 10, {{{4, 1}, {11, 20, 0, 0}}});
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 1"});
@@ -39,7 +31,7 @@ void check_plays(SessionScript& script) {
 
 void check_goes_on(SessionScript& script) {
     script.enter_game();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
     CHECK(script.stats().verified == 1);
 }
 
@@ -92,7 +84,7 @@ TEST_CASE("bytes of a header are not among those that were compressed, nor is it
         script.compression = tw::wire::Compression::always;
         (script.*row.join)();
         const auto before = script.stats(kS2c).compressed_bytes;
-        const Bytes datagram = script.pack(kS2c, {vital(line("hello"))});
+        const Bytes datagram = script.pack(kS2c, {vital(rcon_line("hello"))});
         script.send_datagram(kS2c, datagram);
         CHECK(script.stats(kS2c).compressed_bytes - before == datagram.size() - row.header);
     }
@@ -101,11 +93,11 @@ TEST_CASE("bytes of a header are not among those that were compressed, nor is it
 TEST_CASE("a session joined midway says so and plays on from the first full snapshot") {
     SessionScript script;
     script.assume_ddnet();
-    script.send(kS2c, {{.message = line("hello").bytes(), .vital = true, .sequence = 700}});
-    script.send(kS2c, {non_vital(snap_between(100, 98, kItems, kItems))});
-    script.send(kS2c, {non_vital(snap_between(102, 98, kItems, kItems))});
-    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kItems))});
-    script.send(kS2c, {non_vital(snap_between(106, 104, kItems, kItems))});
+    script.send(kS2c, {{.message = rcon_line("hello").bytes(), .vital = true, .sequence = 700}});
+    script.send(kS2c, {non_vital(snap_between(100, 98, kPickupAndEvent, kPickupAndEvent))});
+    script.send(kS2c, {non_vital(snap_between(102, 98, kPickupAndEvent, kPickupAndEvent))});
+    script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kPickupAndEvent))});
+    script.send(kS2c, {non_vital(snap_between(106, 104, kPickupAndEvent, kPickupAndEvent))});
     CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
           Lines{"session open", "session established 0.6+ddnet", "finding session.joined_midway",
                 "finding snapshot.unknown_base tick 100", "snapshot 100<-98 bad",
@@ -135,7 +127,7 @@ TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new co
     script.log().clear();
     // A CONNECT that a vanilla server ignores: the old connection goes on.
     script.control(kC2s, {.kind = ControlKind::connect});
-    script.send(kS2c, line("still here"));
+    script.send(kS2c, rcon_line("still here"));
     CHECK(script.log().lines({"session"}).empty());
     script.join_vanilla();
     script.send(kS2c, map_change("dm2"));
@@ -146,11 +138,11 @@ TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new co
 TEST_CASE("a lost vital chunk is dropped with what follows, comes again, and counts once") {
     SessionScript script;
     script.join_ddnet();
-    const Bytes lost = script.pack(kS2c, {vital(line("first"))});
-    script.send(kS2c, line("second"));
+    const Bytes lost = script.pack(kS2c, {vital(rcon_line("first"))});
+    script.send(kS2c, rcon_line("second"));
     script.send_datagram(kC2s,
                          tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
-    script.send(kS2c, {again(vital(line("first")), 1), again(vital(line("second")), 2)});
+    script.send(kS2c, {again(vital(rcon_line("first")), 1), again(vital(rcon_line("second")), 2)});
     script.send_datagram(kS2c, lost);
     CHECK(script.log().lines({"message"}) ==
           Lines{"message c2s connect", "message s2c connectaccept", "message c2s accept",
@@ -167,19 +159,20 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
-    script.snap(1000, kNoBase, kItems);
-    const Bytes late = script.snap_datagram(1002, 1000, kItems);
+    script.snap(1000, kNoBase, kPickupAndEvent);
+    const Bytes late = script.snap_datagram(1002, 1000, kPickupAndEvent);
     script.log().clear();
     script.send(kS2c, map_change("dm2"));
     script.send_datagram(kS2c, late);
-    script.send(kS2c, {non_vital(snap_between(1004, kNoBase, {}, kItems))}); // rare, but possible
+    script.send(
+        kS2c, {non_vital(snap_between(1004, kNoBase, {}, kPickupAndEvent))}); // rare, but possible
     script.send(kC2s, message("ready"));
     script.send(kS2c, message("con_ready"));
     script.send(kC2s, message("enter_game"));
-    script.snap(2, kNoBase, kItems);
-    script.snap(4, 2, kItems);
+    script.snap(2, kNoBase, kPickupAndEvent);
+    script.snap(4, 2, kPickupAndEvent);
     script.send(kC2s, message("enter_game")); // the server ignores it, and so does its observer
-    script.snap(6, 4, kItems);
+    script.snap(6, 4, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding map.not_found dm2", "finding snapshot.leftover tick 1002",
                 "snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2", "snapshot 6<-4 ok 2"});
@@ -187,20 +180,19 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
 }
 
 TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
-    constexpr tw::record::Timestamp kSecond = 1'000'000'000;
     SessionScript script;
     script.join_vanilla();
     script.enter_game();
-    script.snap(50000, kNoBase, kItems);
+    script.snap(50000, kNoBase, kPickupAndEvent);
     script.send(kS2c, map_change("dm2"));
     script.pause(5 * kSecond);
-    script.send(kS2c, {non_vital(snap_between(50002, kNoBase, {}, kItems))});
+    script.send(kS2c, {non_vital(snap_between(50002, kNoBase, {}, kPickupAndEvent))});
     script.send(kC2s, message("ready"));
     script.send(kC2s, message("enter_game"));
     script.log().clear();
-    script.snap(10, kNoBase, kItems);
-    script.snap(12, 10, kItems);
-    script.snap(14, 12, kItems);
+    script.snap(10, kNoBase, kPickupAndEvent);
+    script.snap(12, 10, kPickupAndEvent);
+    script.snap(14, 12, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
     CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
@@ -209,7 +201,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     script.pause(5 * kSecond);
     script.send(kC2s, message("enter_game"));
     script.log().clear();
-    script.snap(60, kNoBase, kItems);
+    script.snap(60, kNoBase, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 60<--1 ok 2"});
 }
 
@@ -217,7 +209,7 @@ TEST_CASE("a snapshot that the server made sure of is one") {
     SessionScript script;
     script.join_vanilla();
     script.enter_game();
-    script.send(kS2c, {vital(snap_between(20, kNoBase, {}, kItems))});
+    script.send(kS2c, {vital(snap_between(20, kNoBase, {}, kPickupAndEvent))});
     script.send(kS2c, {non_vital(snap_empty(22, 20))});
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 20<--1 ok 2", "snapshot 22<-20 ok 2"});
@@ -308,7 +300,7 @@ TEST_CASE("what is under way when a connection closes belongs to it and is not r
     SessionScript script;
     script.join_ddnet();
     check_plays(script);
-    const Bytes late = script.snap_datagram(14, 12, kItems);
+    const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
     script.log().clear();
     script.send_datagram(kS2c, late);
@@ -326,7 +318,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
         script.join_ddnet();
         check_plays(script);
         const auto close_and_more = [&](bool more) {
-            const Bytes late = script.snap_datagram(14, 12, kItems);
+            const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
             script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
             if (more) {
                 script.send_datagram(kS2c, late);
@@ -424,7 +416,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
     script.control(kC2s, {.kind = ControlKind::connect});
     script.control(kS2c, {.kind = ControlKind::connectaccept});
-    script.send(kS2c, line("a first chunk without a token"));
+    script.send(kS2c, rcon_line("a first chunk without a token"));
     script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
     script.assume_ddnet();
     check_plays(script);
@@ -438,7 +430,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
     chunks.resize(chunks.size() + 4); // where a token would be
     script.log().clear();
     script.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
-    script.snap(14, 12, kItems);
+    script.snap(14, 12, kPickupAndEvent);
     CHECK(script.log().lines({"session", "snapshot"}) == Lines{"snapshot 14<-12 ok 2"});
 }
 

@@ -2,6 +2,7 @@
 #include "proxy/inspect/diagnosis/size_search.h"
 #include "snapshot/delta.h"
 #include "tests/support/snapshot_messages.h"
+#include "tests/support/time.h"
 
 #include <algorithm>
 #include <vector>
@@ -15,8 +16,6 @@ using snapshot::kAgreedSizes;
 using test::Items;
 
 namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// What a server with these sizes writes, as ints.
 struct Written {

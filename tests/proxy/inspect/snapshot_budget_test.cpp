@@ -13,7 +13,7 @@ using namespace tw::test;
 
 namespace {
 
-struct Told {
+struct ToldLimit {
     std::string name;
     std::string item;
     std::string detail;
@@ -42,7 +42,7 @@ class Watched final : public SinkOf<Watched> {
             reporter_);
     }
 
-    std::vector<Told> told;
+    std::vector<ToldLimit> told;
 
   private:
     snapshot::Tick tick_ = 100;

@@ -2,6 +2,7 @@
 #include "proxy/inspect/snapshots/snapshot_tracker.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
+#include "tests/support/time.h"
 
 #include <limits>
 #include <string>
@@ -15,11 +16,7 @@ using tw::snapshot::Tick;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
-
-const Items kItems{{{4, 1}, {10, 20, 0, 0}}};
-const Items kBase{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0, 0, 30}}};
 
 /// Many projectiles, so that the delta takes several parts.
 Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
@@ -68,7 +65,7 @@ TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
     SUBCASE("one never comes") {
         auto script = playing();
         tell_all(script, first, {0, 1, 3});
-        script.snap(40, kNoBase, kBase);
+        script.snap(40, kNoBase, kPickupAndPlayer);
         CHECK(script.log().lines({"snapshot", "finding"}) ==
               Lines{"finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 2"});
         CHECK(script.stats().incomplete == 1);
@@ -77,7 +74,7 @@ TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
 
 TEST_CASE("an empty snapshot is a copy of its base") {
     auto script = playing();
-    script.snap(10, kNoBase, kBase);
+    script.snap(10, kNoBase, kPickupAndPlayer);
     script.send(kS2c, {non_vital(snap_empty(12, 10))});
     script.send(kS2c, {non_vital(snap_empty(12, 10))});
     script.send(kS2c, {non_vital(snap_empty(14, 12))});
@@ -90,7 +87,7 @@ TEST_CASE("an empty snapshot is a copy of its base") {
 TEST_CASE("an empty snapshot on none is one without items, on which others are built") {
     auto script = playing();
     script.send(kS2c, {non_vital(snap_empty(10, kNoBase))});
-    script.send(kS2c, {non_vital(snap_between(12, 10, {}, kBase))});
+    script.send(kS2c, {non_vital(snap_between(12, 10, {}, kPickupAndPlayer))});
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 10<--1 ok 0", "snapshot 12<-10 ok 2"});
     CHECK(script.stats().repeated == 0);
@@ -98,12 +95,12 @@ TEST_CASE("an empty snapshot on none is one without items, on which others are b
 
 TEST_CASE("a server that puts two items of one key into a snapshot is reported with the key") {
     auto script = playing();
-    script.snap(10, kNoBase, kBase);
+    script.snap(10, kNoBase, kPickupAndPlayer);
     // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
     const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
     const std::int32_t both = (10 + 20) + (1 + 2 + 5 + 30) + (1 + 2 + 7 + 31);
     script.snap_body(12, 10, both, body);
-    script.snap(14, 10, kBase);
+    script.snap(14, 10, kPickupAndPlayer);
     CHECK(script.log().lines({"finding", "snapshot"}) ==
           Lines{"snapshot 10<--1 ok 2", "finding snapshot.duplicate_update tick 12 player_info 2",
                 "finding snapshot.crc_mismatch tick 12 player_info 2 duplicate_update",
@@ -139,7 +136,7 @@ TEST_CASE("oddities of a delta are applied as clients do, and reported") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         auto script = playing();
-        script.snap(10, kNoBase, kBase);
+        script.snap(10, kNoBase, kPickupAndPlayer);
         script.snap_body(12, 10, row.crc, body_of(row.delta));
         CHECK(script.log().findings() == row.findings);
         CHECK(script.stats().verified == 2);
@@ -169,8 +166,8 @@ TEST_CASE("impossible ticks and bases are reported and do no harm") {
         Lines lines;
     };
 
-    const Bytes body = delta_body({}, kBase);
-    const std::int32_t crc = checksum_of(kBase);
+    const Bytes body = delta_body({}, kPickupAndPlayer);
+    const std::int32_t crc = checksum_of(kPickupAndPlayer);
     const Row rows[] = {
         {"the last tick but one",
          snap_single(kLastTick - 1, kNoBase, crc, body),
@@ -205,13 +202,13 @@ TEST_CASE("impossible ticks and bases are reported and do no harm") {
         // Whatever came before, the game goes on after a map change.
         script.enter_game();
         script.log().clear();
-        script.snap(2, kNoBase, kBase);
+        script.snap(2, kNoBase, kPickupAndPlayer);
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 2<--1 ok 2"});
     }
 }
 
 TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing") {
-    const Bytes whole = snap_between(10, kNoBase, {}, kBase);
+    const Bytes whole = snap_between(10, kNoBase, {}, kPickupAndPlayer);
     for (std::size_t size = 1; size < whole.size(); ++size) {
         CAPTURE(size);
         auto script = playing();
@@ -287,12 +284,12 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
 
 TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
     auto script = playing();
-    script.snap(10, kNoBase, kItems);
+    script.snap(10, kNoBase, kOnePickup);
     script.log().clear();
-    script.snap(kLastTick - 1, kNoBase, kItems);
+    script.snap(kLastTick - 1, kNoBase, kOnePickup);
     script.send(tw::wire::Direction::s2c, {non_vital(snap_empty(kLastTick, kNoBase))});
-    script.snap(12, 10, kItems);
-    script.snap(14, 12, kItems);
+    script.snap(12, 10, kOnePickup);
+    script.snap(14, 12, kOnePickup);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding snapshot.tick_jump tick 2147483646",
                 "finding snapshot.tick_jump tick 2147483647", "snapshot 12<-10 ok 1",
@@ -301,10 +298,10 @@ TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
 
 TEST_CASE("a forged snapshot that comes first is given up when the server goes on") {
     auto script = playing();
-    script.snap(kLastTick - 1, kNoBase, kItems);
+    script.snap(kLastTick - 1, kNoBase, kOnePickup);
     script.log().clear();
     for (Tick tick = 10; tick <= 18; tick += 2) {
-        script.snap(tick, kNoBase, kItems);
+        script.snap(tick, kNoBase, kOnePickup);
     }
     CHECK(script.log().lines({"snapshot"}) ==
           Lines{"snapshot 14<--1 ok 1", "snapshot 16<--1 ok 1", "snapshot 18<--1 ok 1"});

@@ -5,6 +5,7 @@
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
+#include "tests/support/time.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +25,6 @@ using snapshot::Tick;
 
 namespace {
 
-constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr record::Timestamp kTick = 20 * kMillisecond;
 constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< how far the script lets them apart
 
@@ -320,7 +320,6 @@ TEST_CASE("the evidence decides, and what it does not decide stays open") {
     };
 
     using enum StallCause;
-    constexpr record::Timestamp kSecond = 1000 * kMillisecond;
     using Outcome = inspect::InputTimingTracker::Outcome;
     constexpr Outcome kAll{.inputs = 8, .answered = 8, .is_complete = true};
     constexpr Outcome kNone{.inputs = 8, .is_complete = true};

@@ -4,6 +4,7 @@
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
+#include "tests/support/time.h"
 
 #include <cstdint>
 #include <string>
@@ -18,8 +19,6 @@ using namespace tw::test;
 using snapshot::kNoBase;
 
 namespace {
-
-constexpr record::Timestamp kMillisecond = 1'000'000;
 
 Items world(std::int32_t step) {
     return {{{4, 1}, {10 + step, 20, 0, 0}}};

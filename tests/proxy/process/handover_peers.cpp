@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <doctest/doctest.h>
 
-namespace tw::process::test {
+namespace tw::process::peers {
 
 using namespace tw::relay::test;
 using base::Clock;
@@ -142,4 +142,4 @@ std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
     return taker;
 }
 
-} // namespace tw::process::test
+} // namespace tw::process::peers

@@ -15,7 +15,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-namespace tw::process::test {
+namespace tw::process::peers {
 
 /// How long a word is waited for.
 [[nodiscard]] TakeoverLink::Time soon();
@@ -71,4 +71,4 @@ make_next(HandoverTaker& taker, tw::relay::Options options,
 /// A taker, once nobody else is one any more.
 [[nodiscard]] std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file);
 
-} // namespace tw::process::test
+} // namespace tw::process::peers

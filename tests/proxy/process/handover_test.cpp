@@ -20,7 +20,7 @@
 namespace {
 
 using namespace tw::process;
-using namespace tw::process::test;
+using namespace tw::process::peers;
 using namespace tw::relay::test;
 using tw::relay::HandoverError;
 using tw::relay::Options;

@@ -7,6 +7,7 @@
 #include "proxy/pipeline/page_recordings.h"
 #include "proxy/record/roster.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/program.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -206,15 +207,6 @@ struct FindingSink {
 };
 
 using InvalidPlay = Play<FindingSink>;
-
-std::size_t count_of(std::string_view text, std::string_view what) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find(what); at != std::string_view::npos;
-         at = text.find(what, at + 1)) {
-        ++count;
-    }
-    return count;
-}
 
 } // namespace
 

@@ -47,7 +47,7 @@ using process::ImpairmentControl;
 
 namespace {
 
-class Lines final : public sink::Output {
+class ImpairmentRecords final : public sink::Output {
   public:
     void write(std::string_view block) override { text.append(block); }
 
@@ -67,7 +67,7 @@ struct Bench {
                                                    writes_records ? &records : nullptr,
                                                    {}} {}
 
-    Lines records;
+    ImpairmentRecords records;
     channel::RelayFacts facts;
     std::vector<std::string> asked;
     bool reachable = true;

@@ -21,12 +21,11 @@
 using namespace tw;
 using snapshot::kNoBase;
 using test::Items;
+using test::kMovedPickup;
+using test::kOnePickup;
 using web::RecordingKind;
 
 namespace {
-
-const Items kFirst{{{4, 1}, {10, 20, 0, 0}}};
-const Items kSecond{{{4, 1}, {11, 20, 0, 0}}};
 
 /// A worker with a session, and the folder of its recordings.
 template <bool AllowsCaptures = true, std::uint64_t MaxFolderBytes = 1 << 20>
@@ -77,16 +76,16 @@ void write(const std::filesystem::path& path, std::string_view text) {
 
 TEST_CASE_FIXTURE(Worker<>,
                   "a capture from the page has the traffic between its start and its end") {
-    script.snap(10, kNoBase, kFirst);
+    script.snap(10, kNoBase, kOnePickup);
     order(RecordingKind::capture, true);
     CHECK(recordings.state().capture_since_ms.has_value());
-    script.snap(12, kNoBase, kSecond);
-    script.snap(14, 12, kFirst);
+    script.snap(12, kNoBase, kMovedPickup);
+    script.snap(14, 12, kOnePickup);
     order(RecordingKind::capture, false);
     CHECK_FALSE(recordings.state().capture_since_ms.has_value());
-    script.snap(16, kNoBase, kFirst);
+    script.snap(16, kNoBase, kOnePickup);
     order(RecordingKind::capture, true);
-    script.snap(18, kNoBase, kFirst);
+    script.snap(18, kNoBase, kOnePickup);
     const auto files = end();
     REQUIRE(files.size() == 2);
     std::vector<std::vector<std::string>> captured;
@@ -107,14 +106,14 @@ TEST_CASE_FIXTURE(Worker<>,
 
 TEST_CASE_FIXTURE(Worker<false>,
                   "demos from the page can begin in the middle of a game and end on request") {
-    script.snap(10, kNoBase, kFirst);
-    script.snap(12, 10, kSecond);
+    script.snap(10, kNoBase, kOnePickup);
+    script.snap(12, 10, kMovedPickup);
     order(RecordingKind::demos, true);
-    script.snap(14, 12, kFirst);
-    script.snap(16, 14, kSecond);
+    script.snap(14, 12, kOnePickup);
+    script.snap(16, 14, kMovedPickup);
     order(RecordingKind::demos, false);
-    script.snap(18, 16, kFirst);
-    script.snap(20, 18, kSecond);
+    script.snap(18, 16, kOnePickup);
+    script.snap(20, 18, kMovedPickup);
     const auto files = end();
     REQUIRE(files.size() == 1);
     CHECK(files[0].filename().string().ends_with("-s1-dm1.demo"));
@@ -127,7 +126,7 @@ TEST_CASE_FIXTURE(Worker<false>,
 TEST_CASE_FIXTURE(
     Worker<false>,
     "without a recording there is no file, and captures need the permission to contain secrets") {
-    script.snap(10, kNoBase, kFirst);
+    script.snap(10, kNoBase, kOnePickup);
     const auto refused = recordings.turn_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
@@ -143,7 +142,7 @@ TEST_CASE_FIXTURE(Worker<>,
     slow.apply_current_task(0);
     order(RecordingKind::capture, false);
     order(RecordingKind::capture, true);
-    script.snap(10, kNoBase, kFirst);
+    script.snap(10, kNoBase, kOnePickup);
     slow.finish(0);
     const auto files = end();
     REQUIRE(files.size() == 2);

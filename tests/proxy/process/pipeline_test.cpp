@@ -42,7 +42,7 @@ struct Written {
 };
 
 /// The number of lines of a type.
-std::size_t count_of(const Written& written, std::string_view type) {
+std::size_t count_lines_of(const Written& written, std::string_view type) {
     const auto all = tw::test::parse_lines(written.lines.text);
     return static_cast<std::size_t>(std::ranges::count_if(
         all, [&](const auto& line) { return line.as_object().at("type").as_string() == type; }));
@@ -54,15 +54,15 @@ TEST_CASE("a capture read once fills every sink, and the filter applies to lines
     pipeline::Config config{.stats = true};
     const Written all{config};
     CHECK(all.result.totals.snapshots > 100);
-    CHECK(count_of(all, "snapshot") == all.result.totals.snapshots);
-    CHECK(count_of(all, "message") > 0);
+    CHECK(count_lines_of(all, "snapshot") == all.result.totals.snapshots);
+    CHECK(count_lines_of(all, "message") > 0);
     CHECK(all.datagrams.text.size() > all.result.totals.snapshots);
 
     config.filter = filter::Filter::parse("message").value();
     config.expectations = {filter::Expectation::parse("snapshot").value()};
     const Written filtered{config};
-    CHECK(count_of(filtered, "snapshot") == 0);
-    CHECK(count_of(filtered, "message") == count_of(all, "message"));
+    CHECK(count_lines_of(filtered, "snapshot") == 0);
+    CHECK(count_lines_of(filtered, "message") == count_lines_of(all, "message"));
     CHECK(filtered.result.totals.snapshots == all.result.totals.snapshots);
     CHECK(filtered.datagrams.text == all.datagrams.text);
     CHECK(filtered.findings.shown() == all.findings.shown());
@@ -72,8 +72,8 @@ TEST_CASE("a capture read once fills every sink, and the filter applies to lines
 TEST_CASE("if worlds are written, snapshots of sessions are not") {
     const Written written{pipeline::Config{.views = pipeline::ViewChoice::world}};
     CHECK(written.result.totals.snapshots > 100);
-    CHECK(count_of(written, "snapshot") == 0);
-    CHECK(count_of(written, "message") > 0);
+    CHECK(count_lines_of(written, "snapshot") == 0);
+    CHECK(count_lines_of(written, "message") > 0);
     CHECK(written.lines.text.find(R"("name":"snap)") == std::string::npos);
 }
 

@@ -4,6 +4,7 @@
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/time.h"
 
 #include <array>
 #include <string>
@@ -17,7 +18,7 @@ using namespace tw;
 using pipeline::ResyncLimiter;
 using pipeline::ResyncRequester;
 
-constexpr record::Timestamp kSecond = 1'000'000'000;
+using test::kSecond;
 
 /// Returns the chunks of a packet as one text, without the ticks that inputs acknowledge; those are
 /// added to `acked`.

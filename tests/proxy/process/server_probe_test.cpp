@@ -30,7 +30,7 @@ using Bytes = std::vector<std::byte>;
 using Datagrams = std::vector<Bytes>;
 
 /// A deadline that no machine exceeds: the answer arrives at once.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kReplyDeadline{20};
 /// The deadline where no answer is expected.
 constexpr std::chrono::milliseconds kShort{50};
 
@@ -108,7 +108,7 @@ std::optional<bool> ask(FakeServer::TokenAnswer answer, std::chrono::millisecond
         told = answered;
         server.close();
     });
-    io.run_for(kPatience);
+    io.run_for(kReplyDeadline);
     return told;
 }
 
@@ -133,7 +133,8 @@ TEST_CASE("a socket on the unspecified address is reached at loopback") {
 TEST_CASE("a server's information in any of its forms is an answer") {
     for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
         CAPTURE(magic);
-        CHECK(ask([&](int token) { return Datagrams{info(magic, token)}; }, kPatience) == true);
+        CHECK(ask([&](int token) { return Datagrams{info(magic, token)}; }, kReplyDeadline) ==
+              true);
     }
 }
 
@@ -168,14 +169,14 @@ TEST_CASE("an answer after invalid datagrams still counts") {
               [](int token) {
                   return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
               },
-              kPatience) == true);
+              kReplyDeadline) == true);
 }
 
 TEST_CASE("a lost request is repeated") {
     int number = 0;
     CHECK(
         ask([&](int token) { return ++number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
-            kPatience) == true);
+            kReplyDeadline) == true);
 }
 
 TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
@@ -228,15 +229,15 @@ TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
             return {info};
         };
         FakeServer server{io, FakeServer::Answer{answer}};
-        const auto patience =
-            row.answered ? std::chrono::milliseconds{kPatience} : std::chrono::milliseconds{400};
+        const auto patience = row.answered ? std::chrono::milliseconds{kReplyDeadline}
+                                           : std::chrono::milliseconds{400};
         ServerProbe probe{io, server.endpoint(), patience};
         std::optional<bool> told;
         probe.request([&](bool answered) {
             told = answered;
             server.close();
         });
-        io.run_for(kPatience);
+        io.run_for(kReplyDeadline);
         CHECK(told == row.answered);
         CHECK(asked);
     }
@@ -252,14 +253,14 @@ TEST_CASE("a probe without a server gets no answer") {
     ServerProbe probe{io, where, kShort};
     std::optional<bool> told;
     probe.request([&](bool answered) { told = answered; });
-    io.run_for(kPatience);
+    io.run_for(kReplyDeadline);
     CHECK(told == false);
 }
 
 TEST_CASE("a request during a probe shares its answer") {
     asio::io_context io;
     FakeServer server{io, [](int token) { return Datagrams{info("inf3", token)}; }};
-    ServerProbe probe{io, server.endpoint(), kPatience};
+    ServerProbe probe{io, server.endpoint(), kReplyDeadline};
     int answered = 0;
     int refused = 0;
     const std::size_t too_many = 3;
@@ -272,7 +273,7 @@ TEST_CASE("a request during a probe shares its answer") {
         });
     }
     CHECK(refused == static_cast<int>(too_many));
-    io.run_for(kPatience);
+    io.run_for(kReplyDeadline);
     CHECK(answered == static_cast<int>(ServerProbe::kMaxWaitingCallbacks));
     CHECK(refused == static_cast<int>(too_many));
     CHECK(server.requests() == 1);
@@ -285,7 +286,7 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
                           tokens.push_back(token);
                           return Datagrams{info("inf3", token)};
                       }};
-    ServerProbe probe{io, server.endpoint(), kPatience};
+    ServerProbe probe{io, server.endpoint(), kReplyDeadline};
     int answers = 0;
     probe.request([&](bool first) {
         answers += first ? 1 : 0;
@@ -294,7 +295,7 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
             server.close();
         });
     });
-    io.run_for(kPatience);
+    io.run_for(kReplyDeadline);
     CHECK(answers == 2);
     REQUIRE(tokens.size() >= 2);
     CHECK(tokens.front() != tokens.back());
@@ -308,7 +309,7 @@ TEST_CASE("after stop() no callback is called") {
     probe.request([&](bool) { told = true; });
     probe.stop();
     server.close();
-    io.run_for(kPatience);
+    io.run_for(kReplyDeadline);
     CHECK_FALSE(told);
 }
 
@@ -367,22 +368,22 @@ TEST_CASE("resolving a name gives the addresses that answer") {
     const auto all = [](const Endpoints& addresses, std::chrono::milliseconds deadline) {
         return process::find_answering_addresses(addresses, AnswersWanted::all, deadline);
     };
-    CHECK(all({first.endpoint(), second.endpoint()}, kPatience) ==
+    CHECK(all({first.endpoint(), second.endpoint()}, kReplyDeadline) ==
           Endpoints{first.endpoint(), second.endpoint()});
     CHECK(all({silent.endpoint(), second.endpoint()}, kShortDeadline) ==
           Endpoints{second.endpoint()});
     CHECK(all({nobody, second.endpoint()}, kShortDeadline) == Endpoints{second.endpoint()});
     CHECK(process::find_answering_addresses({silent.endpoint(), nobody, second.endpoint()},
                                             AnswersWanted::one,
-                                            kPatience) == Endpoints{second.endpoint()});
+                                            kReplyDeadline) == Endpoints{second.endpoint()});
 }
 
 TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
     const Server silent{"127.0.0.1", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
     CHECK(process::find_answering_addresses({}, AnswersWanted::all).empty());
-    CHECK(process::find_answering_addresses({silent.endpoint()}, AnswersWanted::one, kPatience) ==
-          Endpoints{silent.endpoint()});
+    CHECK(process::find_answering_addresses({silent.endpoint()}, AnswersWanted::one,
+                                            kReplyDeadline) == Endpoints{silent.endpoint()});
     CHECK(process::find_answering_addresses({silent.endpoint(), nobody}, AnswersWanted::one,
                                             kShortDeadline) ==
           Endpoints{silent.endpoint(), nobody});
@@ -396,7 +397,7 @@ TEST_CASE("a server is found that listens only on the IPv6 address of its name")
     const Server six{"::1"};
     const Udp::endpoint four{asio::ip::make_address("127.0.0.1"), six.endpoint().port()};
     CHECK(process::find_answering_addresses({four, six.endpoint()}, AnswersWanted::one,
-                                            kPatience) == Endpoints{six.endpoint()});
+                                            kReplyDeadline) == Endpoints{six.endpoint()});
     CHECK(process::find_answering_addresses({four, six.endpoint()}, AnswersWanted::all,
                                             kShortDeadline) == Endpoints{six.endpoint()});
 }

@@ -27,7 +27,7 @@ using tw::base::Clock;
 using tw::base::UniqueFd;
 using tw::test::TemporaryFolder;
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kLinkDeadline{10};
 
 std::size_t open_descriptors() {
     std::size_t count = 0;
@@ -54,7 +54,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK_FALSE(door->accept());
     CHECK(asking->is_trusted());
     CHECK(answering->is_trusted());
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kLinkDeadline;
     std::vector<std::byte> body(2 * TakeoverLink::kMaxPacket + 1, std::byte{7});
     body[TakeoverLink::kMaxPacket] = std::byte{8};
     for (const std::size_t number :
@@ -100,7 +100,7 @@ TEST_CASE("what is too long, has too many descriptors, or does not go on ends th
     constexpr std::size_t kLongest = 3 * TakeoverLink::kMaxPacket;
     TakeoverLink link{UniqueFd{ends[0]}, kLongest};
     const UniqueFd raw{ends[1]};
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kLinkDeadline;
     SUBCASE("too many descriptors in a packet") {
         constexpr std::size_t kMany = 250;
         const std::size_t before = open_descriptors();
@@ -227,7 +227,7 @@ TEST_CASE("a process of another user is not trusted") {
     }
     ::close(pipe[0]);
     int status = 0;
-    const auto deadline = Clock::now() + kPatience;
+    const auto deadline = Clock::now() + kLinkDeadline;
     std::optional<TakeoverLink> asked;
     while (!(asked = door->accept()) && Clock::now() < deadline) {
     }

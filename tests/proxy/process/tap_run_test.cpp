@@ -2,6 +2,7 @@
 #include "proxy/process/tap_run.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/time.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ using boost::asio::ip::make_address;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+using test::kSecond;
 
 using Bytes = std::vector<std::byte>;
 
@@ -35,8 +36,8 @@ capture::ServerDetector recognised() {
 
 /// Feeds captured datagrams to a TapFeed and lists the events in the observer's ring, such as
 /// "open1 c2s1 gap0:3 close1".
-struct Bench {
-    explicit Bench(capture::CaptureSessions::Limits limits = {}) {
+struct TapBench {
+    explicit TapBench(capture::CaptureSessions::Limits limits = {}) {
         observation->observer = 1;
         feed.emplace(ring, *observation, recognised(), limits, 0);
     }
@@ -87,7 +88,7 @@ const Bytes kNonsense(20, std::byte{0xaa});
 } // namespace
 
 TEST_CASE("the sessions of a tap give the same events and counts as those of a relay") {
-    Bench bench;
+    TapBench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.see(2, kServer, kAnn, kAccepted);
     bench.see(3, kBob, kServerSix, kConnect);
@@ -106,7 +107,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
 }
 
 TEST_CASE("an idle session is closed even if no frames arrive") {
-    Bench bench{{.idle_timeout = 10 * kSecond}};
+    TapBench bench{{.idle_timeout = 10 * kSecond}};
     bench.see(kSecond, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(2 * kSecond, 0, false);
     CHECK(bench.events() == "open1 c2s1 ");
@@ -117,7 +118,7 @@ TEST_CASE("an idle session is closed even if no frames arrive") {
 }
 
 TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at their position") {
-    Bench bench;
+    TapBench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(10, 0, false);
     bench.feed->on_frames_read(20, 42, false);
@@ -132,7 +133,7 @@ TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at thei
 
 TEST_CASE(
     "datagrams that the kernel dropped are also reported without further frames, and at the end") {
-    Bench bench;
+    TapBench bench;
     bench.see(1, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(10, 5, false);
     CHECK(bench.events() == "open1 c2s1 ");
@@ -146,7 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sessions beyond the limit are rejected and counted, and open ones continue") {
-    Bench bench{{.max_sessions = 1}};
+    TapBench bench{{.max_sessions = 1}};
     bench.see(1, kAnn, kServer, kConnect);
     bench.see(2, kBob, kServerSix, kConnect);
     bench.see(3, kAnn, kServer, kNonsense);

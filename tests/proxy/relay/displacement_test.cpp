@@ -24,8 +24,8 @@ constexpr std::uint16_t kListenPort = 8303;
 
 /// A game with datagrams of one letter. From the client: 'c' begins, 'v' verifies at once, 'i' is a
 /// request. From the server: 'm' shows play, and 'k' keeps the client's slot.
-DatagramVerdict prove(VerificationMemory& memory, Direction direction,
-                      std::span<const std::byte> datagram) {
+DatagramVerdict prove_by_letter(VerificationMemory& memory, Direction direction,
+                                std::span<const std::byte> datagram) {
     const char letter = static_cast<char>(datagram[0]);
     std::byte& verified = memory.bytes[0];
     if (direction == Direction::s2c) {
@@ -157,7 +157,7 @@ class Scene {
     static Options options_of(std::size_t max_sessions) {
         Options options;
         options.max_sessions = max_sessions;
-        options.judge_datagram = prove;
+        options.judge_datagram = prove_by_letter;
         return options;
     }
 

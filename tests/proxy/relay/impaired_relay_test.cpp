@@ -17,16 +17,8 @@ using namespace tw::relay::test;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kC2s = 0;
-constexpr std::size_t kS2c = 1;
 /// The size of the last datagram of a run, which is sent without the relay.
 constexpr std::size_t kLastBytes = 9;
-
-Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
-    const auto parsed = parse_impairment(text, seed);
-    REQUIRE(parsed);
-    return *parsed;
-}
 
 Options impaired_options(const Udp::endpoint& server, std::string_view text) {
     Options options = options_for(server);
@@ -55,10 +47,11 @@ Run run(std::string_view text, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
         client.send(payload(20, i), relay.address());
         if (i % 64 == 63) {
-            CHECK(eventually([&] { return relay.counters().impairment[kC2s].datagrams == i + 1; }));
+            CHECK(eventually(
+                [&] { return relay.counters().impairment[kC2sIndex].datagrams == i + 1; }));
         }
     }
-    CHECK(eventually([&] { return relay.counters().impairment[kC2s].datagrams == count; }));
+    CHECK(eventually([&] { return relay.counters().impairment[kC2sIndex].datagrams == count; }));
     relay.stop(); // sends the waiting datagrams
     relay.join();
     client.send(payload(kLastBytes, 0), server.endpoint());
@@ -76,15 +69,15 @@ TEST_CASE("the observer sees what the receiver gets, and the counters account fo
     constexpr std::uint32_t kCount = 5000;
     const Run got = run("c2s:delay=3ms,loss=10%,dup=5%,reorder=2%", kCount);
     CHECK((got.seen == got.received));
-    const auto& fates = got.counters.impairment[kC2s];
+    const auto& fates = got.counters.impairment[kC2sIndex];
     CHECK(fates.datagrams == kCount);
     CHECK(got.received.size() == kCount - fates.lost + fates.duplicated);
     CHECK(std::abs(static_cast<double>(fates.lost) / kCount - 0.1) < 0.02);
     CHECK(fates.duplicated > kCount / 40);
     CHECK(fates.reordered > kCount / 100);
     CHECK(fates.queue_full == 0);
-    CHECK(got.counters.impairment[kS2c].datagrams == 0);
-    CHECK(got.counters.directions[kC2s].dropped == 0);
+    CHECK(got.counters.impairment[kS2cIndex].datagrams == 0);
+    CHECK(got.counters.directions[kC2sIndex].dropped == 0);
 }
 
 TEST_CASE("the same seed and the same traffic twice: the same arrives") {
@@ -131,13 +124,13 @@ TEST_CASE("an impairment can change while datagrams wait: they are sent on at on
     CHECK(to_string(relay.impairment()) == "s2c:delay=10s");
     Peer client;
     client.send(payload(10, 1), relay.address());
-    REQUIRE(eventually([&] { return relay.counters().impairment[kS2c].datagrams == 1; }));
+    REQUIRE(eventually([&] { return relay.counters().impairment[kS2cIndex].datagrams == 1; }));
     const auto changed = Clock::now();
     relay.set_impairment(impairment_of("c2s:loss=100%"));
     CHECK(client.receive() == payload(10, 1));
     CHECK(Clock::now() - changed < 5s);
     client.send(payload(10, 2), relay.address());
-    REQUIRE(eventually([&] { return relay.counters().impairment[kC2s].lost == 1; }));
+    REQUIRE(eventually([&] { return relay.counters().impairment[kC2sIndex].lost == 1; }));
     relay.set_impairment({});
     CHECK_FALSE(relay.impairment().is_active());
     CHECK(eventually([&] { // the relay's thread applies the setting later
@@ -155,7 +148,7 @@ TEST_CASE("what waits when the relay is stopped is sent on, and a waiting sessio
     for (std::uint32_t i = 0; i < 10; ++i) {
         client.send(payload(30, i), relay.address());
     }
-    REQUIRE(eventually([&] { return relay.counters().impairment[kC2s].datagrams == 10; }));
+    REQUIRE(eventually([&] { return relay.counters().impairment[kC2sIndex].datagrams == 10; }));
     CHECK_FALSE(server.receive(200ms)); // four times the idle timeout
     CHECK(relay.counters().sessions_closed == 0);
     const auto events = relay.finish();

@@ -1,4 +1,5 @@
 #include "proxy/relay/impairment.h"
+#include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace tw::relay;
+using namespace tw::relay::test;
 using namespace std::chrono_literals;
 
 constexpr std::uint32_t kPercent = DirectionImpairment::kCertain / 100;
@@ -177,13 +179,6 @@ using Time = ImpairmentQueue::Time;
 using Fates = std::array<ImpairmentTotals<Counter>, 2>;
 
 constexpr std::uint32_t kDatagrams = 20'000;
-constexpr auto kS2c = static_cast<std::size_t>(Direction::s2c);
-
-Impairment impairment_of(std::string_view text, std::uint64_t seed = 1) {
-    const auto parsed = parse_impairment(text, seed);
-    REQUIRE(parsed);
-    return *parsed;
-}
 
 struct Arrival {
     std::uint32_t number;
@@ -476,7 +471,7 @@ TEST_CASE("sessions share the queue but not their lines") {
     queue.release_due_datagrams(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
     CHECK_FALSE(queue.next_due_time());
-    CHECK(fates[kS2c].reordered.value() == 1);
+    CHECK(fates[kS2cIndex].reordered.value() == 1);
 }
 
 } // namespace

@@ -19,9 +19,6 @@ using boost::asio::ip::address_v4;
 using boost::asio::ip::address_v6;
 using boost::asio::ip::make_address;
 
-constexpr std::size_t kC2s = 0;
-constexpr std::size_t kS2c = 1;
-
 TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
     for (const char* address : {"127.0.0.1", "::1"}) {
         CAPTURE(address);
@@ -57,11 +54,11 @@ TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
                 ++number;
             }
         }
-        CHECK(seen[kC2s] == sent.size());
-        CHECK(seen[kS2c] == sent.size());
+        CHECK(seen[kC2sIndex] == sent.size());
+        CHECK(seen[kS2cIndex] == sent.size());
         const auto counters = relay.counters();
-        CHECK(counters.directions[kC2s].datagrams == sent.size());
-        CHECK(counters.directions[kS2c].datagrams == sent.size());
+        CHECK(counters.directions[kC2sIndex].datagrams == sent.size());
+        CHECK(counters.directions[kS2cIndex].datagrams == sent.size());
         CHECK(counters.truncated == 0);
     }
 }
@@ -233,9 +230,9 @@ TEST_CASE("a full ring harms nothing: datagrams pass, and a gap counts the missi
         }
     }
     CHECK(rest.front().event.kind == EventKind::gap);
-    CHECK(total[kC2s] == kDatagrams + 1);
-    CHECK(total[kS2c] == kDatagrams + 1);
-    CHECK(relay.counters().directions[kC2s].copies_lost > 0);
+    CHECK(total[kC2sIndex] == kDatagrams + 1);
+    CHECK(total[kS2cIndex] == kDatagrams + 1);
+    CHECK(relay.counters().directions[kC2sIndex].copies_lost > 0);
 }
 
 TEST_CASE("busy polling relays the same, and wakes again after sleeping") {

@@ -14,56 +14,56 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-constexpr std::uint32_t kStart = 4'294'967'000; // the clock wraps during the test
+constexpr std::uint32_t kBeforeWrap = 4'294'967'000; // the clock wraps during the test
 
 TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
     ResyncState turn;
     CHECK_FALSE(turn.is_in_progress());
-    CHECK_FALSE(turn.next_acknowledgement(kStart));
-    REQUIRE(turn.begin_resync(kStart, kStart - 10));
+    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap));
+    REQUIRE(turn.begin_resync(kBeforeWrap, kBeforeWrap - 10));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoSnapshot);
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
     CHECK(turn.on_datagram_rewritten());
-    CHECK(turn.next_acknowledgement(kStart + 30) == ResyncFunctions::kNoSnapshot);
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 30) == ResyncFunctions::kNoSnapshot);
     CHECK_FALSE(turn.on_datagram_rewritten());
-    turn.on_full_snapshot(kStart + 40, 4711);
-    turn.on_full_snapshot(kStart + 80, 4713); // a later full snapshot that was already in transit
+    turn.on_full_snapshot(kBeforeWrap + 40, 4711);
+    turn.on_full_snapshot(kBeforeWrap + 80, 4713); // a later full snapshot that was already in transit
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 400) == 4711);
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 400) == 4711);
     CHECK_FALSE(turn.on_datagram_rewritten());
-    CHECK(turn.next_acknowledgement(kStart + 40 + ResyncState::kRewriteMs) == 4711);
-    CHECK_FALSE(turn.next_acknowledgement(kStart + 41 + ResyncState::kRewriteMs));
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 40 + ResyncState::kRewriteMs) == 4711);
+    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + 41 + ResyncState::kRewriteMs));
     CHECK_FALSE(turn.is_in_progress());
 }
 
 TEST_CASE("who sends little is left alone") {
     ResyncState slow;
-    REQUIRE(slow.begin_resync(kStart, kStart - 900));
+    REQUIRE(slow.begin_resync(kBeforeWrap, kBeforeWrap - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
-        CHECK_FALSE(slow.next_acknowledgement(kStart + ms));
+        CHECK_FALSE(slow.next_acknowledgement(kBeforeWrap + ms));
     }
     // A pause during a request: no datagram is rewritten until the client sends regularly again.
     ResyncState opens_menu;
-    REQUIRE(opens_menu.begin_resync(kStart, kStart));
-    CHECK(opens_menu.next_acknowledgement(kStart + 10) == ResyncFunctions::kNoSnapshot);
-    opens_menu.on_full_snapshot(kStart + 20, 4711);
-    CHECK(opens_menu.next_acknowledgement(kStart + 1010) == 4711);
+    REQUIRE(opens_menu.begin_resync(kBeforeWrap, kBeforeWrap));
+    CHECK(opens_menu.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
+    opens_menu.on_full_snapshot(kBeforeWrap + 20, 4711);
+    CHECK(opens_menu.next_acknowledgement(kBeforeWrap + 1010) == 4711);
 }
 
 TEST_CASE(
     "no session is asked for more often than every five seconds, and no wish lasts for ever") {
     ResyncState turn;
-    REQUIRE(turn.begin_resync(kStart, kStart));
-    CHECK(turn.next_acknowledgement(kStart + 10));
+    REQUIRE(turn.begin_resync(kBeforeWrap, kBeforeWrap));
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 10));
     CHECK(turn.on_datagram_rewritten());
-    CHECK_FALSE(turn.begin_resync(kStart + 4999, kStart));
-    CHECK_FALSE(turn.next_acknowledgement(kStart + ResyncState::kSnapshotTimeoutMs + 1));
+    CHECK_FALSE(turn.begin_resync(kBeforeWrap + 4999, kBeforeWrap));
+    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + ResyncState::kSnapshotTimeoutMs + 1));
     CHECK_FALSE(turn.is_in_progress());
-    turn.on_full_snapshot(kStart + 1100, 4711); // too late
+    turn.on_full_snapshot(kBeforeWrap + 1100, 4711); // too late
     CHECK_FALSE(turn.is_in_progress());
-    CHECK(turn.begin_resync(kStart + 5000, kStart + 4990));
+    CHECK(turn.begin_resync(kBeforeWrap + 5000, kBeforeWrap + 4990));
     CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kStart + 5001) == ResyncFunctions::kNoSnapshot);
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 5001) == ResyncFunctions::kNoSnapshot);
     CHECK(turn.on_datagram_rewritten());
 }
 

@@ -112,6 +112,10 @@ std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason) {
     }));
 }
 
+Impairment impairment_of(std::string_view text, std::uint64_t seed) {
+    return parse_impairment(text, seed).value();
+}
+
 TestRings::TestRings(unsigned threads, std::size_t bytes) {
     memory.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,9 @@ using Bytes = std::vector<std::byte>;
 
 /// How long a test waits for an expected event; it goes on as soon as the event happens.
 inline constexpr std::chrono::seconds kPatience{10};
+
+inline constexpr auto kC2sIndex = static_cast<std::size_t>(Direction::c2s);
+inline constexpr auto kS2cIndex = static_cast<std::size_t>(Direction::s2c);
 
 /// Waits up to kPatience until the condition holds. Returns whether it holds.
 bool eventually(const std::function<bool()>& condition);
@@ -82,6 +86,9 @@ class EchoServer {
 /// Returns options with one listener on the server's loopback address, at a port that the system
 /// chooses.
 Options options_for(const Udp::endpoint& server);
+
+/// Returns the impairment that a valid text describes.
+Impairment impairment_of(std::string_view text, std::uint64_t seed = 1);
 
 /// A copy of an event and its bytes.
 struct KeptEvent {

@@ -62,7 +62,7 @@ std::string gzipped(const std::string& text) {
     return out;
 }
 
-void append(const std::string& path, const std::string& bytes) {
+void append_to_file(const std::string& path, const std::string& bytes) {
     write_text(path, read_text(path) + bytes);
 }
 
@@ -155,9 +155,9 @@ TEST_CASE("a file that grows is read on, line by line and frame by frame") {
         CHECK(line == "one");
         CHECK_FALSE(reader.next_line(line));
         const std::string next = form("two\n");
-        append(path, next.substr(0, next.size() - 1));
+        append_to_file(path, next.substr(0, next.size() - 1));
         CHECK_FALSE(reader.next_line(line));
-        append(path, next.substr(next.size() - 1));
+        append_to_file(path, next.substr(next.size() - 1));
         REQUIRE(reader.next_line(line));
         CHECK(line == "two");
         CHECK_FALSE(reader.next_line(line));
@@ -238,7 +238,7 @@ TEST_CASE("behind damage a file that grows is read on") {
     REQUIRE(reader.next_line(line));
     CHECK_FALSE(reader.next_line(line));
     CHECK(reader.source().file_end() == FileEnd::damaged);
-    append(path, frame.substr(2));
+    append_to_file(path, frame.substr(2));
     REQUIRE(reader.next_line(line));
     CHECK(line == "two");
     CHECK(reader.source().skipped_bytes() == 8);

@@ -14,16 +14,16 @@ namespace {
 
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
-unsigned status_of(const std::optional<Response>& refusal) {
+unsigned refusal_status(const std::optional<Response>& refusal) {
     return refusal ? refusal->status : 200;
 }
 
 unsigned status(const Request& request, AccessLevel level, const AccessOptions& options) {
-    return status_of(refuse_access(request, level, options));
+    return refusal_status(refuse_access(request, level, options));
 }
 
 unsigned status(const Request& request, const AccessOptions& options) {
-    return status_of(refuse_foreign_origin(request, options));
+    return refusal_status(refuse_foreign_origin(request, options));
 }
 
 } // namespace

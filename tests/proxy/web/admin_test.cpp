@@ -15,14 +15,14 @@
 using tw::test::ask;
 using tw::test::body_of;
 using tw::test::get;
+using tw::test::kPageToken;
 using tw::test::status_of;
 using tw::web::AdminServer;
 using tw::web::Health;
 
 namespace {
 
-const std::string kToken = "correct-horse-battery-staple";
-const std::string kAuthorization = "Authorization: Bearer " + kToken + "\r\n";
+const std::string kAuthorization = "Authorization: Bearer " + kPageToken + "\r\n";
 
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kHtml = "text/html; charset=utf-8";
@@ -34,8 +34,8 @@ constexpr std::string_view kNotFound = "HTTP/1.1 404 Not Found";
 constexpr std::string_view kUnavailable = "HTTP/1.1 503 Service Unavailable";
 
 /// The page of a run whose health and impairment a test can set.
-struct Page : tw::test::SamplePage {
-    Page() { admin.start(); }
+struct AdminPage : tw::test::SamplePage {
+    AdminPage() { admin.start(); }
 
     std::atomic<bool> well{true};
     std::atomic<bool> turns{true};
@@ -43,7 +43,7 @@ struct Page : tw::test::SamplePage {
     std::vector<std::function<void(Health)>> waiting; ///< used by the server's thread only
     std::string impairment = "none";                  ///< used by the server's thread only
     std::vector<std::uint32_t> written;               ///< sessions that the flight recorder wrote
-    AdminServer admin{{.token = kToken}, tw::test::listen_on_any_port(), *this};
+    AdminServer admin{{.token = kPageToken}, tw::test::listen_on_any_port(), *this};
 
     tw::web::RunState state() const override {
         auto state = tw::test::sample_state();
@@ -130,7 +130,7 @@ TEST_CASE("every path answers with its status and content type") {
         {"/../etc/passwd", kNotFound, kText, "not found"},
         {"/metrics/", kNotFound, kText, "not found"},
     };
-    const Page page;
+    const AdminPage page;
     for (const Row& row : rows) {
         CAPTURE(row.path);
         const std::string answer = get(page.port(), row.path);
@@ -141,7 +141,7 @@ TEST_CASE("every path answers with its status and content type") {
 }
 
 TEST_CASE_FIXTURE(
-    Page, "a server that does not answer makes /readyz fail, a process that hangs /healthz") {
+    AdminPage, "a server that does not answer makes /readyz fail, a process that hangs /healthz") {
     well = false;
     const std::string answer = get(port(), "/readyz");
     CHECK(status_of(answer) == kUnavailable);
@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(
     CHECK(body_of(get(port(), "/healthz")) == "it hangs\n");
 }
 
-TEST_CASE_FIXTURE(Page,
+TEST_CASE_FIXTURE(AdminPage,
                   "on a reserved connection, /readyz answers at once with the last known result") {
     silent = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -185,29 +185,29 @@ TEST_CASE("only a request with the token in its header changes the impairment") 
         {"in its place", kAuthorization, "", kOk},
         {"missing", "", "", kUnauthorized},
         {"wrong", "Authorization: Bearer wrong-horse-battery-staple\r\n", "", kUnauthorized},
-        {"in the query", "", "?token=" + kToken, kUnauthorized},
-        {"in a cookie", "Cookie: token=" + kToken + "\r\n", "", kUnauthorized},
-        {"in another header", "X-Token: " + kToken + "\r\n", "", kUnauthorized},
-        {"as a password", "Authorization: Basic " + kToken + "\r\n", "", kUnauthorized},
+        {"in the query", "", "?token=" + kPageToken, kUnauthorized},
+        {"in a cookie", "Cookie: token=" + kPageToken + "\r\n", "", kUnauthorized},
+        {"in another header", "X-Token: " + kPageToken + "\r\n", "", kUnauthorized},
+        {"as a password", "Authorization: Basic " + kPageToken + "\r\n", "", kUnauthorized},
         {"twice", kAuthorization + kAuthorization, "", kUnauthorized},
         {"behind a wrong one", "Authorization: Bearer nonsense\r\n" + kAuthorization, "",
          kUnauthorized},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Page page;
+        AdminPage page;
         CHECK(status_of(page.put("loss=1%", "text/plain", row.headers, row.query)) == row.status);
         CHECK(body_of(get(page.port(), "/api/impairment")) ==
               (row.status == kOk ? "loss=1%\n" : "none\n"));
     }
-    Page page;
+    AdminPage page;
     page.admin.set_token("another-one-from-now-on");
     CHECK(status_of(page.put("loss=1%")) == kUnauthorized);
     CHECK(page.put("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
           std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Page, "PUT sets the impairment, and an invalid text changes nothing") {
+TEST_CASE_FIXTURE(AdminPage, "PUT sets the impairment, and an invalid text changes nothing") {
     CHECK(body_of(put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
     CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
     const std::string refused = put("nonsense");
@@ -219,7 +219,7 @@ TEST_CASE_FIXTURE(Page, "PUT sets the impairment, and an invalid text changes no
     CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
 }
 
-TEST_CASE_FIXTURE(Page,
+TEST_CASE_FIXTURE(AdminPage,
                   "an unsupported method is refused, and the response names the allowed ones") {
     for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
         CAPTURE(method);
@@ -231,14 +231,14 @@ TEST_CASE_FIXTURE(Page,
     }
 }
 
-TEST_CASE_FIXTURE(Page, "a request for an unknown host name is refused") {
+TEST_CASE_FIXTURE(AdminPage, "a request for an unknown host name is refused") {
     CHECK(status_of(get(port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
     CHECK(status_of(get(port(), "/api/state", "")) == kBadRequest);
 }
 
 TEST_CASE_FIXTURE(
-    Page, "a health check is answered for any Host header and for none, other paths are not") {
+    AdminPage, "a health check is answered for any Host header and for none, other paths are not") {
     for (const std::string path : {"/healthz", "/readyz"}) {
         CAPTURE(path);
         const std::string wanted =
@@ -255,7 +255,7 @@ TEST_CASE_FIXTURE(
     CHECK(status_of(ask(port(), "GET /metrics HTTP/1.0\r\n\r\n")) == kBadRequest);
 }
 
-TEST_CASE_FIXTURE(Page, "with the token, the flight recorder writes one session or all") {
+TEST_CASE_FIXTURE(AdminPage, "with the token, the flight recorder writes one session or all") {
     struct Row {
         std::string line; ///< the request's first words
         std::string headers;

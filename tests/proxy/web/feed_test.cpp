@@ -196,7 +196,7 @@ namespace {
 constexpr std::int64_t kTick = 20'000'000;
 
 /// A page that applies frames to its items.
-struct Page {
+struct FeedPage {
     using Key = std::pair<std::int64_t, std::int64_t>;
 
     void apply_frame(const std::string& text) {
@@ -258,7 +258,7 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
     std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
     test::Items world;
     Session session{{web::kEveryTick}};
-    Page page;
+    FeedPage page;
     for (snapshot::Tick tick = 1; tick <= 200; ++tick) {
         for (int change = 0; change < 6; ++change) {
             const snapshot::ItemKey key{static_cast<std::uint16_t>(1 + random() % 12),
@@ -270,7 +270,7 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
             }
         }
         session.add_snapshot(tick, world);
-        Page whole;
+        FeedPage whole;
         page.apply_frame(session.frames[web::kEveryTick].back());
         whole.apply_frame(session.fulls[web::kEveryTick].back());
         REQUIRE(page.items == whole.items);
@@ -290,7 +290,7 @@ TEST_CASE("each pace has its own frames, with the bars of all snapshots between 
     CHECK(session.frames[20].size() <= 41);
     CHECK(session.frames[5].size() >= 9);
     CHECK(session.frames[5].size() <= 11);
-    Page page;
+    FeedPage page;
     for (const std::string& frame : session.frames[20]) {
         page.apply_frame(frame);
     }
@@ -326,7 +326,7 @@ TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
     CHECK(session.frames[web::kEveryTick].size() == 100);
     CHECK(session.frames[20].size() >= 39);
     CHECK(session.frames[20].size() <= 41);
-    Page page;
+    FeedPage page;
     for (const std::string& frame : session.frames[20]) {
         page.apply_frame(frame);
     }

@@ -8,6 +8,9 @@
 
 namespace tw::test {
 
+/// A token that pages ask for.
+inline const std::string kPageToken = "correct-horse-battery-staple";
+
 /// Returns a state with a value in every field, and names with quotes and control characters.
 inline web::RunState sample_state() {
     web::RunState state{.version = "1.2.3",

@@ -26,14 +26,13 @@
 #include <zlib.h>
 
 using namespace tw;
+using test::kPageToken;
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
 namespace json = boost::json;
 
 namespace {
-
-const std::string kToken = "correct-horse-battery-staple";
 
 /// A run with one session and a new snapshot at every update.
 struct Page final : test::SamplePage {
@@ -78,7 +77,7 @@ struct Page final : test::SamplePage {
     std::atomic<std::size_t> servers{0};
     std::thread worker;
     std::string address;
-    web::AdminServer admin{{.token = kToken}, test::listen_on_any_port(address), *this};
+    web::AdminServer admin{{.token = kPageToken}, test::listen_on_any_port(address), *this};
 
     web::PageFeed* page_feed() override { return &feed; }
 
@@ -111,7 +110,7 @@ struct Client {
         lowest.bind({from, 0});
         lowest.connect({asio::ip::address_v4::loopback(), port});
         socket.set_option(websocket::stream_base::decorator([](websocket::request_type& request) {
-            request.set(beast::http::field::authorization, "Bearer " + kToken);
+            request.set(beast::http::field::authorization, "Bearer " + kPageToken);
         }));
         socket.handshake("localhost", "/api/live");
     }
@@ -229,7 +228,7 @@ TEST_CASE("a new token disconnects viewers that used the old one, and no others"
     Client by_loopback{near.port()};
     std::ignore = by_token.hear("state");
     std::ignore = by_loopback.hear("state");
-    far.admin.set_token(kToken); // the same
+    far.admin.set_token(kPageToken); // the same
     std::ignore = by_token.hear("state");
     for (Page* page : {&far, &near}) {
         page->admin.set_token("another-correct-horse-battery");

@@ -19,7 +19,7 @@ using test::Bytes;
 
 namespace {
 
-constexpr Token kToken{0xA1, 0xB2, 0xC3, 0xD4};
+constexpr Token kPacketToken{0xA1, 0xB2, 0xC3, 0xD4};
 
 template <typename... T>
 Bytes bytes(T... values) {
@@ -268,7 +268,7 @@ TEST_CASE("an extended connless header gives its four bytes") {
     const Bytes plain = encode_connless(payload);
     CHECK(decode(plain, scratch).connless_extra.empty());
     CHECK(decode(plain, scratch).payload.size() == payload.size());
-    const Bytes extended = encode_connless(payload, kToken);
+    const Bytes extended = encode_connless(payload, kPacketToken);
     CHECK(test::to_hex(decode(extended, scratch).connless_extra) == "a1b2c3d4");
     CHECK(decode(extended, scratch).payload.size() == payload.size());
 }
@@ -322,7 +322,7 @@ TEST_CASE("a close tells reason from token") {
     const Row rows[] = {
         {"nothing", "", {}, "none", ""},
         {"token alone", "a1b2c3d4", {}, "a1b2c3d4", ""},
-        {"token alone, known", "a1b2c3d4", kToken, "a1b2c3d4", ""},
+        {"token alone, known", "a1b2c3d4", kPacketToken, "a1b2c3d4", ""},
         {"three letters with NUL", "61626300", {}, "none", "abc"},
         {"three letters that are the known token", "61626300", kAbc, "61626300", ""},
         {"one letter of three bytes", "e282ac00", {}, "none", "\xE2\x82\xAC"},
@@ -331,11 +331,11 @@ TEST_CASE("a close tells reason from token") {
         {"reason", "73746f7000", {}, "none", "stop"},
         {"reason and token", "73746f7000a1b2c3d4", {}, "a1b2c3d4", "stop"},
         {"reason and token with NUL bytes", "73746f700000000000", {}, "00000000", "stop"},
-        {"reason and another token than known", "7300ffffffff", kToken, "ffffffff", "s"},
+        {"reason and another token than known", "7300ffffffff", kPacketToken, "ffffffff", "s"},
         {"empty reason and token", "00a1b2c3d4", {}, "a1b2c3d4", ""},
-        {"banned: no token though one is known", "62616e6e656400", kToken, "none", "banned"},
+        {"banned: no token though one is known", "62616e6e656400", kPacketToken, "none", "banned"},
         {"NUL missing", "62616e6e6564", {}, "none", "banned"},
-        {"NUL missing, token known", "62616e6e6564a1b2c3d4", kToken, "a1b2c3d4", "banned"},
+        {"NUL missing, token known", "62616e6e6564a1b2c3d4", kPacketToken, "a1b2c3d4", "banned"},
         {"surplus behind the NUL", "620061", {}, "none", "b"},
     };
     for (const Row& row : rows) {
@@ -413,7 +413,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
                                        "a1b2c3d4"
                                        "04"
                                        "6162636400");
-    const Control closed = decode_control(decode(close, scratch), kToken);
+    const Control closed = decode_control(decode(close, scratch), kPacketToken);
     CHECK(closed.reason == "abcd");
     CHECK_FALSE(closed.token);
 }
@@ -433,10 +433,10 @@ TEST_CASE("random packets survive encoding, and any cut of them is read without 
                         .num_chunks = num_chunks,
                         .chunks = chunks};
         if (random() % 2 == 0) {
-            spec.token = kToken;
+            spec.token = kPacketToken;
         }
         if (random() % 4 == 0) {
-            spec.header_token = kToken;
+            spec.header_token = kPacketToken;
         }
         spec.compression = static_cast<Compression>(random() % 3);
         const Bytes datagram = encode_packet(spec);

@@ -17,7 +17,7 @@ using namespace tw::wire;
 using Bytes = std::vector<std::byte>;
 using Ints = std::vector<std::int32_t>;
 
-constexpr Token kToken{0xad, 0x70, 0x60, 0x4e};
+constexpr Token kResyncToken{0xad, 0x70, 0x60, 0x4e};
 constexpr std::int32_t kInput = 16;
 constexpr std::int32_t kSnap = 5;
 constexpr std::int32_t kSnapEmpty = 6;
@@ -81,9 +81,9 @@ TEST_CASE("of a packet only the acknowledgement of its last input changes") {
                 PacketSpec spec{.ack = 1023, .resend = true, .compression = compression};
                 PacketSpec plain{.ack = 1023, .resend = true};
                 CHECK((asked(packet(from, spec)) == packet(to, plain)));
-                spec.token = plain.token = kToken;
+                spec.token = plain.token = kResyncToken;
                 CHECK((asked(packet(from, spec)) == packet(to, plain)));
-                spec.header_token = plain.header_token = kToken;
+                spec.header_token = plain.header_token = kResyncToken;
                 CHECK((asked(packet(from, spec)) == packet(to, plain)));
             }
         }
@@ -182,8 +182,9 @@ TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         for (const auto compression : {Compression::never, Compression::always}) {
-            CHECK(find_full_snapshot_tick(packet({{message(9, {1, 2})}, {row.payload}},
-                                                 {.token = kToken, .compression = compression})) ==
+            CHECK(find_full_snapshot_tick(
+                      packet({{message(9, {1, 2})}, {row.payload}},
+                             {.token = kResyncToken, .compression = compression})) ==
                   (row.whole ? std::optional{100} : std::nullopt));
         }
     }

@@ -18,9 +18,7 @@ namespace {
 
 using snapshot::Tick;
 
-constexpr std::uint16_t kPickup = 4;
 constexpr std::uint16_t kGameInfo = 6;
-constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 constexpr std::uint16_t kExplosion = 14;
 constexpr std::size_t kRoundStart = 2;
 
@@ -39,11 +37,11 @@ struct Findings final : SinkOf<Findings> {
 /// Returns the items that a session receives in a tick.
 using Show = std::function<Items(std::uint32_t session, Tick tick)>;
 
-struct Stage {
+struct TwoSessions {
     Findings findings;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), findings};
 
-    Stage() {
+    TwoSessions() {
         for (const std::uint32_t session : {1U, 2U}) {
             merger.on_input(
                 {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
@@ -157,14 +155,14 @@ TEST_CASE("what is said of views that differ") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Stage stage;
+        TwoSessions stage;
         stage.play(100, row.end, row.show);
         CHECK(stage.end() == row.findings);
     }
 }
 
 TEST_CASE("a server that shows some items to each viewer in its own way hides nothing by that") {
-    Stage stage;
+    TwoSessions stage;
     stage.play(100, 1200, [](std::uint32_t session, Tick tick) {
         Items items = with_dots(session, tick);
         if (tick >= 400) {
@@ -182,7 +180,7 @@ TEST_CASE("a server that alternates hides nothing") {
     // The views differ from the start, so the field is per viewer. In between, they agree.
     for (const Tick pause : {30, 300}) {
         CAPTURE(pause);
-        Stage stage;
+        TwoSessions stage;
         stage.play(100, 2500, [pause](std::uint32_t session, Tick tick) {
             const bool lies = (tick - 100) % (60 + pause) < 60;
             return Items{{{kCharacter, 4}, character(session == 2 && lies ? 132 : 100, 7)}};
@@ -198,7 +196,7 @@ TEST_CASE("a server that alternates hides nothing") {
 }
 
 TEST_CASE("events that differ among others that agree are faults, however many") {
-    Stage stage;
+    TwoSessions stage;
     stage.play(100, 300, [](std::uint32_t session, Tick tick) {
         const auto id = static_cast<std::uint16_t>(tick);
         return Items{{{kExplosion, 0}, {tick, 5}},
@@ -212,7 +210,7 @@ TEST_CASE("events that differ among others that agree are faults, however many")
 }
 
 TEST_CASE("what was found on one map is not told again on the next") {
-    Stage stage;
+    TwoSessions stage;
     for (const record::Timestamp map : {0, 1, 2}) {
         const Tick to = 400;
         stage.play(

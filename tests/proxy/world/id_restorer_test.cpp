@@ -13,10 +13,6 @@ namespace tw::test {
 
 namespace {
 
-constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
-constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
-constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
-
 /// Returns a view of 16 players in which bob has number 0 and the viewer number 1.
 Items translated() {
     return {{{kCharacter, 0}, ints(22, {{1, 5}, {8, 1}})},
@@ -441,7 +437,6 @@ TEST_CASE("more names in one tick than are kept have none, and no two of the oth
 namespace {
 
 constexpr std::uint16_t kLaser = snapshot::kLaserType;
-constexpr std::uint16_t kPickup = 4;
 
 /// Returns a view of 16 players, with these other items.
 Items narrow(std::string_view last_but_one, const Items& shown) {

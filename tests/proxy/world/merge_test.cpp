@@ -13,10 +13,6 @@ namespace {
 
 using snapshot::ItemKey;
 
-constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
-constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
-constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
-
 /// Returns the ints of a player_info.
 Ints player_info(std::int32_t client, bool local, std::int32_t score = 0,
                  std::int32_t latency = 0) {

@@ -10,9 +10,6 @@ namespace tw::test {
 
 namespace {
 
-constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
-constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
-
 /// Returns two tees near each other, as the first tee's player sees them.
 Items two_tees() {
     return {{{kCharacter, 0}, character(1000, 1000)},

@@ -12,6 +12,10 @@
 
 namespace tw::test {
 
+inline constexpr std::uint16_t kPickup = 4;
+inline constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
+inline constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
+inline constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
 inline constexpr std::uint16_t kDescribed =
     0x7fff; ///< the first number of UUID types in these tests
 
