@@ -24,8 +24,6 @@ import subprocess
 import sys
 import time
 
-import one_unit
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "twscope-tidy"
 FORGET_AFTER_SECONDS = 90 * 24 * 3600
@@ -105,11 +103,13 @@ def mark_of(name, entry, tools):
 
 
 def groups_of(names, commands):
-    """Files that one translation unit can hold: of one folder, with the same flags, with no name twice."""
+    """Files that one translation unit can hold, as a rule: of one folder and one target, with the same flags."""
     kinds = {}
     for name in names:
-        kinds.setdefault((os.path.dirname(name), *flags_of(commands[name])), []).append(name)
-    return [group for alike in kinds.values() for group in one_unit.groups_of(alike, GROUP_SIZE, ROOT)]
+        words = shlex.split(commands[name]["command"])
+        target = words[words.index("-o") + 1].partition(".dir/")[0]
+        kinds.setdefault((os.path.dirname(name), target, *flags_of(commands[name])), []).append(name)
+    return [alike[first:first + GROUP_SIZE] for alike in kinds.values() for first in range(0, len(alike), GROUP_SIZE)]
 
 
 def alone(name, entry):
