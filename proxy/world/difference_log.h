@@ -48,8 +48,8 @@ class DifferenceLog {
     [[nodiscard]] std::vector<record::FindingRecord>
     track_differences(const record::WorldRecord& world, std::span<const View> views,
                       std::span<const Difference> differences);
-    /// Ends a run of the server (before a restart or map change). Returns findings about the run's
-    /// remaining differences, like track_differences().
+    /// Called before the server restarts or changes the map. Returns findings about the differences
+    /// that are still pending, like track_differences().
     [[nodiscard]] std::vector<record::FindingRecord> finish();
 
     /// Returns the memory use in bytes, which kMaxOpen and kMaxAgreed limit.
@@ -62,10 +62,10 @@ class DifferenceLog {
     /// agreed is forgotten if fewer than two views contain it for this many ticks, because the
     /// server may reuse its id for another item.
     static constexpr snapshot::Tick kForgetTicks = 250;
-    /// The limit of differences tracked at the same time. Further differences are not reported,
-    /// because they probably have the same cause.
+    /// The most entries of differences_. Further differences are not reported, because they
+    /// probably have the same cause.
     static constexpr std::size_t kMaxOpen = 1024;
-    static constexpr std::size_t kMaxAgreed = 4096;
+    static constexpr std::size_t kMaxAgreed = 4096; ///< the most entries of agreed_items_
     /// Views that agree on an item for this many ticks do not agree by coincidence.
     static constexpr snapshot::Tick kAgreementTicks = 10;
     /// The items on which views agree are recorded (in agreed_items_) once in this many ticks.
@@ -110,11 +110,11 @@ class DifferenceLog {
     struct FieldHistory {
         std::uint16_t type = 0;  ///< type id of the last item on which views differed
         snapshot::Tick last = 0; ///< tick of the last difference
-        /// Number of ticks in which views differed on an item that they never agreed on.
+        /// Number of ticks in which views differed on the field of some item. Differences that were
+        /// reported as faults do not count.
         std::uint32_t differed = 0;
-        /// Since the first difference: number of ticks in which views agreed on such an item.
-        std::uint32_t agreed = 0;
-        bool is_lasting = false; ///< views differed on one item in kLastingTicks ticks or more
+        std::uint32_t agreed = 0; ///< number of ticks since then in which they agreed on some item
+        bool is_lasting = false;  ///< views differed on one item in kLastingTicks ticks or more
         bool is_reported = false;
     };
 
@@ -146,13 +146,13 @@ class DifferenceLog {
     void report_difference(OpenDifference& open);
 
     std::map<Key, OpenDifference> differences_;
-    /// Survives finish(), because a new map does not change which fields are per viewer.
+    /// By object and field offset. Kept for the next map, on which the same fields are per viewer.
     FieldHistories fields_;
     std::map<std::uint32_t, AgreedItem> agreed_items_; ///< by key
     std::optional<snapshot::Tick> last_recorded_{};    ///< tick of the last update of agreed_items_
     /// Keys of the tick's items with a difference that did not fit in differences_.
     std::set<std::uint32_t> untracked_keys_;
-    std::vector<record::FindingRecord> findings_; ///< to report now
+    std::vector<record::FindingRecord> findings_; ///< the findings not yet returned to the caller
 };
 
 } // namespace tw::world

@@ -22,7 +22,7 @@ struct ItemRef {
 };
 
 struct MergedItem {
-    std::uint32_t key = 0;                        ///< packed, which is faster to compare
+    std::uint32_t key = 0;                        ///< packed ItemKey, which is faster to compare
     ItemRef ref{};                                ///< the item in the first view that contains it
     std::uint32_t seen = 0;                       ///< index of the item's mask in SessionMasks
     std::span<const std::int32_t> data{};         ///< the item's ints in that view
@@ -85,7 +85,7 @@ class SessionMasks {
 /// two beams, or two ids for one beam. A beam is identified by its start point and owner.
 class DraggerBeams {
   public:
-    /// Forgets all ids, for a new run of the server.
+    /// Forgets the made-up ids. Called when the server restarted or changed the map.
     void reset() { private_ids_.clear(); }
 
     /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.

@@ -31,7 +31,7 @@ class NameIds {
     NameIds& operator=(const NameIds&) = delete;
     ~NameIds() = default;
 
-    /// Forgets all players and ids, for a new run of the server.
+    /// Forgets all names and ids. Called when the server restarted or changed the map.
     void reset();
 
     /// Begins a tick. All ids assigned in one tick are different.
@@ -110,7 +110,7 @@ using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 /// 5. an id that no server uses.
 class IdRestorer {
   public:
-    /// Forgets all players and ids, for a new run of the server.
+    /// Forgets all players and ids. Called when the server restarted or changed the map.
     void reset();
 
     /// Replaces the items and rosters of a tick's translated views by copies with the players' ids.
@@ -157,13 +157,14 @@ class IdRestorer {
 
     /// The client numbers that a session's view uses, and their players.
     struct ClientNumbering {
-        /// The ints from which this was read. While they are the same, nothing is read again.
+        /// The view's ints from which all this was read. While they are equal in later views,
+        /// nothing is read again.
         std::vector<std::int32_t> source{};
         bool translated = false;
-        std::optional<std::uint16_t> own{}; ///< number of the viewer's player
+        std::optional<std::uint16_t> own{}; ///< client number of the viewer's player
         /// The server's id of the viewer's player, from items about the viewer.
         std::optional<std::uint16_t> server_id{};
-        std::vector<Player> players{}; ///< sorted by number
+        std::vector<Player> players{}; ///< sorted by client number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
         bool has_placeholder = false;  ///< one number stands for all players without a number
         std::uint64_t seen = 0;        ///< value of ticks_ at the session's last view
@@ -186,14 +187,14 @@ class IdRestorer {
 
     NameIds name_ids_;
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
-    std::vector<const ClientNumbering*> current_;         ///< same indices as the tick's views
+    std::vector<const ClientNumbering*> current_;         ///< of the tick's views, in their order
     std::vector<std::uint32_t> sessions_present_; ///< sessions with a view in the previous tick
     std::size_t bytes_ = 0;                       ///< memory use of numberings_
     std::uint64_t ticks_ = 0;
     /// True if the server puts the client's own number, not the server's id, into the items about
     /// the viewer. Detected when the clients of two players received the same value.
     bool server_id_is_number_ = false;
-    std::vector<std::int32_t> source_; ///< a member only to reuse its memory
+    std::vector<std::int32_t> source_; ///< a buffer; a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
     std::vector<record::RenumberedClient> renumbered_;
     std::vector<ViewCopy> rewritten_;

@@ -35,7 +35,7 @@ constexpr std::uint32_t kRaceBit = 8;
 /// The bit "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
-/// Ranks of patched values. Of several values for an int, the one with the lowest rank is used.
+/// Values of ValuePatch::rank. If several patches change an int, the lowest rank is used.
 constexpr std::uint8_t kKnown = 0;
 constexpr std::uint8_t kWatched = 1;
 constexpr std::uint8_t kGreatest = 2;
@@ -239,8 +239,7 @@ void ViewMerger::add_view(std::uint32_t view) {
 }
 
 void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
-    // If several items could replace this one, the first is kept: its view has the most
-    // information.
+    // Of several replacements, the first is kept: its view has the most information.
     replacements_.emplace(first.key, by);
 }
 
@@ -420,7 +419,8 @@ void ViewMerger::drop_redundant_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
-    // Each family of objects has one form (object) if all clients have the same version.
+    // Servers send the objects of a family (such as lasers) in the form that the client's version
+    // knows. If all clients have the same version, no family has two forms.
     std::array<std::optional<std::uint8_t>, 4> forms; // for each family, the form seen last
     bool is_mixed = false;
     for (const MergedItem& item : merged_) {

@@ -63,8 +63,8 @@ class ViewMerger {
 
     /// The decision about two different values of a field.
     struct MergeDecision {
-        bool takes_other = false;   ///< the value in the second item is used
-        bool takes_greater = false; ///< of two views' values, the greater is used
+        bool takes_other = false;   ///< the second item's value replaces the first item's
+        bool takes_greater = false; ///< the greater of the two values is used
         bool differs = false;       ///< the values should be equal, so a difference is reported
     };
 
@@ -89,8 +89,8 @@ class ViewMerger {
     /// if it chose one; false if the items have to be merged field by field.
     [[nodiscard]] bool merge_as_whole(const MergedItem& first, ItemRef other);
 
-    /// Does what merge_as_whole() does, for items that depend on whether a switch is on for the
-    /// viewer's team.
+    /// Like merge_as_whole(), but chooses between items that differ because a switch is on for one
+    /// viewer's team and off for the other's.
     [[nodiscard]] bool merge_by_switches(const MergedItem& first, ItemRef other);
 
     void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);
@@ -124,7 +124,7 @@ class ViewMerger {
         session_indices_; ///< for each view, the index of its session in sessions_
     SessionMasks masks_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
-    /// For the packed key of an item: the item that replaces the first view's item.
+    /// By packed key: the item of a later view that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;
     std::vector<ValuePatch> patches_;
     /// Draggers and beams with an id that an earlier view uses for another object.
@@ -134,7 +134,7 @@ class ViewMerger {
     std::vector<std::uint64_t> mask_words_;
     std::vector<std::uint32_t> missing_ints_;
     record::Sightings sightings_;
-    std::vector<MergedItem> added_; ///< items that only the current view has
+    std::vector<MergedItem> added_; ///< items that no view before the one being merged has
 };
 
 } // namespace tw::world

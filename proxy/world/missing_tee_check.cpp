@@ -66,7 +66,7 @@ bool must_have_tee(const snapshot::ItemView& info, const record::Roster* roster)
            (static_cast<std::uint32_t>(info.data[0]) & kDeadBit) == 0;
 }
 
-using Clients = std::vector<std::uint16_t>; ///< sorted
+using Clients = std::vector<std::uint16_t>; ///< client ids in ascending order
 
 /// The players of a merged snapshot, by whether they must have a tee.
 struct PlayerLists {

@@ -18,7 +18,7 @@ namespace tw::world {
 /// at the tee. Vanilla servers hide no tee near the camera.
 class MissingTeeCheck {
   public:
-    /// Forgets all players, for a new run of the server.
+    /// Forgets all players. Called when the server restarted or changed the map.
     void reset() { players_.clear(); }
 
     /// Examines a merged snapshot. Returns findings about the tees that disappeared, each once.

@@ -9,9 +9,9 @@ namespace tw::world {
 
 namespace {
 
-/// Late views, and stray views (of another run of the server), are reported if they are more than 1
-/// of kReportedShare views. Fewer are normal: single views are late, and a lost map change makes a
-/// few views stray.
+/// Late views, and stray views (which do not fit the current map run), are reported if they are
+/// more than 1 of kReportedShare views. Fewer are normal: single views are late, and after a lost
+/// map change a few views are stray.
 constexpr std::uint64_t kReportedShare = 100;
 /// Fewer stray views than this are never reported, not even in a short recording.
 constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;

@@ -64,8 +64,8 @@ struct ServerId {
 /// least one session received.
 class ServerWorlds {
   public:
-    /// `shared` and `sink` must outlive this object. The server's first run (the time to its next
-    /// restart or map change) has the number `run` + 1.
+    /// `shared` and `sink` must outlive this object. The first map run (see ViewCollector) gets the
+    /// number `run` + 1.
     ServerWorlds(ServerId server, SharedMergeState& shared, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
@@ -106,8 +106,8 @@ class ServerWorlds {
     void set_tile_map(const WorldInput& input);
     void write_world(ClosedTick closed);
     void begin_map_run(std::uint32_t run);
-    /// Begins the merged snapshots anew, in this protocol version. A run has the version 0.7 until
-    /// its first 0.6 view, then 0.6.
+    /// Begins the merged snapshots anew, in this dialect. A map run has the dialect 0.7 until its
+    /// first 0.6 view, then 0.6.
     void set_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
     void read_views(std::vector<View> views);
@@ -122,7 +122,7 @@ class ServerWorlds {
     record::TypeNames types_;
     ViewCollector collector_;
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
-    std::shared_ptr<const SessionMap> run_map_; ///< map of the current run
+    std::shared_ptr<const SessionMap> run_map_; ///< map of the current map run
     DraggerBeams beams_;
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
     IdRestorer id_restorer_;
@@ -211,7 +211,7 @@ class WorldMerger final : public WorldInputSink {
     Servers servers_;
     std::unordered_map<std::uint32_t, Session> sessions_;
     std::size_t bytes_ = 0;
-    std::uint32_t run_ = 0; ///< the highest run number of removed servers
+    std::uint32_t run_ = 0; ///< the highest map run number of removed servers
     record::Timestamp advanced_ = 0;
     std::uint64_t lost_messages_ = 0;
     WorldTotals totals_;

@@ -102,7 +102,7 @@ struct WorldInput {
         /// The session received a verified snapshot. These members are set: `tick`, `items`,
         /// `tile_map`, `dialect`, `roster`, `client_version`.
         snapshot,
-        message,     ///< a message that may have been to all players came; `payload` is set
+        message,     ///< the session received a message that may be to all players: `payload`
         close,       ///< the session ended
         time_passed, ///< no session had an event until `time`
     };

@@ -11,14 +11,13 @@ using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must 
 namespace {
 
 constexpr Timestamp kTickTime = 20'000'000;
-/// Views of one run agree on the time of tick 0 up to this difference in nanoseconds.
+/// Times of tick 0, computed from views of one map run, differ by less than this (ns).
 constexpr Timestamp kSlack = 3'000'000'000;
-/// In most networks, the views of one run agree on the time of tick 0 up to this difference. No run
-/// is shorter than this.
+/// In most networks, these times differ by less than this (ns). No map run is shorter than this.
 constexpr Timestamp kJitter = 200'000'000;
-/// A tick this far behind the newest one belongs to another run.
+/// A tick this far behind the newest one belongs to another map run.
 constexpr Tick kFarBehind = 250;
-/// A session that enters a run is ahead of the other sessions by at most this time.
+/// A session that enters a map run is ahead of the other sessions by at most this time (ns).
 constexpr Timestamp kFarAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
 constexpr Tick kFullStep = 2;
@@ -112,7 +111,7 @@ ViewCollector::ViewRun ViewCollector::assign_map_run(const Session& session,
     const bool lingers = session.run != run_ && !on_time && is_of_previous_run(tick_zero);
     const bool fits = is_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_} - kFarBehind;
     if (lingers || (fits && is_far_ahead(session, input))) {
-        // This is a late view of the previous run, or its tick fits the current run only by chance.
+        // The view is a late one of the previous map run, or fits the current one only by chance.
         return other;
     }
     if (!may_enter) {
@@ -122,13 +121,13 @@ ViewCollector::ViewRun ViewCollector::assign_map_run(const Session& session,
         if (!on_time) {
             return ViewRun::other;
         }
-        // The current run goes on. Either the server sent this view before it announced the map, or
-        // the server has several maps at the same time.
+        // The current map run goes on. Either the server sent this view before it announced the
+        // map, or the server has several maps at the same time.
         if (session.strays < kMaxStrays) {
             return session.run == run_ ? ViewRun::none : ViewRun::current;
         }
     }
-    // A session that enters the current run must be near its newest tick.
+    // A session that enters the current map run must be near its newest tick.
     return fits && input.tick > Wide{*newest_} - kMaxLag ? ViewRun::current : ViewRun::other;
 }
 
@@ -137,9 +136,8 @@ bool ViewCollector::ends_map_run(const Session& session, const WorldInput& input
         return true;
     }
     const Timestamp tick_zero = tick_zero_time(input);
-    // The sessions in both runs are counted below when a session enters a run, perhaps as the first
-    // one, and after every kMaxStrays stray views of a session, which may belong to an unannounced
-    // run.
+    // Compares how many sessions are in this view's map run and in the current one. Does so only
+    // when a session enters, or has had kMaxStrays more stray views: a map change may be lost.
     const bool enters = session.entering && !is_of_previous_run(tick_zero);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
@@ -329,8 +327,8 @@ bool ViewCollector::may_close_tick(Tick tick) {
     if (*newest_ < Wide{tick} + delay_.least) {
         return false;
     }
-    // The first ticks wait until the sessions' rates are known, which tell whether the previous
-    // process wrote these ticks.
+    // After a takeover, the first ticks wait until each session's snapshot rate is known. It shows
+    // whether the previous process wrote these ticks.
     const bool first = tick < Wide{*first_} + delay_.least;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;

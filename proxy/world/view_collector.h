@@ -19,10 +19,10 @@
 
 namespace tw::world {
 
-/// A session's position in its server's game.
+/// The map run (see ViewCollector) and the tick of a session's latest snapshot.
 struct MapRunTick {
     std::uint32_t run = 0;
-    snapshot::Tick tick = 0; ///< tick of the session's last snapshot
+    snapshot::Tick tick = 0;
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
@@ -33,7 +33,7 @@ struct ClosedTick {
     record::Timestamp time = 0; ///< arrival time of the view that arrived first
     std::vector<View> views{};  ///< sorted by has_more_information()
     std::uint32_t run = 1;
-    bool complete = false; ///< the views of all expected sessions arrived
+    bool complete = false; ///< no view is missing of a session that receives every tick
 };
 
 /// A map's name and checksum as the server announces them.
@@ -60,17 +60,18 @@ struct MergeDelay {
 /// Therefore, a tick of the first second counts as incomplete unless all sessions have a view of
 /// it. Ticks that both processes received were written by the previous process.
 ///
-/// A run is the time from a start of the server or a map change to the next one. Ticks count from 0
-/// in each run, so views of different runs must not be mixed. A session enters the next run if
+/// A map run is the time from a start of the server or a map change to the next one. Ticks count
+/// from 0 in each map run, so views of different ones must not be mixed. A session enters the next
+/// map run if
 ///
-/// - the server announces another map to the session than the current run's;
+/// - the server announces another map to the session than the current map run's;
 /// - the server announces the same map again, and the time of tick 0 then differs;
-/// - many consecutive views of the session do not fit the current run, because a map change was
-///   lost or the current run began with a wrong view.
+/// - many consecutive views of the session do not fit the current map run, because a map change was
+///   lost or the map run began with a wrong view.
 ///
-/// A run ends when more sessions are in the next run than in the current one. So a map change that
-/// all sessions hear of takes effect with the first view, and a single deviating session, real or
-/// forged, has only stray views.
+/// A map run ends when more sessions are in the next one than in the current one. So a map change
+/// that is announced to all sessions takes effect with the first view, and the views of a single
+/// deviating session, real or forged, are only counted as stray.
 ///
 /// This class does not limit its memory: the caller checks memory_bytes() and closes the oldest
 /// tick if necessary.
@@ -83,18 +84,18 @@ class ViewCollector {
     static constexpr snapshot::Tick kMaxLag = 50;
     /// If no view arrives for this time (ns), all ticks are closed.
     static constexpr record::Timestamp kSilence = 1'000'000'000;
-    /// After this many consecutive views that do not fit the current run, a session is treated as
-    /// entering another run.
+    /// After this many consecutive views that do not fit the current map run (stray views), a
+    /// session is treated as entering another map run.
     static constexpr int kMaxStrays = 25;
 
-    /// The server's first run has the number `run` + 1. `delay`: how long ticks wait for views.
+    /// The first map run gets the number `run` + 1. `delay`: how long ticks wait for views.
     explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, MergeDelay delay = {})
         : close_{std::move(close)}, run_{run}, delay_{delay} {}
 
     void add_session(std::uint32_t session);
     /// Sets the map that the server announced to the session. Adds the session if it is new.
     void add_session(std::uint32_t session, MapId map);
-    /// Adds a session that another process inspected before. Which ticks it receives is unknown.
+    /// Adds a session that another process inspected before, as if nothing were known about it.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     void add_view(const WorldInput& input);
@@ -104,16 +105,16 @@ class ViewCollector {
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
 
-    /// Returns whether the current run certainly has another map than `map`, which the server
-    /// announced to a client of this protocol version. For 0.7, servers announce another file with
-    /// the same name.
+    /// Returns whether the current map run certainly has another map than `map`, which the server
+    /// announced to a client of this dialect. Checksums of different dialects are not compared,
+    /// because servers announce another file with the same name to 0.7 clients.
     [[nodiscard]] bool has_other_map(const MapId& map, snapshot::Dialect dialect) const;
 
-    /// Returns the session's position in the current run; nullopt if the session has no view of
-    /// this run.
+    /// Returns the current map run and the tick of the session's latest view; nullopt if the
+    /// session has no view of this map run.
     [[nodiscard]] std::optional<MapRunTick> run_tick_of(std::uint32_t session) const;
 
-    /// Returns the counts of the views, with no counts of worlds.
+    /// Returns how many views were collected, late or stray. All other counts in it are 0.
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
 
     /// Returns the memory use of the ticks that wait for views, in bytes.
@@ -136,16 +137,17 @@ class ViewCollector {
     };
 
     struct Session {
-        bool entering = true;   ///< the session's next snapshot may belong to another run
+        bool entering = true;   ///< the session's next snapshot may belong to another map run
         bool has_begun = false; ///< the session received a non-empty snapshot
-        bool resumed = false;  ///< another process inspected the session before, in the current run
-        std::uint32_t run = 0; ///< run of the session's last snapshot
-        int strays = 0;        ///< number of consecutive views that do not fit the current run
-        /// Value of fitted_ at the start of `strays`, restarted after every kMaxStrays of them.
+        bool resumed = false;   ///< another process inspected the session earlier in this map run
+        std::uint32_t run = 0;  ///< map run of the session's last snapshot
+        int strays = 0;         ///< number of consecutive stray views (see kMaxStrays)
+        /// Value of fitted_ at the session's first stray view, updated after every kMaxStrays of
+        /// them. Sessions with a greater `fitted` had a view of the current map run since then.
         std::uint64_t strays_since = 0;
-        std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last view of its run
-        ViewTime seen{};                 ///< the session's last view of its run
-        std::optional<ViewTime> other{}; ///< the session's last view that may belong to another run
+        std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last fitting view
+        ViewTime seen{};                 ///< the session's newest view of its map run
+        std::optional<ViewTime> other{}; ///< the last stray view, if of another map run
         snapshot::Tick latest = snapshot::kNoBase;
         std::int64_t step = 0; ///< ticks between the last two views
         snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -154,24 +156,23 @@ class ViewCollector {
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
+    /// The map run to which a view belongs: the current one, none (it is ignored), or another one.
     enum class ViewRun : std::uint8_t { current, none, other };
 
     [[nodiscard]] ViewRun assign_map_run(const Session& session, const WorldInput& input) const;
-    /// Returns whether the view belongs to another run even if its tick fits. Precondition: the
-    /// session is about to enter a run.
+    /// Returns whether the view belongs to another map run, whatever its tick: the session's map
+    /// changed, or the tick is not new. Precondition: the session is about to enter a map run.
     [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
-    /// Returns whether `tick_zero`, a time of tick 0, is near the time of tick 0 in the previous
-    /// run.
+    /// Returns whether a view whose tick 0 was at `tick_zero` belongs to the previous map run.
     [[nodiscard]] bool is_of_previous_run(record::Timestamp tick_zero) const;
     /// Returns whether the session's ticks are far ahead of the ticks of most other sessions.
     [[nodiscard]] bool is_far_ahead(const Session& session, const WorldInput& input) const;
-    /// Returns whether the session had a view of the current run recently.
+    /// Returns whether the session had a view of the current map run recently.
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
-    /// Returns whether a view of another run ends the current run.
+    /// Returns whether this view of another map run ends the current one.
     [[nodiscard]] bool ends_map_run(const Session& session, const WorldInput& input) const;
     void count_stray_view(Session& session);
-    /// Updates the session's step and rate. Called if the session receives a view of a later tick
-    /// than before.
+    /// Updates Session::step and Session::full_rate after a view of a later tick than before.
     static void record_tick_step(Session& session, snapshot::Tick tick);
     void begin_map_run(record::Timestamp now);
     [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
@@ -215,14 +216,14 @@ class ViewCollector {
     std::size_t bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t run_;
     MergeDelay delay_;
-    /// The map of the current run, for each dialect.
+    /// The map of the current map run, for each dialect.
     std::array<std::optional<MapId>, snapshot::kDialects> maps_;
-    std::uint64_t fitted_ = 0; ///< number of views of all sessions that fitted the current run
-    std::optional<snapshot::Tick> first_; ///< the first tick of the current run
+    std::uint64_t fitted_ = 0; ///< number of views of all sessions so far, without stray views
+    std::optional<snapshot::Tick> first_; ///< the first tick of the current map run
     std::optional<snapshot::Tick> newest_;
     std::optional<snapshot::Tick> newest_closed_;
     record::Timestamp tick_zero_ = 0; ///< time of tick 0, computed from the newest view
-    std::optional<record::Timestamp> previous_tick_zero_{}; ///< time of tick 0 of the previous run
+    std::optional<record::Timestamp> previous_tick_zero_{}; ///< the previous map run's tick_zero_
     record::Timestamp last_event_ = 0;
     record::WorldStats view_counts_;
 };

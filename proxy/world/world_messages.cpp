@@ -111,7 +111,7 @@ struct Broadcast {
     bool needs_two = false;
 };
 
-/// Converts a message that a session received. `world`: the dialect of the session's world. `ids`:
+/// Converts a message that a session received. `world`: the dialect of the merged snapshots. `ids`:
 /// the client ids of the session's client numbers; null if they are equal. Returns nullopt if the
 /// message is not for all players, is malformed, does not exist in the dialect `world`, or is about
 /// a client that `ids` does not know.

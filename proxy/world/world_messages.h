@@ -46,7 +46,7 @@ class WorldMessages {
     /// each while a tick waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
-    /// Adds a message that a session received. `at`: the run and tick of the session's latest
+    /// Adds a message that a session received. `at`: the map run and tick of the session's latest
     /// snapshot.
     void add_message(std::uint32_t session, const MapRunTick& at, record::Timestamp time,
                      std::span<const std::byte> payload);
@@ -65,7 +65,7 @@ class WorldMessages {
     };
 
     void pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to);
-    /// Forgets the messages of the previous run of the server.
+    /// Forgets the messages of the previous map run (see ViewCollector).
     void begin_map_run();
     /// Forgets all messages. Those that wait for their tick count as lost.
     void clear();
@@ -118,13 +118,13 @@ class WorldMessages {
 
     struct Session {
         bool left = false;
-        /// The client ids for the session's numbers; nullopt if the numbers are the server's client
-        /// ids.
+        /// By the client's own numbers for players; nullopt if these are the server's client ids.
         std::optional<ClientIds> ids{};
     };
 
-    /// Memory counted for a waiting message in addition to its payload: kTimeBytes + kToldBytes, so
-    /// that processing a message does not increase the counted memory.
+    // Estimated memory in bytes of a WaitingMessage, without its payload; of an Occurrence; and of
+    // an entry of MessageOccurrences::num_received. A message that is no longer waiting may become
+    // one of each of the latter two, which together count as much.
     static constexpr std::size_t kWaitingBytes = 192;
     static constexpr std::size_t kTimeBytes = 128;
     static constexpr std::size_t kToldBytes = 64;
