@@ -55,7 +55,7 @@ enum class DeltaFate : std::uint8_t {
 
 /// A complete delta, and how the inspection handled it.
 struct ObservedDelta {
-    const snapshot::AssembledDelta& delta; ///< `delta.marked`: the parts from compressed packets
+    const snapshot::AssembledDelta& delta; ///< `delta.marked` marks parts from compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaFate fate = DeltaFate::accepted;
     /// The decoded delta; null if its base is unknown or it cannot be decoded.

@@ -72,7 +72,7 @@ class ServerActivity {
 
     std::vector<const ServerSilence*> sessions_; ///< open sessions
     record::Timestamp heard_ = 0;
-    std::array<Pause, kStoredPauses> pauses_{}; ///< ring buffer
+    std::array<Pause, kStoredPauses> pauses_{}; ///< a ring buffer of the latest pauses
     std::size_t num_pauses_ = 0;
 };
 

@@ -277,7 +277,8 @@ class Connection {
     }
 
     ConnectionChange establish(TokenForm form, std::optional<wire::Token> token, bool from_start);
-    /// Begins a new order of vital chunks and acknowledgements in both directions.
+    /// Forgets the vital chunks and acknowledgements of both directions. `from_start`: whether the
+    /// start of the connection was seen.
     void reset_order(bool from_start);
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,

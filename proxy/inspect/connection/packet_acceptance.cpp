@@ -441,8 +441,8 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
 }
 
 bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a late
-    // copy of the prelude would later look new.
+    // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a copy
+    // of the prelude would look new then.
     const bool possible =
         reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
         connection_.form() != TokenForm::seven &&

@@ -234,8 +234,8 @@ class PacketAcceptance {
                                                       wire::Direction direction);
     /// Returns why the receiver rejects this acknowledgement; `none` if it accepts it.
     [[nodiscard]] PacketRefusal check_ack(wire::Direction direction, std::uint16_t ack);
-    /// Whether the packets that the receiver of this direction sends are recorded, so that its own
-    /// chunks are known.
+    /// Whether the recording contains what the receiver of this direction's packets sends. Only
+    /// then is it known which acknowledgements the receiver accepts.
     [[nodiscard]] bool is_receiver_recorded(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
@@ -248,7 +248,7 @@ class PacketAcceptance {
     struct SideActivity {
         bool was_seen = false;      ///< the side has sent a datagram
         record::Timestamp last = 0; ///< time of the side's last datagram
-        int unanswered = 0;         ///< datagrams of the other side since `last`
+        int unanswered = 0;         ///< number of datagrams of the other side since `last`
     };
 
     bool sees_all_;

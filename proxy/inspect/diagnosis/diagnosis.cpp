@@ -385,7 +385,7 @@ MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& sea
     auto suspects = std::make_unique<Suspects>(mismatch, searches);
     searches.end_search();
     MismatchCause cause = explain_mismatch(mismatch, suspects->rank());
-    // The suspects are single wrong values, and a delta with warnings has more errors than one.
+    // Suspects assume a single wrong value. A delta with warnings has several errors.
     if (mismatch.rebuilt.warnings.count == 0 && !suspects->empty()) {
         suspects_ = std::move(suspects);
     }

@@ -196,7 +196,7 @@ class SizeLearner {
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
     /// the size in sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
-    /// A function that returns the examined delta, with its base as the explanation decodes it.
+    /// Returns the delta that is being examined. Its base depends on the explanation.
     using DeltaGetter = std::function<DeltaInts(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
@@ -225,7 +225,7 @@ class SizeLearner {
     const record::TypeNames* types_;
     snapshot::AgreedSizes agreed_;
     LearnedSizes::Server* shared_;
-    std::vector<Explanation> explanations_; ///< possible explanations
+    std::vector<Explanation> explanations_; ///< all that fit the deltas so far
     NumberedTypeSet reported_types_;        ///< types whose size was reported
     std::uint32_t num_unexplained_ = 0;     ///< number of deltas in a row without an explanation
     std::int64_t items_left_ = SearchBudget::kPerSession; ///< items that searches may still read

@@ -25,8 +25,8 @@ constexpr int kMaxCost = 20;
 constexpr int kWrittenCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// This bit marks a type in `charged_` of which an item has an unusual id: the number of a UUID
-/// type.
+/// This bit marks an entry of `charged_` that stands for an unusual id of an item of the type: the
+/// number of a UUID type.
 constexpr std::uint16_t kOddId = 0x8000;
 constexpr int kOddIdCost = 2;
 static_assert(kOddId > snapshot::kMaxItemType);
@@ -162,11 +162,11 @@ class DeltaReader {
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
 
     const DeltaInts* delta_;
-    const KnownTypes* types_ = nullptr; ///< null: no type costs anything
+    const KnownTypes* types_ = nullptr; ///< null: all types are allowed without a cost
     AgreedSizes sizes_;
     NumberedTypeSet decided_;
     SearchBudget* budget_ = nullptr;
-    std::vector<std::uint32_t> deleted_; ///< sorted
+    std::vector<std::uint32_t> deleted_; ///< keys of the deleted items, sorted
     std::vector<std::uint16_t> charged_; ///< types whose cost was subtracted already
     KeysRead keys_;
     TypeCounts seen_;

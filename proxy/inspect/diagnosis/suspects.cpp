@@ -301,7 +301,7 @@ void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint
 
 bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
     const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
-    // In the encoding, the sign bit inverts all other bits.
+    // A varint stores a negative value inverted, so a flipped sign bit inverts all bits.
     return std::has_single_bit(difference) || difference == UINT32_MAX;
 }
 

@@ -33,8 +33,8 @@ struct ValueHistory {
     static constexpr std::size_t kMaxPoints = 3;
 
     snapshot::Tick tick = 0;            ///< tick of the examined snapshot
-    std::span<const Point> before{};    ///< newest first; empty: the item did not exist before
-    std::span<const Point> after{};     ///< oldest first
+    std::span<const Point> before{};    ///< the values before, newest first; empty: a new item
+    std::span<const Point> after{};     ///< the values after, oldest first
     const snapshot::FieldSpec* field{}; ///< the int's field; null if unknown
     double change_rate = 0.5;           ///< probability that the next snapshot changes the int
     /// All values that the int has had so far; empty if it has had many.
@@ -85,9 +85,9 @@ class ValueProbability {
         double distance = 0; ///< distance from the value before to the value after
         int equal = 0;       ///< number of times that two points in a row have the same value
         int unequal = 0;     ///< number of times that two points in a row have different values
-        double line = 0;     ///< the value on the straight line between the points
+        double line = 0;     ///< the value on a straight line between the values before and after
         double line_scale = 1;
-        double curve = 0; ///< the value on a curve through four points
+        double curve = 0; ///< the value on a curve through two values before and two after
         double curve_scale = 1;
     };
 
@@ -116,7 +116,7 @@ struct RebuiltSnapshot {
 
 /// A snapshot with a wrong checksum.
 struct Mismatch {
-    const snapshot::AssembledDelta& delta; ///< with the server's checksum
+    const snapshot::AssembledDelta& delta; ///< contains the server's checksum
     const RebuiltSnapshot& rebuilt;
     const snapshot::History& right; ///< the earlier verified snapshots
     const record::TypeNames& types;
@@ -174,7 +174,7 @@ class Suspects {
   private:
     /// A suspect, with its values in the verified snapshots before and after.
     struct DeltaValue {
-        Suspect suspect{}; ///< without its probability
+        Suspect suspect{}; ///< its probability is not set
         std::uint8_t num_before = 0;
         std::uint8_t num_after = 0;
         std::array<std::int32_t, ValueHistory::kMaxPoints> before{};

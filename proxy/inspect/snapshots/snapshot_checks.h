@@ -33,7 +33,7 @@ class SnapshotLimitCheck {
     }
 
   private:
-    /// Half the number of ints that fit into the byte limit.
+    /// A snapshot with fewer ints than this has less than half of the allowed bytes.
     static constexpr std::size_t kHalfOfInts = snapshot::kMaxSnapshotBytes / 8;
 
     struct Limit;

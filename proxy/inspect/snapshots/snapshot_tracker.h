@@ -278,8 +278,7 @@ class SnapshotTracker {
     std::uint64_t ordinal_ = 0;
     std::optional<Failure> failure_;
     PreviousMapFilter map_filter_;
-    /// The number of remembered ticks whose delta had no base. They show which deltas are
-    /// duplicates.
+    /// How many ticks of deltas without a base are remembered, to recognise duplicates of them.
     static constexpr std::size_t kTicksWithoutBase = 16;
     std::array<std::optional<snapshot::Tick>, kTicksWithoutBase> without_base_{};
     std::size_t num_without_base_ = 0;

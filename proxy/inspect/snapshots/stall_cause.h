@@ -53,7 +53,7 @@ class InputTimingTracker {
         [[nodiscard]] std::optional<std::int64_t> minimum() const;
 
       private:
-        static constexpr record::Timestamp kPeriod = 10'000'000'000; ///< ns
+        static constexpr record::Timestamp kPeriod = 10'000'000'000; ///< minimum() covers 1 to 2
 
         std::optional<std::int64_t> current_;
         std::optional<std::int64_t> before_;
@@ -62,7 +62,7 @@ class InputTimingTracker {
 
     struct Input {
         snapshot::Tick intended = 0;
-        record::Timestamp sent = 0; ///< 0: empty slot
+        record::Timestamp sent = 0; ///< when the client sent the input; 0: empty slot
         bool is_answered = false;
         /// The server's time when it read the input, minus this computer's time when it saw the
         /// input (ns). Only the difference between two such values is meaningful.
@@ -114,8 +114,8 @@ class ChunkReceipts {
   private:
     struct Chunk {
         std::uint16_t sequence = 0;
-        record::Timestamp sent = 0;  ///< 0: empty slot
-        record::Timestamp acked = 0; ///< 0: not acknowledged
+        record::Timestamp sent = 0;  ///< when the server sent the chunk; 0: empty slot
+        record::Timestamp acked = 0; ///< when the client acknowledged the chunk; 0: not yet
     };
 
     static constexpr std::size_t kChunks = 16;
@@ -124,7 +124,7 @@ class ChunkReceipts {
 
     std::array<Chunk, kChunks> chunks_{}; ///< a ring buffer of the server's newest vital chunks
     std::size_t num_chunks_ = 0;
-    std::size_t num_open_ = 0; ///< unacknowledged chunks in the ring buffer
+    std::size_t num_open_ = 0; ///< number of unacknowledged chunks in the ring buffer
 };
 
 /// Why a client had no new snapshot to show.
@@ -160,7 +160,7 @@ struct StallEvidence {
     bool has_client = true;     ///< the client sent inputs during the stall
     bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
-    /// The inputs whose answers the server sent during the stall.
+    /// How many of the inputs that were to be answered during the stall were answered.
     InputTimingTracker::Outcome receipts{};
     /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;

@@ -320,7 +320,7 @@ StallEvidence StallDetector::evidence_of(const PendingStall& stall,
 
 void StallDetector::report_decided_stalls(Reporter& reporter) {
     if (pending_stall_) {
-        // While the server sends no newer snapshot, its answers to inputs may still arrive.
+        // If no newer snapshot arrives, waits longer: answers to inputs may still arrive.
         const Timestamp waited = reporter.head().time - pending_stall_->to;
         const bool goes_on = shown_ && shown_->time > pending_stall_->to;
         judge_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
@@ -372,8 +372,8 @@ void StallDetector::report_waiting_stalls(Reporter& reporter) {
 StallVerdict StallDetector::judge_acknowledgement_run(std::optional<Tick> next,
                                                       Timestamp end) const {
     const Timestamp step = usual_step_ * kTick;
-    // Two steps at each end are left out, because chunks that the client received just before the
-    // first or just after the last input prove nothing.
+    // The time of two snapshots is left out at each end, because chunks that the client received
+    // just before the first or just after the last input prove nothing.
     if (run_.asked || chunks_.was_any_acknowledged(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};

@@ -37,8 +37,7 @@ struct SnapshotArrival {
     std::uint64_t skipped = 0;
     std::uint64_t missed = 0; ///< number of snapshots that were expected in the skipped ticks
     bool reordered = false;   ///< a newer snapshot arrived before this one
-    std::uint64_t filled =
-        0; ///< if reordered: number of ticks that were wrongly counted as skipped
+    std::uint64_t filled = 0; ///< if reordered: number of ticks wrongly counted as skipped so far
     std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::on_arrival()
 };
 
@@ -98,8 +97,8 @@ class StallDetector {
     /// Like kEvidenceTimeout, but while the server sends no newer snapshot (ns).
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
-    /// `cadence`: of the connection's snapshots. `server`: the server's activity. Both must outlive
-    /// this object.
+    /// `cadence`: the cadence of the connection's snapshots. `server`: the server's activity. Both
+    /// must outlive this object.
     StallDetector(const SnapshotCadence& cadence, ServerActivity& server)
         : cadence_{&cadence}, server_{&server} {}
 
@@ -198,11 +197,11 @@ class StallDetector {
     /// Consecutive inputs that acknowledge the same tick.
     struct RepeatedAcknowledgement {
         snapshot::Tick tick = snapshot::kNoBase;
-        record::Timestamp first = 0; ///< arrival of the first input
-        record::Timestamp last = 0;  ///< arrival of the last input
+        record::Timestamp first = 0; ///< arrival of the first of these inputs
+        record::Timestamp last = 0;  ///< arrival of the last of these inputs
         snapshot::Tick first_intended = 0;
         snapshot::Tick last_intended = 0;
-        bool asked = false; ///< the client requested a full snapshot after the first input
+        bool asked = false; ///< after the first of these inputs, others requested a full snapshot
 
         [[nodiscard]] static RepeatedAcknowledgement begin(const wire::InputBody& input,
                                                            record::Timestamp time) {
@@ -302,9 +301,10 @@ class StallDetector {
     [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
                                             const ServerActivity::Pause* pause) const;
     void report_postponed_stall(Reporter& reporter);
-    /// Reports all stalls that wait for evidence, by the evidence so far.
+    /// Reports all stalls that wait for evidence, without waiting any longer.
     void report_waiting_stalls(Reporter& reporter);
-    /// Handles the end of `run_`. `next`: the tick that the next inputs acknowledge, if any follow.
+    /// Reports a stall if the client has acknowledged the same tick for too long. `next`: the tick
+    /// that the next inputs acknowledge, if any follow.
     void end_acknowledgement_run(std::optional<snapshot::Tick> next, record::Timestamp end,
                                  Reporter& reporter);
     [[nodiscard]] StallVerdict judge_acknowledgement_run(std::optional<snapshot::Tick> next,
