@@ -183,7 +183,6 @@ class RecordPageData : public web::PageData {
 
     [[nodiscard]] tl::expected<web::LineFilter, web::InputError>
     make_filter(const std::string& text) const override;
-    /// Also returns the item types.
     [[nodiscard]] std::string keys_json() const override;
     [[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
                                             const snapshot::SnapshotView& items) const override;

@@ -21,7 +21,7 @@ namespace tw::pipeline {
 /// The ring from which a worker reads its datagrams.
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
-    std::uint32_t observer = 1; ///< this observer's number in the run (see relay::Tap)
+    std::uint32_t observer = 1; ///< number of this observer process (see relay::Tap)
     /// Contains the servers' names; null if no server has a name.
     const channel::RelayFacts* facts = nullptr;
 };

@@ -103,8 +103,8 @@ constexpr record::Timestamp kMaxTransitTime = 50'000'000;
 /// The pause between two merges: one tick. This adds little delay, because a tick waits for at
 /// least four later ticks.
 constexpr std::chrono::milliseconds kRoundPause{20};
-/// The pause if only the page shows merged snapshots. A tick is merged as soon as all its snapshots
-/// have arrived, to reduce the delay.
+/// The pause between two merges if only the page shows merged snapshots. It is short, so that a
+/// tick is merged soon after its last snapshot has arrived.
 constexpr std::chrono::milliseconds kPagePause{5};
 /// How long a tick waits for late snapshots if only the page shows merged snapshots. The wait is
 /// short, because it does no harm if a tee is missing on the page for a moment.

@@ -35,7 +35,7 @@ struct QueuedInput {
         record::MapRecord record;
     };
 
-    world::WorldInput input; ///< without valid pointers, which send_to() sets
+    world::WorldInput input; ///< its pointers are invalid; send_to() sets them in a copy
     snapshot::Snapshot items;
     std::vector<std::byte> payload;
     std::string server;
@@ -106,7 +106,7 @@ class WorldThread {
     WorldThread(const WorldThread&) = delete;
     WorldThread& operator=(const WorldThread&) = delete;
 
-    /// Returns the queue for a worker's decoded data.
+    /// Returns the queue from a worker to this thread.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return workers_[worker].queue; }
 
     /// Merges the inputs that are still queued. Call this function after all workers have finished.
