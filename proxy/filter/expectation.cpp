@@ -193,8 +193,8 @@ std::string Expectation::describe_values() const {
         if (!described.insert(key).second) {
             continue;
         }
-        // A comparison observes only values for which the comparisons before it were true, so the
-        // values of all comparisons of a key are joined.
+        // A comparison that cannot change the result is not evaluated, so it misses values. The
+        // values of all comparisons of a key are therefore joined.
         ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {

@@ -32,10 +32,10 @@ enum class NodeKind : std::uint8_t {
     all_of,     ///< children joined by "and"
     any_of,     ///< children joined by "or"
     negation,   ///< one child
-    comparison, ///< no child; compares the values of a key
+    comparison, ///< no child; compares the values of a key with a literal
     some_item,  ///< one child; true if at least one item matches the child
-    /// At most one child. Compares the number of items that match the child, or of all items
-    /// without a child.
+    /// At most one child. Compares the number of items that match the child, or without a child the
+    /// number of all items, with a literal.
     count_items,
 };
 
@@ -43,7 +43,7 @@ enum class NodeKind : std::uint8_t {
 /// calls nest no deeper than the brackets of the text.
 struct FilterNode {
     NodeKind kind = NodeKind::all_of;
-    std::size_t index = 0; ///< of the comparison in FilterProgram::comparisons, if the node has one
+    std::size_t index = 0; ///< index in FilterProgram::comparisons, if the node has a comparison
     std::vector<FilterNode> children{};
 };
 

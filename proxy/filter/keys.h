@@ -103,7 +103,7 @@ struct Key {
     KeyKind kind = KeyKind::any;
     /// For a key of records, its entry in the table of each type; null if the type lacks the key.
     std::array<const SchemaKey*, kRecordTypeCount> of_records{};
-    const SchemaKey* entry = nullptr; ///< for a header, an item or a place, the key's entry
+    const SchemaKey* entry = nullptr; ///< the entry of a key of a header, an item or a place
     std::string path;                 ///< the dotted name below `fields`, `names` or `at`
 };
 

@@ -56,7 +56,7 @@ class LineFilter {
     [[nodiscard]] bool may_match(std::string_view line) const;
 
     [[nodiscard]] bool matches(std::string_view line);
-    /// Matches a row. Precondition: the filter was parsed for rows.
+    /// Matches a row: `item`, an item of `line`. Precondition: the filter was parsed for rows.
     [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:
@@ -64,7 +64,7 @@ class LineFilter {
 
     FilterProgram program_;
     std::vector<std::string> required_keys_;
-    std::vector<std::string> required_texts_; ///< a line may contain them with JSON escapes
+    std::vector<std::string> required_texts_; ///< each matching line has them, perhaps escaped
     JsonLine line_;
 };
 

@@ -30,7 +30,7 @@ constexpr bool kIsOptional = false;
 template <typename Inner>
 constexpr bool kIsOptional<std::optional<Inner>> = true;
 
-/// True for the values of TotalsRow: all counters or all spreads of an object.
+/// True for an array of all counters or all spreads of an object, the value of a TotalsRow.
 template <typename Type>
 constexpr bool kIsCells = false;
 template <typename Cell, std::size_t kCount>
@@ -148,7 +148,7 @@ OptionalValue read_value(const Type& value, std::size_t part, ReadContext readin
 
 std::vector<std::string> finding_names() {
     std::vector<std::string> names;
-    // The value is zero if the finding did not occur, although the JSON then lacks the key.
+    // All findings are keys: for one that did not occur, filters read 0, but the JSON has no key.
     for (const record::FindingInfo& info : record::finding_table()) {
         names.push_back('.' + std::string{info.name});
     }
