@@ -415,9 +415,9 @@ void SnapshotDatagrams::on_packet(const wire::Packet& packet) {
     payload_ = packet.payload;
 }
 
-void SnapshotDatagrams::on_part(const inspect::ObservedPart& part) {
+void SnapshotDatagrams::on_snap_message(const inspect::ObservedSnapMessage& part) {
     const std::span<const std::byte> data = part.body.data;
-    if (part.fate == inspect::PartFate::repeated ||
+    if (part.outcome == inspect::SnapMessageOutcome::repeated ||
         (stored_.size() >= kMaxSessions && !stored_.contains(session_))) {
         return;
     }

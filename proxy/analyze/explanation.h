@@ -194,7 +194,7 @@ class SnapshotDatagrams final : public inspect::Observer {
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
-    void on_part(const inspect::ObservedPart& part) override;
+    void on_snap_message(const inspect::ObservedSnapMessage& part) override;
 
     void on_datagram_end() override { on_read_(); }
 

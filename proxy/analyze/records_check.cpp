@@ -386,7 +386,7 @@ void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
 void RecordsCsv::append_removed_rows(std::string& out) {
     session_ = line_.object().find_integer("session").value_or(0);
     RemovedItems removed;
-    line_.object().visit(filter::kRowRemoved, removed);
+    line_.object().visit_values(filter::kRowRemoved, removed);
     for (const auto& [type_id, id] : removed.pairs) {
         const auto type = types_.find({session_, type_id});
         const std::string item = fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
@@ -417,7 +417,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
         column.cell.clear();
         JoinedValues joined{column.cell, !is_item && column.key.starts_with(kFields)};
         if (is_item) {
-            filter::visit_row(json, column.key, joined);
+            filter::visit_row_item(json, column.key, joined);
         } else {
             filter::visit_record(json, column.key, joined);
         }

@@ -281,7 +281,7 @@ void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudony
     pass_on_waiting_datagrams(sessions, 0);
     report_captures();
     is_damaged_ = is_damaged_ || sessions.truncated_datagrams() != 0;
-    inspector.finish(sessions.current_time(), "end of capture");
+    inspector.close_all_sessions(sessions.current_time(), "end of capture");
 }
 
 } // namespace tw::capture

@@ -206,7 +206,7 @@ void InspectorSessionReceiver::on_datagram(std::uint64_t key, std::int64_t time,
 }
 
 void InspectorSessionReceiver::on_truncated_datagram(std::uint64_t key, std::int64_t time) {
-    inspector_->on_gap(key, time, 1, "truncated");
+    inspector_->on_missed_datagrams(key, time, 1, "truncated");
 }
 
 void InspectorSessionReceiver::on_session_end(std::uint64_t key, std::int64_t time,
@@ -269,7 +269,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     if (found == open_.end()) {
         found = open_session(datagram);
         if (found == open_.end()) {
-            receiver_->on_next_datagram_skipped();
+            receiver_->forget_next_datagram();
             return;
         }
         direction =
@@ -295,7 +295,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::find_session(const Captured
 /// Reports a truncated datagram of an open session. Truncated datagrams do not open sessions,
 /// because they may be other traffic.
 void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
-    receiver_->on_next_datagram_skipped();
+    receiver_->forget_next_datagram();
     if (session == open_.end()) {
         return;
     }

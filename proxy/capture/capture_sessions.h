@@ -79,7 +79,7 @@ class SessionReceiver : public record::Interface {
 
     /// Called for a datagram that belongs to no session and is not passed to on_datagram(). An
     /// earlier call of on_datagram() may have announced the datagram as `next`.
-    virtual void on_next_datagram_skipped() {}
+    virtual void forget_next_datagram() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
     virtual void on_truncated_datagram(std::uint64_t /*key*/, std::int64_t /*time*/) {}
@@ -101,7 +101,7 @@ class InspectorSessionReceiver final : public SessionReceiver {
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
-    void on_next_datagram_skipped() override { inspector_->on_next_skipped(); }
+    void forget_next_datagram() override { inspector_->forget_next_datagram(); }
 
     void on_truncated_datagram(std::uint64_t key, std::int64_t time) override;
 

@@ -78,7 +78,7 @@ class DecodeCommand {
     [[nodiscard]] bool finish_records();
     [[nodiscard]] sink::Output* open_lines();
     [[nodiscard]] std::string name_on_bus() const;
-    [[nodiscard]] bool finish_demos();
+    [[nodiscard]] bool write_queued_demos();
     [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
     [[nodiscard]] std::string sizes_conclusion(bool is_written) const;
@@ -144,7 +144,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     if (config_.demos) {
         outputs.files = &files_.emplace(store::FileQueue::FullQueuePolicy::wait);
     }
-    if (config_.makes_worlds()) {
+    if (config_.writes_worlds()) {
         worlds_.emplace(mod_->objects, world_sinks_, world::MergeDelay{},
                         world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
@@ -152,9 +152,9 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
         outputs.sessions = &sizes_.emplace(mod_->objects);
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
-    world_sinks_.add(pipeline_->record_writer());
+    world_sinks_.add_sink(pipeline_->record_writer());
     if (worlds_ && config_.demos) {
-        world_sinks_.add(world_demos_.emplace(*config_.demos, *files_));
+        world_sinks_.add_sink(world_demos_.emplace(*config_.demos, *files_));
         worlds_->send_messages_to(*world_demos_);
     }
 }
@@ -189,7 +189,7 @@ sink::Output* DecodeCommand::open_lines() {
 }
 
 /// Finishes the demos. Returns false if demos, or parts of them, are missing.
-bool DecodeCommand::finish_demos() {
+bool DecodeCommand::write_queued_demos() {
     if (!files_) {
         return true;
     }
@@ -344,9 +344,9 @@ int DecodeCommand::run() {
     captures_->stop_when([this] { return all_readers_left(); });
     captures_->read(pipeline_->inspector(), config_.pseudonym_key);
     if (worlds_) {
-        worlds_->finish();
+        worlds_->merge_waiting_ticks();
     }
-    pipeline_->finish(captures_->last_time());
+    pipeline_->write_remaining_data(captures_->last_time());
     result_ = pipeline_->take_result();
     if (worlds_) {
         worlds_->totals().add_findings_to(result_.totals);
@@ -362,7 +362,7 @@ int DecodeCommand::run() {
     const bool captured =
         capture_ == nullptr ||
         (finish_output("--write", *capture_, "packet[s] [is|are]") && result_.capture_losses == 0);
-    const bool filmed = finish_demos();
+    const bool filmed = write_queued_demos();
     const int reported = print_reports();
     print_totals();
     auto checks = fail_on_.make_checks(result_.totals, "--fail-on");

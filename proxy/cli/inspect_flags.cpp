@@ -214,7 +214,7 @@ std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
 std::optional<filter::Filter>
 RecordFlags::parse_output_filter(const wire::ModDescription& mod) const {
     auto parsed = parse_filter("--filter", filter, mod);
-    if (parsed && !config.json.messages && filter::matches_only_messages(parsed->program())) {
+    if (parsed && !config.json.messages && filter::matches_only_messages(parsed->parsed_filter())) {
         throw usage_error(
             "--filter '{}' matches only messages, which --no-messages omits; leave one of them out",
             filter);

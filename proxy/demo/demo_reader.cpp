@@ -364,7 +364,7 @@ class DemoPlayer {
 
     DemoReadResult play() {
         inspect_map();
-        playback_->on_time(now_);
+        playback_->set_record_time(now_);
         while (const auto chunk = chunks_.next_chunk()) {
             if (!play_chunk(*chunk)) {
                 break;
@@ -381,11 +381,11 @@ class DemoPlayer {
   private:
     void inspect_map() {
         const Header& header = demo_->header;
-        playback_->on_map({.name = header.map_name,
-                           .crc = header.map_crc,
-                           .size = header.map_size,
-                           .sha256 = header.sha256},
-                          {demo_->map.begin(), demo_->map.end()});
+        playback_->set_map({.name = header.map_name,
+                            .crc = header.map_crc,
+                            .size = header.map_size,
+                            .sha256 = header.sha256},
+                           {demo_->map.begin(), demo_->map.end()});
     }
 
     /// Plays a chunk. Returns false if the rest of the demo cannot be played.
@@ -421,10 +421,10 @@ class DemoPlayer {
     /// later than the previous one.
     void check_tick_order(const DemoChunk& chunk) {
         if (first_ && chunk.tick <= tick_) {
-            playback_->on_finding_once({.id = FindingId::demo_tick_order,
-                                        .tick = chunk.tick,
-                                        .offset = chunk.offset,
-                                        .value = tick_});
+            playback_->report_finding_once({.id = FindingId::demo_tick_order,
+                                            .tick = chunk.tick,
+                                            .offset = chunk.offset,
+                                            .value = tick_});
         }
     }
 
@@ -433,7 +433,7 @@ class DemoPlayer {
         tick_ = tick;
         waiting_ = true;
         now_ = start_ + (std::int64_t{tick} - *first_) * kNanosecondsPerTick;
-        playback_->on_time(now_);
+        playback_->set_record_time(now_);
     }
 
     bool stop_at_error(const DemoError& error) {
@@ -461,10 +461,10 @@ class DemoPlayer {
             return true;
         }
         if (read.duplicates != 0) {
-            playback_->on_finding({.id = FindingId::demo_duplicate_item,
-                                   .tick = tick_,
-                                   .offset = chunk.offset,
-                                   .value = static_cast<std::int64_t>(read.duplicates)});
+            playback_->report_finding({.id = FindingId::demo_duplicate_item,
+                                       .tick = tick_,
+                                       .offset = chunk.offset,
+                                       .value = static_cast<std::int64_t>(read.duplicates)});
         }
         playback_->on_full_snapshot(tick_, bytes, full_.view());
         waiting_ = false;
@@ -505,12 +505,12 @@ class DemoPlayer {
     void finish() {
         if (error_.code != DemoErrc::none) {
             const DemoErrorInfo& info = demo_error_info(error_.code);
-            playback_->on_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
-                                                                    : FindingId::demo_damaged,
-                                   .tick = first_ ? std::optional{tick_} : std::nullopt,
-                                   .offset = error_.offset,
-                                   .name = info.name,
-                                   .detail = info.sentence});
+            playback_->report_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
+                                                                        : FindingId::demo_damaged,
+                                       .tick = first_ ? std::optional{tick_} : std::nullopt,
+                                       .offset = error_.offset,
+                                       .name = info.name,
+                                       .detail = info.sentence});
         }
     }
 

@@ -50,7 +50,7 @@ std::string describe_line(std::string_view line) {
 
 } // namespace
 
-void ObservedValues::add(const Value& value) {
+void ObservedValues::add_value(const Value& value) {
     if (!value.is_number() || value.word) {
         return add_text(value.text);
     }
@@ -127,7 +127,7 @@ template <typename Matches, typename Describe>
 void Expectation::add_result(const Matches& matches, const Describe& describe) {
     ++num_evaluated_;
     const ValueObserver collect = [this](std::size_t comparison, const Value& value) {
-        observed_[comparison].add(value);
+        observed_[comparison].add_value(value);
     };
     const bool matched = matches(mode_ == Mode::once && num_matched_ == 0 ? &collect : nullptr);
     num_matched_ += matched ? 1U : 0U;
@@ -138,7 +138,7 @@ void Expectation::add_result(const Matches& matches, const Describe& describe) {
     }
 }
 
-void Expectation::evaluate(const Record& record) {
+void Expectation::evaluate_record(const Record& record) {
     if (mode_ == Mode::always && !filter_.has_any_key_in(record)) {
         return;
     }
@@ -227,7 +227,7 @@ std::string Expectation::unmet_reason() const {
 
 void Expectations::on_record(const Record& record) {
     for (Expectation& expectation : expectations_) {
-        expectation.evaluate(record);
+        expectation.evaluate_record(record);
     }
 }
 

@@ -26,7 +26,7 @@ class ObservedValues {
     /// The longest stored text. Longer ones are cut, because players choose names and chat lines.
     static constexpr std::size_t kMaxTextBytes = 40;
 
-    void add(const Value& value);
+    void add_value(const Value& value);
     void add_results(const ObservedValues& other);
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
@@ -54,7 +54,7 @@ class Expectation {
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
-    void evaluate(const record::Record& record);
+    void evaluate_record(const record::Record& record);
     void evaluate_line(std::string_view line);
     /// Adds the results of `other`, a copy of this expectation that another thread evaluated.
     void add_results(const Expectation& other);

@@ -113,7 +113,7 @@ bool requires_message(const Comparison& comparison) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-bool requires_message(const FilterProgram& program, const FilterNode& node) {
+bool requires_message(const ParsedFilter& program, const FilterNode& node) {
     // NOLINTNEXTLINE(misc-no-recursion): as above
     const auto requires_it = [&](const FilterNode& each) {
         return requires_message(program, each);
@@ -132,7 +132,7 @@ bool requires_message(const FilterProgram& program, const FilterNode& node) {
 
 } // namespace
 
-bool matches_only_messages(const FilterProgram& program) {
+bool matches_only_messages(const ParsedFilter& program) {
     return requires_message(program, program.root);
 }
 
@@ -320,7 +320,7 @@ class Parser {
     Parser(std::string_view text, const FilterOptions& options)
         : scanner_{text}, described_{options.described} {}
 
-    tl::expected<FilterProgram, FilterError> parse(KeyScope scope) {
+    tl::expected<ParsedFilter, FilterError> parse(KeyScope scope) {
         auto root = parse_any_of(scope);
         if (root && !scanner_.at_end()) {
             fail_unexpected_rest();
@@ -493,7 +493,7 @@ class Parser {
     }
 
     /// Reads the literal of a comparison, and stores the comparison. Returns the comparison's index
-    /// in FilterProgram::comparisons.
+    /// in ParsedFilter::comparisons.
     std::optional<std::size_t> parse_literal(Comparison comparison) {
         const std::size_t at = scanner_.offset();
         auto literal = scanner_.read_literal();
@@ -628,7 +628,7 @@ class Parser {
 
     FilterScanner scanner_;
     DescribedTypes described_;
-    FilterProgram program_;
+    ParsedFilter program_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;
 };
@@ -639,8 +639,8 @@ std::string_view first_word(std::string_view text) {
     return FilterScanner{text}.read_word();
 }
 
-tl::expected<FilterProgram, FilterError>
-parse_filter(std::string_view text, const FilterOptions& options, KeyScope scope) {
+tl::expected<ParsedFilter, FilterError> parse_filter(std::string_view text,
+                                                     const FilterOptions& options, KeyScope scope) {
     if (text.size() > Filter::kMaxLength) {
         return tl::unexpected{
             FilterError{fmt::format("the filter is longer than {} bytes", Filter::kMaxLength),

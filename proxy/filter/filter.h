@@ -18,7 +18,7 @@
 #include <tl/expected.hpp>
 
 /// Filters on records. Only the parser and the evaluation of filters use the types from Comparison
-/// to FilterProgram: a filter's parsed form.
+/// to ParsedFilter: a filter's parsed form.
 namespace tw::filter {
 
 struct Comparison {
@@ -43,11 +43,11 @@ enum class NodeKind : std::uint8_t {
 /// calls nest no deeper than the brackets of the text.
 struct FilterNode {
     NodeKind kind = NodeKind::all_of;
-    std::size_t index = 0; ///< index in FilterProgram::comparisons, if the node has a comparison
+    std::size_t index = 0; ///< index in ParsedFilter::comparisons, if the node has a comparison
     std::vector<FilterNode> children{};
 };
 
-struct FilterProgram {
+struct ParsedFilter {
     FilterNode root{};
     std::vector<Comparison> comparisons{};
 };
@@ -89,7 +89,7 @@ class Filter {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    [[nodiscard]] const FilterProgram& program() const { return program_; }
+    [[nodiscard]] const ParsedFilter& parsed_filter() const { return program_; }
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
 
@@ -101,7 +101,7 @@ class Filter {
     Filter() = default;
 
     std::string text_;
-    FilterProgram program_;
+    ParsedFilter program_;
     bool show_secrets_ = false;
 };
 
@@ -175,8 +175,7 @@ class Evaluation {
   public:
     using Item = typename Source::Item;
 
-    Evaluation(const FilterProgram& program, Source& source,
-               const ValueObserver* observer = nullptr)
+    Evaluation(const ParsedFilter& program, Source& source, const ValueObserver* observer = nullptr)
         : program_{&program}, source_{&source}, observer_{observer} {}
 
     /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::row), the row's
@@ -259,14 +258,14 @@ class Evaluation {
         return comparer.is_satisfied();
     }
 
-    const FilterProgram* program_;
+    const ParsedFilter* program_;
     Source* source_;
     const ValueObserver* observer_;
 };
 
 /// Returns whether the filter requires a message record: by its type, or a key of messages only. A
 /// negated condition counts as not requiring a message.
-[[nodiscard]] bool matches_only_messages(const FilterProgram& program);
+[[nodiscard]] bool matches_only_messages(const ParsedFilter& program);
 
 /// Returns the first word of a filter's text; empty if the text does not begin with a word.
 [[nodiscard]] std::string_view first_word(std::string_view text);
@@ -274,7 +273,7 @@ class Evaluation {
 /// Parses a filter's text. In each comparison of the result, the key exists, and the literal is a
 /// possible value if the key's values are a closed set. `scope`: the object to which the keys in
 /// the text belong.
-[[nodiscard]] tl::expected<FilterProgram, FilterError>
+[[nodiscard]] tl::expected<ParsedFilter, FilterError>
 parse_filter(std::string_view text, const FilterOptions& options,
              KeyScope scope = KeyScope::record);
 

@@ -231,7 +231,7 @@ std::uint64_t JsonObject::find_count(std::string_view key) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(find_integer(key).value_or(0), 0));
 }
 
-bool JsonObject::visit(std::string_view key, ValueVisitor& visitor) {
+bool JsonObject::visit_values(std::string_view key, ValueVisitor& visitor) {
     return PathValues{visitor, *reading_}.visit(reading_->find(path_head(key)), path_tail(key), 1);
 }
 

@@ -30,9 +30,9 @@ class JsonObject {
     /// Passes the values of a key to the visitor. A list has several values. In a list of two
     /// numbers, the keys .x and .y name the elements. Returns true if the visitor wants no more
     /// values.
-    bool visit(std::string_view key, ValueVisitor& visitor);
+    bool visit_values(std::string_view key, ValueVisitor& visitor);
     /// Passes the count of a finding in a summary to the visitor; zero if the summary does not list
-    /// the finding. Needed because visit() cannot find names with dots.
+    /// the finding. Needed because visit_values() cannot find names with dots.
     bool visit_finding_count(std::string_view finding, ValueVisitor& visitor);
 
   private:

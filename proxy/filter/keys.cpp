@@ -390,7 +390,7 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes de
 std::vector<std::string_view> possible_words(const Key& key, DescribedTypes described) {
     std::vector<std::string_view> words;
     if (key.location == Key::Location::place) {
-        return tile_names(key.path);
+        return possible_tile_names(key.path);
     }
     if (key.location == Key::Location::names) {
         for (const Field& field : fields_of(key.scope, described)) {
@@ -560,7 +560,7 @@ FilteredItem::FilteredItem(const record::SnapshotRecord& record, std::size_t ind
                                             : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
-const std::optional<map::Location>& FilteredItem::place() {
+const std::optional<map::Location>& FilteredItem::map_location() {
     if (!located_ && shown_.record->tile_map != nullptr && shown_.object != nullptr) {
         place_ = shown_.record->tile_map->tiles_at(*shown_.object, data());
     }
@@ -606,7 +606,8 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
         found = key.entry->read(&item.record_item(), reading);
         break;
     case Key::Location::place:
-        found = item.place() ? key.entry->read(&*item.place(), reading) : std::nullopt;
+        found =
+            item.map_location() ? key.entry->read(&*item.map_location(), reading) : std::nullopt;
         break;
     case Key::Location::fields:
         if (field != nullptr && field->kind == snapshot::FieldKind::int_string) {

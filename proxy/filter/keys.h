@@ -35,7 +35,6 @@ inline constexpr std::string_view kRowRemoved = "removed";
 
 using OptionalValue = std::optional<Value>;
 
-/// How values are read.
 struct ReadContext {
     FormatBuffer& buffer; ///< receives formatted texts
     /// Whether passwords and codes are read as they are; if false, as "[redacted]".
@@ -145,13 +144,12 @@ class FilteredItem {
 
     [[nodiscard]] std::span<const std::int32_t> data() const { return shown_.item.data; }
 
-    [[nodiscard]] const std::optional<map::Location>& place();
+    [[nodiscard]] const std::optional<map::Location>& map_location();
 
     /// Returns the item's field with this name; null if the item is too short for the field,
     /// because old servers send fewer ints, or if no session received the field.
     [[nodiscard]] const snapshot::FieldSpec* find_field(std::string_view name) const;
 
-    /// Passes the numbers of the sessions that received the item to the visitor.
     bool visit_sessions(ValueVisitor& visitor) const;
 
   private:
@@ -189,6 +187,6 @@ using KeysByType = std::array<SchemaKeys, kRecordTypeCount>;
 /// data are read separately.
 [[nodiscard]] const SchemaKeys& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
-[[nodiscard]] std::vector<std::string_view> tile_names(std::string_view key);
+[[nodiscard]] std::vector<std::string_view> possible_tile_names(std::string_view key);
 
 } // namespace tw::filter

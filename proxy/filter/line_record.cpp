@@ -75,7 +75,7 @@ Texts common_texts(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-RequiredTexts find_required_texts(const FilterProgram& program, const FilterNode& node) {
+RequiredTexts find_required_texts(const ParsedFilter& program, const FilterNode& node) {
     if (node.kind == NodeKind::comparison) {
         return find_required_texts(program.comparisons[node.index]);
     }
@@ -107,7 +107,7 @@ bool contains_text(std::string_view text, std::string_view part) {
 
 } // namespace
 
-LineFilter::LineFilter(FilterProgram program) : program_{std::move(program)} {
+LineFilter::LineFilter(ParsedFilter program) : program_{std::move(program)} {
     const RequiredTexts required = find_required_texts(program_, program_.root);
     required_keys_.assign(required.keys.begin(), required.keys.end());
     required_texts_.assign(required.texts.begin(), required.texts.end());
@@ -187,14 +187,14 @@ class LineValues {
     void visit(const Key& key, ValueVisitor& visitor) const {
         if (key.name == "severity") {
             SeverityRanks ranked{visitor};
-            line_->object().visit(key.name, ranked);
+            line_->object().visit_values(key.name, ranked);
         } else {
             visit_record(line_->object(), key.name, visitor);
         }
     }
 
     static void visit_item(const Key& key, Item& item, ValueVisitor& visitor) {
-        visit_row(item, key.name, visitor);
+        visit_row_item(item, key.name, visitor);
     }
 
     [[nodiscard]] bool has_items() const { return line_->object().has_member("items"); }
@@ -210,7 +210,7 @@ class LineValues {
 };
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
-bool line_matches(const FilterProgram& program, JsonLine& line,
+bool line_matches(const ParsedFilter& program, JsonLine& line,
                   const ValueObserver* observer = nullptr) {
     LineValues record{line};
     return line.is_readable() && Evaluation{program, record, observer}.matches();
@@ -261,7 +261,7 @@ bool is_valid_record(std::string_view line) {
 
 bool matches_line(const Filter& filter, std::string_view line, const ValueObserver* observer) {
     JsonLine json{line};
-    return line_matches(filter.program(), json, observer);
+    return line_matches(filter.parsed_filter(), json, observer);
 }
 
 tl::expected<LineFilter, FilterError>
@@ -299,18 +299,18 @@ bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
 bool has_any_key_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
     LineValues record{json};
-    return Evaluation{filter.program(), record}.has_any_key();
+    return Evaluation{filter.parsed_filter(), record}.has_any_key();
 }
 
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor) {
     return key.starts_with(kFindings)
                ? record.visit_finding_count(key.substr(kFindings.size()), visitor)
-               : record.visit(key, visitor);
+               : record.visit_values(key, visitor);
 }
 
-bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor) {
+bool visit_row_item(JsonObject& item, std::string_view key, ValueVisitor& visitor) {
     return key == kRowRemoved ? visitor.receive_value(Value::of(item.has_member(key)))
-                              : item.visit(key, visitor);
+                              : item.visit_values(key, visitor);
 }
 
 } // namespace tw::filter

@@ -60,9 +60,9 @@ class LineFilter {
     [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:
-    explicit LineFilter(FilterProgram program);
+    explicit LineFilter(ParsedFilter program);
 
-    FilterProgram program_;
+    ParsedFilter program_;
     std::vector<std::string> required_keys_;
     std::vector<std::string> required_texts_; ///< each matching line has them, perhaps escaped
     JsonLine line_;
@@ -75,6 +75,6 @@ class LineFilter {
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);
 /// Passes the values of a key of a row's item to the visitor. For the key kRowRemoved, passes
 /// whether the item has a member of this name.
-bool visit_row(JsonObject& item, std::string_view key, ValueVisitor& visitor);
+bool visit_row_item(JsonObject& item, std::string_view key, ValueVisitor& visitor);
 
 } // namespace tw::filter

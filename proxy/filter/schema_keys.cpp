@@ -299,7 +299,7 @@ const SchemaKeys& item_keys() {
     return keys;
 }
 
-std::vector<std::string_view> tile_names(std::string_view key) {
+std::vector<std::string_view> possible_tile_names(std::string_view key) {
     std::vector<std::string_view> words;
     for (int i = 0; i < map::kPhysicsLayers; ++i) {
         const auto layer = static_cast<map::Layer>(i);

@@ -78,7 +78,7 @@ void DemoSession::open(record::Timestamp time) {
     reporter_.emit_session(record::SessionEvent::established, protocol_name());
 }
 
-void DemoSession::on_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
+void DemoSession::set_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
     maps_.set_demo_map(announced, std::move(file), reporter_);
 }
 
@@ -209,7 +209,7 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
     ++reporter_.direction_stats().messages;
     auto padded = wire::decode_message_header(payload, types_.dialect(), *described_);
     if (!padded) {
-        MessageReporter::report_invalid({.payload = payload}, padded.error(), reporter_);
+        MessageReporter::report_unreadable_chunk({.payload = payload}, padded.error(), reporter_);
         return;
     }
     auto exact = without_padding(payload, *padded, fields);
@@ -218,8 +218,8 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
         return; // cannot happen: the head was decoded above, and `exact` contains it
     }
     // A demo does not contain the server's version.
-    const auto reading = ServerProgram{}.interpretation(*head);
-    if (reading == ServerProgram::Interpretation::mistaken) {
+    const auto reading = ServerProgram{}.interpret_id(*head);
+    if (reading == ServerProgram::IdInterpretation::mistaken) {
         exact = payload;
         head = std::move(padded);
         head->spec = nullptr;
@@ -234,8 +234,8 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
     AcceptedMessage message{.chunk = chunk,
                             .head = *head,
                             .expected = expected,
-                            .likely = reading == ServerProgram::Interpretation::likely};
-    messages_.report(message, maps_, fields, reporter_);
+                            .likely = reading == ServerProgram::IdInterpretation::likely};
+    messages_.report_message(message, maps_, fields, reporter_);
 }
 
 void DemoSession::close(record::Timestamp time, std::string_view reason) {
@@ -260,13 +260,13 @@ Inspector::~Inspector() {
 void Inspector::update_memory_charge(OpenSession& watched) const {
     watched.until_charge = kChargeEvery;
     const std::size_t bytes = watched.session->memory_bytes();
-    options_.memory->change_use(watched.charged, bytes);
+    options_.memory->update_used_bytes(watched.charged, bytes);
     watched.charged = bytes;
 }
 
 void Inspector::release_memory_charge(OpenSession& watched) const {
     if (options_.memory != nullptr) {
-        options_.memory->change_use(watched.charged, 0);
+        options_.memory->update_used_bytes(watched.charged, 0);
         watched.charged = 0;
     }
 }
@@ -363,10 +363,10 @@ void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
     }
 }
 
-void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
-                       std::string_view reason) {
+void Inspector::on_missed_datagrams(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
+                                    std::string_view reason) {
     if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second.session->on_gap(time, lost, reason);
+        found->second.session->on_missed_datagrams(time, lost, reason);
         return;
     }
     if (closed_elsewhere_.contains(key)) {
@@ -375,7 +375,7 @@ void Inspector::on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t 
     for (auto& [unused, watched] : sessions_) {
         // The session of the lost datagrams is unknown. Each session reports a gap with 0 lost
         // datagrams, so that totals() counts the lost datagrams once.
-        watched.session->on_gap(time, 0, reason);
+        watched.session->on_missed_datagrams(time, 0, reason);
     }
     closed_.gap_lost += lost;
 }
@@ -391,7 +391,7 @@ bool Inspector::wants_resync(std::uint64_t key) const {
     if (found == sessions_.end()) {
         return false;
     }
-    const SnapshotTracker& snapshots = found->second.session->snapshots();
+    const SnapshotTracker& snapshots = found->second.session->snapshot_tracker();
     return snapshots.needs_full_snapshot() && snapshots.dialect() == snapshot::Dialect::six;
 }
 
@@ -423,7 +423,7 @@ void Inspector::end_demo(DemoSession& playback, record::Timestamp time, std::str
     closed_.merge(playback.totals());
 }
 
-std::vector<std::uint64_t> Inspector::open_keys() const {
+std::vector<std::uint64_t> Inspector::open_session_keys() const {
     std::vector<std::uint64_t> keys;
     keys.reserve(sessions_.size());
     for (const auto& [key, unused] : sessions_) {
@@ -436,20 +436,20 @@ std::vector<std::uint64_t> Inspector::open_keys() const {
 }
 
 void Inspector::emit_summaries(record::Timestamp time) {
-    for (const std::uint64_t key : open_keys()) {
+    for (const std::uint64_t key : open_session_keys()) {
         sessions_.at(key).session->emit_summary(time);
     }
 }
 
-void Inspector::finish(record::Timestamp time, std::string_view reason) {
-    for (const std::uint64_t key : open_keys()) {
+void Inspector::close_all_sessions(record::Timestamp time, std::string_view reason) {
+    for (const std::uint64_t key : open_session_keys()) {
         on_close(key, time, reason);
     }
 }
 
 void Inspector::for_each_session(
     const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const {
-    for (const std::uint64_t key : open_keys()) {
+    for (const std::uint64_t key : open_session_keys()) {
         const Session& session = *sessions_.at(key).session;
         see(session.number(), session.totals());
     }

@@ -32,10 +32,9 @@ class DemoSession {
 
     void open(record::Timestamp time);
     /// Sets the map that the demo names. `file`: the map file; empty if the demo lacks it.
-    void on_map(const MapAnnouncement& announced, std::vector<std::byte> file);
+    void set_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
-    /// Sets the time of the records that follow.
-    void on_time(record::Timestamp time) { reporter_.set_head(time, wire::Direction::s2c); }
+    void set_record_time(record::Timestamp time) { reporter_.set_head(time, wire::Direction::s2c); }
 
     /// Inspects a full snapshot. `bytes`: its size after decompression.
     void on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
@@ -43,17 +42,15 @@ class DemoSession {
     /// Applies a delta to the previous snapshot and inspects the result. Returns false if the delta
     /// cannot be applied; the previous snapshot is then the base of the next delta, too.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
-    /// Inspects a tick whose snapshot equals the previous snapshot.
     void on_unchanged_snapshot(snapshot::Tick tick);
     /// Reports a full snapshot that cannot be decoded; demo players skip it. `finding`: the error.
     void on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
     /// Inspects a message of the server. `payload` may end with up to three bytes of padding.
     void on_message(std::span<const std::byte> payload, wire::DecodedFields& fields);
 
-    void on_finding(const record::FindingRecord& finding) { reporter_.report_finding(finding); }
+    void report_finding(const record::FindingRecord& finding) { reporter_.report_finding(finding); }
 
-    /// Counts the finding. Emits its record only if no finding with this id was reported before.
-    void on_finding_once(const record::FindingRecord& finding) {
+    void report_finding_once(const record::FindingRecord& finding) {
         reporter_.report_finding_once(finding);
     }
 
@@ -140,12 +137,12 @@ class Inspector {
 
     /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
     /// be inspected.
-    void on_next_skipped() { workspace_.packet.begin({}, {}); }
+    void forget_next_datagram() { workspace_.packet.begin({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
     /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.
-    void on_gap(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
-                std::string_view reason = "ring_full");
+    void on_missed_datagrams(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
+                             std::string_view reason = "ring_full");
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
     void on_resync(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
@@ -160,7 +157,7 @@ class Inspector {
 
     void emit_summaries(record::Timestamp time);
     /// Closes all open sessions, in the order in which they were opened.
-    void finish(record::Timestamp time, std::string_view reason);
+    void close_all_sessions(record::Timestamp time, std::string_view reason);
 
     /// Returns the sum of the statistics of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
@@ -187,7 +184,7 @@ class Inspector {
     };
 
     /// Returns the keys of the open sessions, in the order in which the sessions were opened.
-    [[nodiscard]] std::vector<std::uint64_t> open_keys() const;
+    [[nodiscard]] std::vector<std::uint64_t> open_session_keys() const;
     void update_memory_charge(OpenSession& watched) const;
     void release_memory_charge(OpenSession& watched) const;
     void free_memory(record::Timestamp time);
@@ -196,7 +193,7 @@ class Inspector {
     MapSource* maps_;
     record::RecordSink* sink_;
     std::atomic<std::uint32_t>* numbers_;
-    Workspace workspace_;
+    DecodeBuffers workspace_;
     snapshot::Arena arena_;
     ServerActivities servers_;
     /// The item sizes that sessions learned, if this inspector has a table of its own; null if it

@@ -79,7 +79,7 @@ bool MapDownload::add_chunk(const wire::MapDataBody& chunk) {
     return chunk.numbered ? chunk.last != 0 : size_ == announcement_->size;
 }
 
-std::optional<std::int64_t> MapDownload::next_offset() const {
+std::optional<std::int64_t> MapDownload::next_file_offset() const {
     return announcement_ && next_chunk_ != kAbandoned ? std::optional{size_} : std::nullopt;
 }
 
@@ -136,11 +136,11 @@ void MapTracker::restore(const MapAnnouncement& announced, Reporter& reporter) {
     announced_ = announced;
     // The number is read before the search, so that a map that is stored during the search is not
     // missed.
-    const std::uint32_t num_stored = maps_->num_stored();
-    set_current_map(announced, is_withheld(announced) ? FoundMap{} : maps_->find(announced),
+    const std::uint32_t num_stored_maps = maps_->num_stored_maps();
+    set_current_map(announced, is_withheld(announced) ? FoundMap{} : maps_->find_map(announced),
                     reporter);
     if (tile_map_ == nullptr) {
-        missing_ = MissingMap{announced, num_stored};
+        missing_ = MissingMap{announced, num_stored_maps};
     }
     download_.begin(announced,
                     tile_map_ == nullptr ? MapDownload::Mode::assemble : MapDownload::Mode::check);
@@ -151,8 +151,8 @@ void MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) 
     if (!download_.add_chunk(data)) {
         // If the chunk exceeded the announced size, add_chunk() has discarded the download.
         if (under_way && download_.announced_size() == 0 && announced_) {
-            report_once(record::FindingId::map_crc_mismatch, *announced_,
-                        "the map on the wire is larger than announced", reporter);
+            report_map_finding_once(record::FindingId::map_crc_mismatch, *announced_,
+                                    "the map on the wire is larger than announced", reporter);
         }
         return;
     }
@@ -169,30 +169,30 @@ void MapTracker::check_download(const MapAnnouncement& announced, Reporter& repo
     const std::uint32_t crc = download_.crc();
     download_.clear();
     if (crc != announced.crc) {
-        report_once(record::FindingId::map_crc_mismatch, announced,
-                    "the map on the wire has crc " + map::to_hex(crc), reporter);
+        report_map_finding_once(record::FindingId::map_crc_mismatch, announced,
+                                "the map on the wire has crc " + map::to_hex(crc), reporter);
     }
 }
 
 void MapTracker::set_demo_map(const MapAnnouncement& announced, std::vector<std::byte> bytes,
                               Reporter& reporter) {
     set_current_map(announced,
-                    bytes.empty() ? maps_->find(announced)
+                    bytes.empty() ? maps_->find_map(announced)
                                   : maps_->store_map(announced, std::move(bytes)),
                     reporter, "demo");
 }
 
 void MapTracker::search_missing_map(Reporter& reporter) {
-    missing_->num_stored = maps_->num_stored();
-    const FoundMap found = maps_->find_stored(missing_->announced);
+    missing_->num_stored_maps = maps_->num_stored_maps();
+    const FoundMap found = maps_->find_stored_map(missing_->announced);
     if (found.status == MapStatus::found) {
         set_current_map(MapAnnouncement{missing_->announced}, found, reporter);
     }
 }
 
-std::optional<std::int64_t> MapTracker::offset_of(const wire::MapDataBody& data) const {
+std::optional<std::int64_t> MapTracker::file_offset_of_chunk(const wire::MapDataBody& data) const {
     if (!data.numbered) {
-        return download_.next_offset();
+        return download_.next_file_offset();
     }
     // The last chunk is shorter than the others, so its offset is counted from the end of the file.
     const auto size = static_cast<std::int64_t>(data.data.size());
@@ -209,8 +209,8 @@ void MapTracker::reset() {
     download_.clear();
 }
 
-void MapTracker::report_once(record::FindingId id, const MapAnnouncement& announced,
-                             std::string_view detail, Reporter& reporter) {
+void MapTracker::report_map_finding_once(record::FindingId id, const MapAnnouncement& announced,
+                                         std::string_view detail, Reporter& reporter) {
     const std::string finding =
         std::string{record::finding_info(id).name} + ' ' + std::string{detail};
     if (maps_->is_first_report(reporter.server(), announced, finding)) {
@@ -239,7 +239,8 @@ void MapTracker::set_current_map(const MapAnnouncement& announced, const FoundMa
     }
     reporter.emit(record);
     if (found.status == MapStatus::found && !found.detail.empty()) {
-        report_once(record::FindingId::map_not_cached, announced, found.detail, reporter);
+        report_map_finding_once(record::FindingId::map_not_cached, announced, found.detail,
+                                reporter);
     }
     static constexpr std::array kFindings{
         record::FindingId::count, record::FindingId::map_not_found,
@@ -247,12 +248,12 @@ void MapTracker::set_current_map(const MapAnnouncement& announced, const FoundMa
         record::FindingId::map_name_invalid};
     if (const record::FindingId id = kFindings[static_cast<std::size_t>(found.status)];
         id != record::FindingId::count) {
-        report_once(id, announced,
-                    is_withheld(announced)
-                        ? "announced with size 0: the server has no such map for "
-                          "this client, which leaves"
-                        : std::string_view{found.detail},
-                    reporter);
+        report_map_finding_once(id, announced,
+                                is_withheld(announced)
+                                    ? "announced with size 0: the server has no such map for "
+                                      "this client, which leaves"
+                                    : std::string_view{found.detail},
+                                reporter);
     }
 }
 

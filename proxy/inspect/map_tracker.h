@@ -58,13 +58,13 @@ struct FoundMap {
 /// Finds map files, and stores the map files that clients download, for all sessions.
 class MapSource : public record::Interface {
   public:
-    [[nodiscard]] virtual FoundMap find(const MapAnnouncement& announcement) = 0;
+    [[nodiscard]] virtual FoundMap find_map(const MapAnnouncement& announcement) = 0;
     /// Checks a downloaded map against its announcement and stores it for later searches.
     [[nodiscard]] virtual FoundMap store_map(const MapAnnouncement& announcement,
                                              std::vector<std::byte> bytes) = 0;
 
-    /// Like find(), but searches only the maps that store_map() stored, without reading files.
-    [[nodiscard]] virtual FoundMap find_stored(const MapAnnouncement& /*announcement*/) {
+    /// Like find_map(), but searches only the maps that store_map() stored, without reading files.
+    [[nodiscard]] virtual FoundMap find_stored_map(const MapAnnouncement& /*announcement*/) {
         return {};
     }
 
@@ -79,13 +79,13 @@ class MapSource : public record::Interface {
 
     /// Returns the number of maps that store_map() has stored so far. When this number changes, a
     /// session whose map was not found searches again.
-    [[nodiscard]] std::uint32_t num_stored() const noexcept {
+    [[nodiscard]] std::uint32_t num_stored_maps() const noexcept {
         return num_stored_.load(std::memory_order_relaxed);
     }
 
   protected:
-    /// Counts a stored map. Implementations of store_map() must call this after find_stored() can
-    /// find the map.
+    /// Counts a stored map. Implementations of store_map() must call this when find_stored_map()
+    /// can find the map.
     void count_stored_map() noexcept { num_stored_.fetch_add(1, std::memory_order_relaxed); }
 
   private:
@@ -114,7 +114,6 @@ class MapDownload {
         check, ///< only compute the map's checksum, without storing its bytes
     };
 
-    /// Starts the download of an announced map.
     void begin(const MapAnnouncement& announcement, Mode mode = Mode::assemble);
     void clear();
     /// Abandons the current download and frees its memory.
@@ -122,14 +121,14 @@ class MapDownload {
 
     /// Called when chunks of the map may have been missed. Abandons a 0.7 download: 0.7 chunks have
     /// no numbers, so the positions of later chunks in the file are unknown.
-    void on_gap() {
+    void on_missed_datagrams() {
         if (unnumbered_) {
             abandon();
         }
     }
 
     /// Returns the file offset of the next 0.7 chunk; nullopt if unknown.
-    [[nodiscard]] std::optional<std::int64_t> next_offset() const;
+    [[nodiscard]] std::optional<std::int64_t> next_file_offset() const;
 
     /// Adds a chunk. Returns whether the map is complete. In the mode `assemble`, take_bytes() then
     /// returns the bytes of the map.
@@ -177,7 +176,6 @@ class MapTracker {
     /// Called when the server announced a map. `translated`: whether a DDNet server announced the
     /// map to a 0.7 client.
     void on_map_change(const wire::MapChangeBody& change, bool translated, Reporter& reporter);
-    /// Called when the server sent a chunk of the map.
     void on_map_data(const wire::MapDataBody& data, Reporter& reporter);
     /// Sets the map of a demo. `bytes`: the map file inside the demo; if empty, the map source is
     /// searched.
@@ -186,8 +184,8 @@ class MapTracker {
 
     /// Searches again for a missing map if another session's client has downloaded a map since the
     /// last search. Fast enough for every snapshot.
-    void find_missing_map(Reporter& reporter) {
-        if (missing_ && missing_->num_stored != maps_->num_stored()) {
+    void search_missing_map_if_due(Reporter& reporter) {
+        if (missing_ && missing_->num_stored_maps != maps_->num_stored_maps()) {
             search_missing_map(reporter);
         }
     }
@@ -196,37 +194,36 @@ class MapTracker {
     [[nodiscard]] const record::TileMap* tile_map() const { return tile_map_.get(); }
 
     /// Returns the map of the server's newest announcement; nullopt before the first announcement.
-    [[nodiscard]] const std::optional<MapAnnouncement>& announced() const { return announced_; }
+    [[nodiscard]] const std::optional<MapAnnouncement>& announced_map() const { return announced_; }
 
     /// Continues with the map in another observer process's checkpoint.
     void restore(const MapAnnouncement& announced, Reporter& reporter);
 
     /// Returns the chunk's offset in the map file; nullopt if unknown.
-    [[nodiscard]] std::optional<std::int64_t> offset_of(const wire::MapDataBody& data) const;
+    [[nodiscard]] std::optional<std::int64_t>
+    file_offset_of_chunk(const wire::MapDataBody& data) const;
 
     /// Forgets the map. Called when a new connection begins.
     void reset();
 
     [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
 
-    /// Called when datagrams, perhaps chunks of the map, were missed (see MapDownload::on_gap).
-    void on_gap() { download_.on_gap(); }
+    void on_missed_datagrams() { download_.on_missed_datagrams(); }
 
     void abandon_download() { download_.abandon(); }
 
   private:
-    /// A map that was announced but not found.
     struct MissingMap {
         MapAnnouncement announced;
-        std::uint32_t num_stored; ///< value of MapSource::num_stored() at the last search
+        std::uint32_t num_stored_maps; ///< value of MapSource::num_stored_maps() at the last search
     };
 
     void search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
     /// Reports a finding about a map once per server: the server's first session with the finding
     /// emits it, other sessions only count it.
-    void report_once(record::FindingId id, const MapAnnouncement& announced,
-                     std::string_view detail, Reporter& reporter);
+    void report_map_finding_once(record::FindingId id, const MapAnnouncement& announced,
+                                 std::string_view detail, Reporter& reporter);
     void set_current_map(const MapAnnouncement& announced, const FoundMap& found,
                          Reporter& reporter, std::string_view kept = "wire");
 

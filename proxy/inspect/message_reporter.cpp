@@ -71,7 +71,7 @@ void remove_bulk_data(const AcceptedMessage& message, const MapTracker& maps,
         return;
     }
     if (const auto chunk = wire::decode_map_data(message.head.body, message.head.dialect)) {
-        if (const auto offset = maps.offset_of(*chunk)) {
+        if (const auto offset = maps.file_offset_of_chunk(*chunk)) {
             fields.values.push_back({.name = "offset", .integer = *offset});
         }
     }
@@ -148,8 +148,8 @@ void report_warnings(const CheckedMessage& decoded, const wire::DecodedFields& f
 
 } // namespace
 
-void MessageReporter::report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
-                                     Reporter& reporter) {
+void MessageReporter::report_unreadable_chunk(const wire::Chunk& chunk,
+                                              const wire::WireError& error, Reporter& reporter) {
     reporter.report_finding(
         {.id = record::FindingId::message_id_invalid,
          .offset = chunk.offset + error.offset,
@@ -234,8 +234,8 @@ void MessageReporter::update_announced_commands(const wire::MessageHeader& head)
     }
 }
 
-void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
-                             wire::DecodedFields& fields, Reporter& reporter) {
+void MessageReporter::report_message(AcceptedMessage& message, const MapTracker& maps,
+                                     wire::DecodedFields& fields, Reporter& reporter) {
     if (message.likely) {
         reporter.report_finding_once({.id = record::FindingId::message_version_unknown,
                                       .offset = message.chunk.offset + message.chunk.header_size,
@@ -243,17 +243,17 @@ void MessageReporter::report(AcceptedMessage& message, const MapTracker& maps,
                                       .name = message.head.spec->name});
     }
     if (message.head.spec != nullptr && message.expected) {
-        report_known(message, maps, fields, reporter);
+        report_known_message(message, maps, fields, reporter);
     } else {
-        report_raw(message, reporter);
+        report_undecoded(message, reporter);
         report_unexpected(message, reporter);
     }
 }
 
 /// Reports the message without a name and fields, because its id may be that of another message.
-void MessageReporter::report_raw(const AcceptedMessage& message, Reporter& reporter) const {
+void MessageReporter::report_undecoded(const AcceptedMessage& message, Reporter& reporter) const {
     const wire::MessageHeader& head = message.head;
-    observers_->notify(&Observer::on_fields, head.body.size());
+    observers_->notify(&Observer::on_message_fields, head.body.size());
     if (records_) {
         record::MessageRecord record = make_message_record(message, reporter);
         record.raw = head.body;
@@ -289,14 +289,14 @@ void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter
     }
 }
 
-void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& maps,
-                                   wire::DecodedFields& fields, Reporter& reporter) const {
+void MessageReporter::report_known_message(AcceptedMessage& message, const MapTracker& maps,
+                                           wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
     if (!records_ && (message.snapshot ? has_no_trailing_bytes(*message.snapshot, head.body)
                                        : wire::is_certainly_valid(*head.spec, head.body))) {
         if (!message.tracked) {
-            observers_->notify(&Observer::on_fields, head.body.size());
+            observers_->notify(&Observer::on_message_fields, head.body.size());
         }
         return; // nothing to report: the message is normal, and records are switched off
     }
@@ -308,7 +308,7 @@ void MessageReporter::report_known(AcceptedMessage& message, const MapTracker& m
     }
     if (!message.tracked) {
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
-        observers_->notify(&Observer::on_fields, head.body.size() - trailing);
+        observers_->notify(&Observer::on_message_fields, head.body.size() - trailing);
     }
     remove_bulk_data(message, maps, fields);
     if (!head.system) {

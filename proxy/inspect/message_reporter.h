@@ -37,11 +37,11 @@ class MessageReporter {
                     const Observers& observers)
         : records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
 
-    void report(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
-                Reporter& reporter);
+    void report_message(AcceptedMessage& message, const MapTracker& maps,
+                        wire::DecodedFields& fields, Reporter& reporter);
     /// Reports a chunk whose message id cannot be read.
-    static void report_invalid(const wire::Chunk& chunk, const wire::WireError& error,
-                               Reporter& reporter);
+    static void report_unreadable_chunk(const wire::Chunk& chunk, const wire::WireError& error,
+                                        Reporter& reporter);
     void report_control(const wire::Packet& packet, const wire::Control& control,
                         wire::DecodedFields& fields, Reporter& reporter) const;
     void report_connless(const wire::Packet& packet, wire::DecodedFields& fields,
@@ -61,11 +61,11 @@ class MessageReporter {
     [[nodiscard]] std::size_t memory_bytes() const { return announced_.memory_bytes(); }
 
   private:
-    void report_raw(const AcceptedMessage& message, Reporter& reporter) const;
+    void report_undecoded(const AcceptedMessage& message, Reporter& reporter) const;
     /// Reports an unknown message, or a message that never comes from the side that sent it.
     void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
-    void report_known(AcceptedMessage& message, const MapTracker& maps, wire::DecodedFields& fields,
-                      Reporter& reporter) const;
+    void report_known_message(AcceptedMessage& message, const MapTracker& maps,
+                              wire::DecodedFields& fields, Reporter& reporter) const;
 
     bool records_;
     const wire::CommandNames* shown_commands_;

@@ -22,13 +22,13 @@
 namespace tw::inspect {
 
 /// How the payload of an accepted packet ends.
-struct PayloadEnd {
+struct AcceptedPayload {
     bool with_token = false; ///< the payload ends with DDNet's token
     bool damaged = false;    ///< the last chunk is truncated
 };
 
 /// How the inspection handled a snapshot message.
-enum class PartFate : std::uint8_t {
+enum class SnapMessageOutcome : std::uint8_t {
     complete,     ///< the message's part completed a delta; on_delta() is called next
     stored,       ///< the message's part was stored, but other parts of the delta are missing
     empty,        ///< the message contains no delta, because the snapshot did not change
@@ -39,15 +39,15 @@ enum class PartFate : std::uint8_t {
 };
 
 /// A snapshot message, and how the inspection handled it.
-struct ObservedPart {
+struct ObservedSnapMessage {
     const wire::SnapshotBody& body;
-    PartFate fate;
+    SnapMessageOutcome outcome;
 };
 
 /// How the inspection handled a complete delta.
-enum class DeltaFate : std::uint8_t {
+enum class DeltaOutcome : std::uint8_t {
     accepted,     ///< the snapshot was rebuilt and its checksum is right
-    repeated,     ///< the delta's tick is older than all stored snapshots
+    too_old,      ///< the delta's tick is older than all stored snapshots
     unknown_base, ///< no stored snapshot is the delta's base
     undecodable,  ///< the delta's bytes are malformed
     mismatched,   ///< the snapshot was rebuilt, but its checksum is wrong
@@ -57,7 +57,7 @@ enum class DeltaFate : std::uint8_t {
 struct ObservedDelta {
     const snapshot::AssembledDelta& delta; ///< `delta.marked` marks parts from compressed packets
     std::int32_t last_part = 0;            ///< number of the part that arrived last
-    DeltaFate fate = DeltaFate::accepted;
+    DeltaOutcome outcome = DeltaOutcome::accepted;
     /// The decoded delta; null if its base is unknown or it cannot be decoded.
     const snapshot::Delta* decoded = nullptr;
     const record::TypeNames* types = nullptr;
@@ -77,7 +77,7 @@ class Observer : public record::Interface {
     virtual void on_control(const wire::Control& /*control*/) {}
 
     /// Called if the receiver accepts the packet, before its chunks are read.
-    virtual void on_chunks(const PayloadEnd& /*chunks*/) {}
+    virtual void on_accepted_payload(const AcceptedPayload& /*payload*/) {}
 
     /// Called for each chunk of an accepted packet. `head`: the chunk's message id and body; null
     /// if the message id cannot be read.
@@ -85,11 +85,11 @@ class Observer : public record::Interface {
                           const wire::MessageHeader* /*head*/) {}
 
     /// Called after the fields of a message were read. `bytes`: the size of these fields, which are
-    /// at the start of the message's body. Not called for snapshot messages (see on_part).
-    virtual void on_fields(std::size_t /*bytes*/) {}
+    /// at the start of the message's body. Not called for snapshot messages (see on_snap_message).
+    virtual void on_message_fields(std::size_t /*bytes*/) {}
 
     /// Called if the chunk's message is a snapshot or a part of a snapshot.
-    virtual void on_part(const ObservedPart& /*part*/) {}
+    virtual void on_snap_message(const ObservedSnapMessage& /*message*/) {}
 
     virtual void on_delta(const ObservedDelta& /*delta*/) {}
 
@@ -99,7 +99,6 @@ class Observer : public record::Interface {
 /// The observers of a worker's sessions. Observers must outlive the sessions.
 class Observers {
   public:
-    /// Returns an empty list of observers.
     [[nodiscard]] static const Observers& none() {
         static const Observers nobody;
         return nobody;
@@ -115,7 +114,7 @@ class Observers {
         if (list_.empty()) [[likely]] {
             return;
         }
-        for (const Entry& entry : list_) {
+        for (const ObserverEntry& entry : list_) {
             if (entry.is_on == nullptr || *entry.is_on) {
                 (entry.observer->*hook)(args...);
             }
@@ -123,12 +122,12 @@ class Observers {
     }
 
   private:
-    struct Entry {
+    struct ObserverEntry {
         Observer* observer;
         const bool* is_on;
     };
 
-    std::vector<Entry> list_;
+    std::vector<ObserverEntry> list_;
 };
 
 /// Emits the records of a session to a sink: sets their heads and counts findings.
@@ -166,7 +165,6 @@ class Reporter {
                                    .resumed = resumed});
     }
 
-    /// Emits a summary record with `stats`.
     void emit_summary() { emit(record::SummaryRecord{.head = session_head(), .stats = &stats}); }
 
     template <typename T>

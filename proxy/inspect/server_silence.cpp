@@ -8,7 +8,7 @@ namespace tw::inspect {
 using record::FindingId;
 using record::Timestamp;
 
-void ServerActivity::on_answer(Timestamp now) {
+void ServerActivity::on_server_datagram(Timestamp now) {
     if (heard_ != 0 && now - heard_ >= kPause) {
         pauses_[num_pauses_++ % kStoredPauses] = {
             .from = heard_,
@@ -30,7 +30,7 @@ std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const 
         sessions_, [time](const ServerSilence* each) { return each->last_answer_time() >= time; }));
 }
 
-std::shared_ptr<ServerActivity> ServerActivities::find_or_add(const std::string& address) {
+std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::string& address) {
     if (servers_.size() >= kCleanupSize) {
         std::erase_if(servers_, [](const auto& each) { return each.second.expired(); });
     }
@@ -59,7 +59,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
             server_->silence.reset();
         }
         end_silence_to_session(reporter);
-        server_->on_answer(now);
+        server_->on_server_datagram(now);
         heard_ = now;
         unanswered_ = 0;
         waits_with_all_ = false;
@@ -69,7 +69,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
         waits_with_all_ = false;
         unanswered_ = 0;
     }
-    count_unanswered(reporter);
+    count_unanswered_datagram(reporter);
     const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
     if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
@@ -93,7 +93,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
 /// Counts a datagram of the client without an answer, if the server answers other sessions (at
 /// least once a second). A session that never got an answer is ignored, because its sender may not
 /// be a game client.
-void ServerSilence::count_unanswered(Reporter& reporter) {
+void ServerSilence::count_unanswered_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
         ++silence_to_session_->unanswered;
@@ -121,7 +121,7 @@ void ServerSilence::end_silence_to_session(Reporter& reporter) {
     silence_to_session_.reset();
 }
 
-void ServerSilence::on_gap() {
+void ServerSilence::on_missed_datagrams() {
     if (!waits_with_all_) {
         unanswered_ = 0;
     }

@@ -40,7 +40,7 @@ class ServerActivity {
     static constexpr record::Timestamp kSlack = 60'000'000;
 
     /// Must be called for each datagram that the server sends to any session.
-    void on_answer(record::Timestamp now);
+    void on_server_datagram(record::Timestamp now);
 
     /// Returns the pause that contains the time from `from` to `to`, with a tolerance of kSlack;
     /// null if the server sent a datagram in that time. A pause is kept for at least one second
@@ -79,7 +79,7 @@ class ServerActivity {
 /// The servers of one worker, by address. A server lives as long as it has sessions.
 class ServerActivities {
   public:
-    [[nodiscard]] std::shared_ptr<ServerActivity> find_or_add(const std::string& address);
+    [[nodiscard]] std::shared_ptr<ServerActivity> find_or_add_server(const std::string& address);
 
   private:
     /// If there are more servers than this, servers without sessions are removed before another one
@@ -111,7 +111,7 @@ class ServerSilence {
     /// Must be called for each datagram of the session, in either direction.
     void on_datagram(Reporter& reporter);
     /// Restarts the wait for an answer. Called when copies of datagrams were lost.
-    void on_gap();
+    void on_missed_datagrams();
 
     [[nodiscard]] ServerActivity& server() const { return *server_; }
 
@@ -121,7 +121,7 @@ class ServerSilence {
   private:
     using Silence = ServerActivity::Silence;
 
-    void count_unanswered(Reporter& reporter);
+    void count_unanswered_datagram(Reporter& reporter);
     void end_silence_to_session(Reporter& reporter);
     static void report_silence(record::FindingId id, const Silence& silence, std::string_view event,
                                Reporter& reporter);

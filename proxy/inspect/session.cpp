@@ -70,8 +70,9 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
     : observers_{options.observers}, described_{options.described}, reporter_{number, sink,
                                                                               std::move(client),
                                                                               std::move(server)},
-      silence_{options.servers == nullptr ? std::make_shared<ServerActivity>()
-                                          : options.servers->find_or_add(reporter_.server())},
+      silence_{options.servers == nullptr
+                   ? std::make_shared<ServerActivity>()
+                   : options.servers->find_or_add_server(reporter_.server())},
       acceptance_{options.sees_all, silence_.server()}, messages_{options.messages,
                                                                   options.shown_commands,
                                                                   *options.observers},
@@ -93,7 +94,7 @@ void Session::open(record::Timestamp time) {
 }
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
-                          std::span<const std::byte> bytes, Workspace& workspace) {
+                          std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
     if (!is_connless(bytes)) {
         acceptance_.store_activity(time, direction);
@@ -129,22 +130,22 @@ void Session::check_server_silence(std::span<const std::byte> bytes, bool waits)
     if (closed_ && reporter_.direction() == wire::Direction::c2s && !begins_connection(bytes)) {
         return;
     }
-    const bool goes_on = waits || acceptance_.connection().established();
-    if (!goes_on || acceptance_.was_ever_seen(wire::Direction::s2c)) {
+    const bool goes_on = waits || acceptance_.connection().is_established();
+    if (!goes_on || acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         silence_.on_datagram(reporter_);
     }
 }
 
-bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& workspace) {
+bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     ConnectionChange change = ConnectionChange::none;
     bool waits = false;
     // If only one side is recorded, no complete handshake is seen. So the first handshake packet
     // after a closed connection begins a new connection.
-    if (acceptance_.connection().closed() && wire::is_six_handshake(bytes) &&
-        !acceptance_.was_ever_seen(wire::opposite(reporter_.direction()))) {
+    if (acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
+        !acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
         acceptance_.forget_closed_connection();
     }
-    if (!acceptance_.connection().established() && !acceptance_.connection().closed()) {
+    if (!acceptance_.connection().is_established() && !acceptance_.connection().is_closed()) {
         const auto packet = wire::decode_packet(
             bytes, acceptance_.connection().expected_protocol(), workspace.packet,
             acceptance_.token_bit(bytes, reporter_.direction()));
@@ -157,10 +158,10 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& wo
         waits = packet->kind == wire::PacketKind::chunks;
         if (waits) {
             const PacketChunks chunks{*packet, acceptance_.has_ddnet_token(), workspace.chunks};
-            change = acceptance_.on_chunks(*packet, chunks, reporter_);
+            change = acceptance_.on_chunk_packet(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
-            change = acceptance_.on_other_datagram(bytes, workspace.packet, reporter_);
+            change = acceptance_.on_non_six_datagram(bytes, workspace.packet, reporter_);
         }
         waits = change == ConnectionChange::none &&
                 (waits || wire::may_be_seven_chunks(bytes, workspace.packet));
@@ -170,14 +171,14 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, Workspace& wo
         }
     }
     if (change != ConnectionChange::none ||
-        (acceptance_.connection().established() && !held_.empty())) {
+        (acceptance_.connection().is_established() && !held_.empty())) {
         read_held_datagrams(change, workspace);
         workspace.packet.begin(bytes, {});
     }
     return waits;
 }
 
-void Session::read_held_datagrams(ConnectionChange change, Workspace& workspace) {
+void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace) {
     const record::RecordHeader now = reporter_.head();
     const std::vector<HeldDatagrams::HeldDatagram> held = held_.take_all();
     if (!held.empty()) {
@@ -193,15 +194,15 @@ void Session::read_held_datagrams(ConnectionChange change, Workspace& workspace)
     reporter_.set_head(now.time, now.direction);
 }
 
-void Session::stop_holding_datagrams(Workspace& workspace) {
+void Session::stop_holding_datagrams(DecodeBuffers& workspace) {
     if (!held_.empty()) {
-        read_held_datagrams(acceptance_.infer_from_client(), workspace);
+        read_held_datagrams(acceptance_.infer_connection_from_client(), workspace);
     }
 }
 
 void Session::report_missing_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
-        if (running_ && !one_sided_ && !acceptance_.was_ever_seen(side)) {
+        if (running_ && !one_sided_ && !acceptance_.was_direction_ever_seen(side)) {
             one_sided_ = true;
             reporter_.report_finding({.id = FindingId::session_one_direction,
                                       .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
@@ -210,7 +211,7 @@ void Session::report_missing_side() {
 }
 
 void Session::read_datagram(record::Timestamp time, wire::Direction direction,
-                            std::span<const std::byte> bytes, Workspace& workspace) {
+                            std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
@@ -239,7 +240,7 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
 }
 
 void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
-                        Workspace& workspace) {
+                        DecodeBuffers& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
     observers_->notify(&Observer::on_packet, packet);
     if (packet.compressed) {
@@ -254,7 +255,7 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
         if (reporter_.direction() == wire::Direction::s2c &&
             acceptance_.server().is_version_unannounced()) {
             if (const auto version = wire::find_server_version(packet.payload, packet.dialect)) {
-                acceptance_.server().on_info(*version);
+                acceptance_.server().on_server_info(*version);
             }
         }
         break;
@@ -263,19 +264,19 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
         on_control(packet, workspace);
         break;
     case wire::PacketKind::chunks:
-        on_chunks(packet, workspace);
+        on_chunk_packet(packet, workspace);
         break;
     }
-    if (packet.kind != wire::PacketKind::connless && !acceptance_.connection().established()) {
+    if (packet.kind != wire::PacketKind::connless && !acceptance_.connection().is_established()) {
         if (const ConnectionChange change =
-                acceptance_.on_other_datagram(bytes, workspace.packet, reporter_);
+                acceptance_.on_non_six_datagram(bytes, workspace.packet, reporter_);
             change != ConnectionChange::none) {
             begin_connection(change);
         }
     }
 }
 
-void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
+void Session::on_control(const wire::Packet& packet, DecodeBuffers& workspace) {
     const wire::Control control = wire::decode_control(packet, acceptance_.connection().token());
     const bool with_chunks = packet.num_chunks != 0;
     if (!with_chunks) {
@@ -298,15 +299,15 @@ void Session::on_control(const wire::Packet& packet, Workspace& workspace) {
         acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
         const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
-        if (acceptance_.are_control_chunks_read(packet, chunks, reporter_)) {
+        if (acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
             read_accepted_chunks(packet, chunks, workspace);
         }
     }
 }
 
-void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
+void Session::on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspace) {
     const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
-    if (const ConnectionChange change = acceptance_.on_chunks(packet, chunks, reporter_);
+    if (const ConnectionChange change = acceptance_.on_chunk_packet(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
     }
@@ -316,24 +317,25 @@ void Session::on_chunks(const wire::Packet& packet, Workspace& workspace) {
 }
 
 void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
-                                   Workspace& workspace) {
-    observers_->notify(&Observer::on_chunks, PayloadEnd{.with_token = acceptance_.has_ddnet_token(),
-                                                        .damaged = chunks.error.has_value()});
+                                   DecodeBuffers& workspace) {
+    observers_->notify(&Observer::on_accepted_payload,
+                       AcceptedPayload{.with_token = acceptance_.has_ddnet_token(),
+                                       .damaged = chunks.error.has_value()});
     const bool prelude = acceptance_.is_anti_spoof_prelude(chunks, reporter_);
     if (acceptance_.has_newly_missed_chunks()) {
-        maps_.on_gap();
-        snapshots_.on_gap(reporter_);
+        maps_.on_missed_datagrams();
+        snapshots_.on_missed_datagrams(reporter_);
     }
     const bool to_client = reporter_.direction() == wire::Direction::s2c;
     if (!to_client) {
-        snapshots_.client().on_chunk_ack(packet.ack, reporter_.head().time);
+        snapshots_.stall_detector().on_chunk_ack(packet.ack, reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
         auto head = wire::decode_message_header(chunk.payload, packet.dialect, *described_);
-        const bool likely = head && discard_mistaken_spec(*head);
+        const bool likely = head && discard_mistaken_message_spec(*head);
         const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
-            snapshots_.client().on_chunk(chunk.sequence, reporter_.head().time);
+            snapshots_.stall_detector().on_chunk(chunk.sequence, reporter_.head().time);
         }
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
@@ -350,27 +352,27 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
             on_message(message, packet.compressed, workspace);
         } else if (
             !prelude) { // for a damaged prelude of DDNet 14.0 to 16.7, another finding exists
-            MessageReporter::report_invalid(chunk, head.error(), reporter_);
+            MessageReporter::report_unreadable_chunk(chunk, head.error(), reporter_);
         }
     }
 }
 
 /// Treats the message as unknown if this server uses its id for another message. Returns true if
 /// the server's version is unknown, so that the meaning of the id is uncertain.
-bool Session::discard_mistaken_spec(wire::MessageHeader& head) {
-    using Interpretation = ServerProgram::Interpretation;
+bool Session::discard_mistaken_message_spec(wire::MessageHeader& head) {
+    using IdInterpretation = ServerProgram::IdInterpretation;
     if (head.spec == nullptr || head.spec->removed_in == 0 ||
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
-    const Interpretation reading = acceptance_.server().interpretation(head);
-    if (reading == Interpretation::mistaken) {
+    const IdInterpretation reading = acceptance_.server().interpret_id(head);
+    if (reading == IdInterpretation::mistaken) {
         head.spec = nullptr;
     }
-    return reading == Interpretation::likely;
+    return reading == IdInterpretation::likely;
 }
 
-void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& workspace) {
+void Session::on_message(AcceptedMessage& message, bool compressed, DecodeBuffers& workspace) {
     const wire::MessageHeader& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
     message.expected = head.spec != nullptr &&
@@ -381,17 +383,17 @@ void Session::on_message(AcceptedMessage& message, bool compressed, Workspace& w
         message.snapshot = wire::decode_snapshot(head.spec->id, head.body);
     }
     // The message's own record comes before the records that result from the message.
-    messages_.report(message, maps_, workspace.fields, reporter_);
+    messages_.report_message(message, maps_, workspace.fields, reporter_);
     if (message.tracked) {
-        maps_.find_missing_map(reporter_);
+        maps_.search_missing_map_if_due(reporter_);
         if (message.snapshot) {
             snapshots_.on_message(*message.snapshot, head.spec->id, compressed, reporter_,
                                   workspace.snapshots);
         } else { // messages_ has reported message.truncated
-            observers_->notify(&Observer::on_fields, head.body.size());
+            observers_->notify(&Observer::on_message_fields, head.body.size());
         }
         if (acceptance_.server().wants_snapshots()) {
-            if (const auto newest = snapshots_.newest()) {
+            if (const auto newest = snapshots_.newest_snapshot()) {
                 acceptance_.server().on_snapshot(*newest, snapshots_.types());
             }
         }
@@ -432,7 +434,7 @@ void Session::act_on_server_message(const wire::MessageHeader& head) {
     case MessageId::sv_chat:
         if (acceptance_.server().is_version_unannounced()) {
             if (const auto line = wire::find_server_chat(head.body, head.dialect)) {
-                acceptance_.server().on_chat(*line);
+                acceptance_.server().on_server_chat(*line);
             }
         }
         break;
@@ -453,12 +455,12 @@ void Session::act_on_client_message(const wire::MessageHeader& head) {
         }
         break;
     case MessageId::enter_game:
-        snapshots_.enter_game(reporter_.head().time);
+        snapshots_.on_enter_game(reporter_.head().time);
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
             acceptance_.on_client_version(version->ddnet_version);
-            snapshots_.client().on_version(version->ddnet_version);
+            snapshots_.stall_detector().on_client_version(version->ddnet_version);
         }
         break;
     default:
@@ -472,7 +474,7 @@ void Session::apply_pending_checkpoint() {
     }
     if (running_) {
         apply_checkpoint(*std::exchange(checkpoint_, std::nullopt));
-    } else if (acceptance_.connection().established()) {
+    } else if (acceptance_.connection().is_established()) {
         checkpoint_.reset(); // the checkpoint's connection has been closed
     } else if (checkpoint_->form != TokenForm::unknown) {
         begin_connection(acceptance_.continue_connection(*checkpoint_));
@@ -482,12 +484,12 @@ void Session::apply_pending_checkpoint() {
 /// Adds the checkpoint's state to the session's state. State that the session already has is only
 /// replaced if packets were missed.
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
-    const bool other_map = checkpoint.map && checkpoint.map != maps_.announced();
+    const bool other_map = checkpoint.map && checkpoint.map != maps_.announced_map();
     if (checkpoint.dialect != snapshots_.dialect() ||
         !(other_map || snapshots_.is_older_than(checkpoint))) {
         return;
     }
-    if (other_map && maps_.announced()) {
+    if (other_map && maps_.announced_map()) {
         snapshots_.on_map_change(reporter_);
     }
     if (other_map) {
@@ -506,7 +508,7 @@ void Session::begin_connection(ConnectionChange change) {
         reporter_.report_finding({.id = FindingId::session_reconnected});
     }
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
-    snapshots_.reset(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
+    snapshots_.begin_connection(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
     maps_.reset();
     messages_.restart();
     acceptance_.restart();
@@ -514,7 +516,7 @@ void Session::begin_connection(ConnectionChange change) {
     closed_ = false;
     reporter_.emit_session(record::SessionEvent::established, acceptance_.protocol_name());
     const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
-    if (!checkpoint && !acceptance_.was_ever_seen(wire::Direction::s2c)) {
+    if (!checkpoint && !acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         report_missing_side();
         return;
     }
@@ -534,8 +536,8 @@ void Session::begin_connection(ConnectionChange change) {
 
 void Session::end_connection(std::string_view reason) {
     report_missing_side();
-    // restart() counts the incomplete snapshots, so it must come before the summary.
-    snapshots_.restart(reporter_);
+    // restart_snapshots() counts the incomplete snapshots, so it must come before the summary.
+    snapshots_.restart_snapshots(reporter_);
     reporter_.emit_session(record::SessionEvent::close, acceptance_.protocol_name(), reason);
     reporter_.emit_summary();
     // The summary of this connection is written, so later datagrams count for the next one.
@@ -544,7 +546,7 @@ void Session::end_connection(std::string_view reason) {
     closed_ = true;
 }
 
-void Session::close(record::Timestamp time, std::string_view reason, Workspace& workspace) {
+void Session::close(record::Timestamp time, std::string_view reason, DecodeBuffers& workspace) {
     reporter_.set_head(time, std::nullopt);
     stop_holding_datagrams(workspace);
     if (closed_) {
@@ -559,16 +561,17 @@ void Session::close(record::Timestamp time, std::string_view reason, Workspace& 
     end_connection(reason);
 }
 
-void Session::on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason) {
+void Session::on_missed_datagrams(record::Timestamp time, std::uint64_t lost,
+                                  std::string_view reason) {
     reporter_.set_head(time, std::nullopt);
     reporter_.stats.gap_lost += lost;
     reporter_.report_finding({.id = FindingId::inspect_gap,
                               .lost = lost == 0 ? std::nullopt : std::optional{lost},
                               .name = reason});
-    acceptance_.resynchronise();
-    maps_.on_gap();
-    snapshots_.on_gap(reporter_);
-    silence_.on_gap();
+    acceptance_.on_missed_datagrams();
+    maps_.on_missed_datagrams();
+    snapshots_.on_missed_datagrams(reporter_);
+    silence_.on_missed_datagrams();
 }
 
 void Session::on_resync(record::Timestamp time) {
@@ -577,8 +580,8 @@ void Session::on_resync(record::Timestamp time) {
 }
 
 void Session::free_traffic_memory(record::Timestamp time) {
-    on_gap(time, held_.take_all().size(), "memory");
-    snapshots_.drop_snapshots(reporter_);
+    on_missed_datagrams(time, held_.take_all().size(), "memory");
+    snapshots_.free_all_snapshots(reporter_);
     maps_.abandon_download();
 }
 

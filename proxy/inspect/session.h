@@ -77,7 +77,7 @@ class MemoryBudget {
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
 
     /// Changes the memory use of one session or map from `before` to `after` bytes.
-    void change_use(std::size_t before, std::size_t after) noexcept {
+    void update_used_bytes(std::size_t before, std::size_t after) noexcept {
         used_.fetch_add(after - before, std::memory_order_relaxed); // wraps if `after` is smaller
     }
 
@@ -106,10 +106,10 @@ template <typename T>
     if (budget == nullptr) {
         return std::make_shared<const T>(std::move(value));
     }
-    budget->change_use(0, bytes);
+    budget->update_used_bytes(0, bytes);
     return {std::make_unique<const T>(std::move(value)).release(), [budget, bytes](const T* held) {
                 std::default_delete<const T>{}(held);
-                budget->change_use(bytes, 0);
+                budget->update_used_bytes(bytes, 0);
             }};
 }
 
@@ -145,7 +145,7 @@ struct Options {
 
 /// Buffers for decoding a datagram, shared by all sessions of a worker. Once the buffers are large
 /// enough, decoding does not allocate memory.
-struct Workspace {
+struct DecodeBuffers {
     wire::PacketScratch packet;
     ChunkBuffer chunks;
     wire::DecodedFields fields;
@@ -164,9 +164,9 @@ class Session {
 
     void open(record::Timestamp time);
     void on_datagram(record::Timestamp time, wire::Direction direction,
-                     std::span<const std::byte> bytes, Workspace& workspace);
+                     std::span<const std::byte> bytes, DecodeBuffers& workspace);
     /// Called when `lost` copies of datagrams were lost before inspection.
-    void on_gap(record::Timestamp time, std::uint64_t lost, std::string_view reason);
+    void on_missed_datagrams(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
     /// Returns the state with which another observer process can continue this session.
     [[nodiscard]] SessionCheckpoint save() const {
@@ -174,7 +174,7 @@ class Session {
             return closed_ ? SessionCheckpoint{.map = {}, .is_closed = true}
                            : checkpoint_.value_or(SessionCheckpoint{});
         }
-        SessionCheckpoint checkpoint{.map = maps_.announced()};
+        SessionCheckpoint checkpoint{.map = maps_.announced_map()};
         snapshots_.save(checkpoint);
         acceptance_.save(checkpoint);
         return checkpoint;
@@ -201,7 +201,7 @@ class Session {
 
     /// Closes the session. `reason`: a reason that is not in the session's traffic, such as "idle"
     /// or "end of capture".
-    void close(record::Timestamp time, std::string_view reason, Workspace& workspace);
+    void close(record::Timestamp time, std::string_view reason, DecodeBuffers& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
@@ -214,7 +214,7 @@ class Session {
 
     [[nodiscard]] const record::SessionStats& connection_totals() const { return reporter_.stats; }
 
-    [[nodiscard]] const SnapshotTracker& snapshots() const { return snapshots_; }
+    [[nodiscard]] const SnapshotTracker& snapshot_tracker() const { return snapshots_; }
 
     /// Returns the size of the memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
@@ -224,25 +224,26 @@ class Session {
 
   private:
     void read_datagram(record::Timestamp time, wire::Direction direction,
-                       std::span<const std::byte> bytes, Workspace& workspace);
+                       std::span<const std::byte> bytes, DecodeBuffers& workspace);
     /// Returns whether the datagram must wait, because its connection's protocol is not known yet.
-    [[nodiscard]] bool must_hold_datagram(std::span<const std::byte> bytes, Workspace& workspace);
+    [[nodiscard]] bool must_hold_datagram(std::span<const std::byte> bytes,
+                                          DecodeBuffers& workspace);
     /// Begins the connection, if `change` reports a new one, and reads the held datagrams.
-    void read_held_datagrams(ConnectionChange change, Workspace& workspace);
+    void read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace);
     /// Reads the held datagrams although the protocol is not known yet. If they look like one side
     /// of a running connection, first begins that connection.
-    void stop_holding_datagrams(Workspace& workspace);
+    void stop_holding_datagrams(DecodeBuffers& workspace);
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();
     void check_server_silence(std::span<const std::byte> bytes, bool waits);
     void on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
-                   Workspace& workspace);
-    void on_control(const wire::Packet& packet, Workspace& workspace);
-    void on_chunks(const wire::Packet& packet, Workspace& workspace);
+                   DecodeBuffers& workspace);
+    void on_control(const wire::Packet& packet, DecodeBuffers& workspace);
+    void on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspace);
     void read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
-                              Workspace& workspace);
-    [[nodiscard]] bool discard_mistaken_spec(wire::MessageHeader& head);
-    void on_message(AcceptedMessage& message, bool compressed, Workspace& workspace);
+                              DecodeBuffers& workspace);
+    [[nodiscard]] bool discard_mistaken_message_spec(wire::MessageHeader& head);
+    void on_message(AcceptedMessage& message, bool compressed, DecodeBuffers& workspace);
     void act_on_server_message(const wire::MessageHeader& head);
     void act_on_client_message(const wire::MessageHeader& head);
     void begin_connection(ConnectionChange change);

@@ -53,7 +53,7 @@ struct Config {
     std::optional<capture::FlightOptions> flight{};
     std::optional<PageRecordingOptions> page_recordings{};
 
-    [[nodiscard]] bool makes_worlds() const { return views != ViewChoice::sessions; }
+    [[nodiscard]] bool writes_worlds() const { return views != ViewChoice::sessions; }
 
     /// Returns the options for an inspector, with the mod's tables. This object must outlive the
     /// inspector.

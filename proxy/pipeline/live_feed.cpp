@@ -12,7 +12,7 @@ snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRe
         return record.items;
     }
     views_.clear();
-    views_.push_back(world::read_view(record.head.session, record.client_version.value_or(0),
+    views_.push_back(world::make_view(record.head.session, record.client_version.value_or(0),
                                       record.items, snapshot::Dialect::seven, record.roster));
     const auto own = views_.front().own;
     seven_as_six_.translate_views(views_);
@@ -71,14 +71,14 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
                         record.rebuilt ? items_.convert_items(record) : snapshot::SnapshotView{});
 }
 
-void LiveFeed::add_ledger(Clock::time_point now) {
+void LiveFeed::add_byte_ledger(Clock::time_point now) {
     if (!feed_->interest.wants(web::ViewerTopic::traffic_totals) ||
         now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-        for (record::ByteLedgerRow& row : traffic_counter_.ledger().rows(direction)) {
+        for (record::ByteLedgerRow& row : traffic_counter_.byte_ledger().rows(direction)) {
             // Leaves out negative counts. Decoding a delta subtracts the bits of its parts, even
             // if these were not counted, because they arrived before the viewer opened the page.
             if (row.total.bits <= kMaxPlausibleBits) {
@@ -95,7 +95,7 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
         batch_.add_lines(lines_.text);
         lines_.text.clear();
     }
-    add_ledger(now);
+    add_byte_ledger(now);
     if (batch_.empty()) [[likely]] {
         return;
     }
@@ -153,11 +153,11 @@ void PageWorldFeed::on_record(const record::Record& record) {
     if (feed_->interest.wants(web::ViewerTopic::world_line) &&
         (since >= kLineInterval || since < 0)) {
         line_written_at_ = world.head.time;
-        write_line(world);
+        write_world_line(world);
     }
 }
 
-void PageWorldFeed::write_line(const record::WorldRecord& world) {
+void PageWorldFeed::write_world_line(const record::WorldRecord& world) {
     sink::TextOutput line;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
     json.on_record(&world);
@@ -186,7 +186,7 @@ std::string FindingContextCollector::to_json_line(const record::Record& record) 
     return std::exchange(lines_.text, {});
 }
 
-void FindingContextCollector::handle(const record::SessionRecord& record) {
+void FindingContextCollector::collect_record(const record::SessionRecord& record) {
     SessionState& state = sessions_[record.head.session];
     finish_context(record.head.session, state);
     state.last_valid.reset();
@@ -197,13 +197,13 @@ void FindingContextCollector::handle(const record::SessionRecord& record) {
     state.session = to_json_line(&record);
 }
 
-void FindingContextCollector::handle(const record::MapRecord& record) {
+void FindingContextCollector::collect_record(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.map = to_json_line(&record);
     }
 }
 
-void FindingContextCollector::handle(const record::SnapshotRecord& record) {
+void FindingContextCollector::collect_record(const record::SnapshotRecord& record) {
     const auto found = sessions_.find(record.head.session);
     if (found == sessions_.end()) {
         return;
@@ -247,7 +247,7 @@ void FindingContextCollector::append_line(OpenContext& open, std::string& to,
     }
 }
 
-void FindingContextCollector::handle(const record::FindingRecord& record) {
+void FindingContextCollector::collect_record(const record::FindingRecord& record) {
     constexpr std::string_view kFamily = "snapshot.";
     const auto found = sessions_.find(record.head.session);
     const record::FindingInfo& info = record::finding_info(record.id);
@@ -270,8 +270,8 @@ void FindingContextCollector::handle(const record::FindingRecord& record) {
     append_line(*state.open, state.open->since, to_json_line(&record));
 }
 
-web::FindingContext FindingContextCollector::make_context(std::uint32_t session,
-                                                          const SessionState& state) {
+web::FindingContext FindingContextCollector::make_finding_context(std::uint32_t session,
+                                                                  const SessionState& state) {
     const OpenContext& open = *state.open;
     return {.session = session,
             .tick = open.tick,
@@ -286,7 +286,7 @@ void FindingContextCollector::finish_context(std::uint32_t session, SessionState
     if (contexts_.size() == kMaxContexts) {
         contexts_.pop_front();
     }
-    contexts_.push_back(make_context(session, state));
+    contexts_.push_back(make_finding_context(session, state));
     state.open.reset();
 }
 
@@ -294,7 +294,7 @@ void FindingContextCollector::copy_contexts_to(web::StatusView& view) const {
     view.finding_contexts.assign(contexts_.begin(), contexts_.end());
     for (const auto& [number, state] : sessions_) {
         if (state.open) {
-            view.finding_contexts.push_back(make_context(number, state));
+            view.finding_contexts.push_back(make_finding_context(number, state));
         }
     }
 }

@@ -52,7 +52,7 @@ class PageTrafficCounter final : public inspect::Observer {
 
     /// Adds this object to an inspector's observers. The inspector must call observers for every
     /// datagram.
-    void add_to(inspect::Observers& observers) {
+    void add_to_observers(inspect::Observers& observers) {
         observers.add(*this);
         observers.add(attribution_, &is_counting_);
     }
@@ -62,7 +62,7 @@ class PageTrafficCounter final : public inspect::Observer {
         is_counting_ = interest_->wants(web::ViewerTopic::traffic_totals);
     }
 
-    [[nodiscard]] const record::ByteLedger& ledger() const { return ledger_; }
+    [[nodiscard]] const record::ByteLedger& byte_ledger() const { return ledger_; }
 
   private:
     const web::ViewerInterest* interest_;
@@ -93,7 +93,7 @@ class LiveFeed final : public record::RecordSink {
 
   private:
     void add_snapshot(const record::SnapshotRecord& record);
-    void add_ledger(Clock::time_point now);
+    void add_byte_ledger(Clock::time_point now);
 
     web::PageFeed* feed_;
     std::size_t worker_;
@@ -122,7 +122,7 @@ class PageWorldFeed final : public record::RecordSink {
 
   private:
     [[nodiscard]] bool select_shown_server(const record::WorldRecord& world);
-    void write_line(const record::WorldRecord& world);
+    void write_world_line(const record::WorldRecord& world);
 
     web::PageFeed* feed_;
     const snapshot::ObjectSet* objects_;
@@ -152,7 +152,7 @@ class FindingContextCollector final : public record::RecordSink {
     explicit FindingContextCollector(const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override {
-        std::visit([this](const auto* each) { handle(*each); }, record);
+        std::visit([this](const auto* each) { collect_record(*each); }, record);
     }
 
     /// Copies all contexts, also incomplete ones, to the view.
@@ -180,13 +180,13 @@ class FindingContextCollector final : public record::RecordSink {
         std::unique_ptr<OpenContext> open;
     };
 
-    void handle(const record::SessionRecord& record);
-    void handle(const record::MapRecord& record);
-    void handle(const record::SnapshotRecord& record);
-    void handle(const record::FindingRecord& record);
+    void collect_record(const record::SessionRecord& record);
+    void collect_record(const record::MapRecord& record);
+    void collect_record(const record::SnapshotRecord& record);
+    void collect_record(const record::FindingRecord& record);
 
     template <typename OtherRecord>
-    void handle(const OtherRecord& /*record*/) {}
+    void collect_record(const OtherRecord& /*record*/) {}
 
     /// Completes the open context with the valid snapshots that enclose the finding: the session's
     /// last one before it, and `record` after it.
@@ -194,8 +194,8 @@ class FindingContextCollector final : public record::RecordSink {
     void finish_context(std::uint32_t session, SessionState& state);
     static void append_line(OpenContext& open, std::string& to, const std::string& line);
     [[nodiscard]] std::string to_json_line(const record::Record& record);
-    [[nodiscard]] static web::FindingContext make_context(std::uint32_t session,
-                                                          const SessionState& state);
+    [[nodiscard]] static web::FindingContext make_finding_context(std::uint32_t session,
+                                                                  const SessionState& state);
 
     std::unordered_map<std::uint32_t, SessionState> sessions_;
     std::deque<web::FindingContext> contexts_;    ///< complete contexts, oldest first

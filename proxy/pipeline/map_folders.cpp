@@ -39,7 +39,7 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
     known_.emplace_back(announcement, found);
 }
 
-inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement) {
+inspect::FoundMap MapFolders::find_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
     if (const inspect::FoundMap* known = find_remembered_map(announcement)) {
         return *known;
@@ -49,7 +49,7 @@ inspect::FoundMap MapFolders::find(const inspect::MapAnnouncement& announcement)
     return found;
 }
 
-inspect::FoundMap MapFolders::find_stored(const inspect::MapAnnouncement& announcement) {
+inspect::FoundMap MapFolders::find_stored_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
     const inspect::FoundMap* known = find_remembered_map(announcement);
     return known == nullptr ? inspect::FoundMap{} : *known;
@@ -76,7 +76,7 @@ inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announce
     }
     const std::lock_guard lock{mutex_};
     inspect::FoundMap found{.status = inspect::MapStatus::found,
-                            .physics = find_loaded(identity.sha256).physics,
+                            .physics = find_loaded_map_locked(identity.sha256).physics,
                             .sha256 = identity.sha256};
     if (found.physics == nullptr) {
         const auto map = map::Map::parse(std::vector<std::byte>{bytes});
@@ -116,7 +116,7 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
                  : std::string{};
 }
 
-inspect::FoundMap MapFolders::find_loaded(const map::Sha256& sha256) const {
+inspect::FoundMap MapFolders::find_loaded_map_locked(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
         known_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
     return known == known_.end() ? inspect::FoundMap{} : known->second;
@@ -124,7 +124,7 @@ inspect::FoundMap MapFolders::find_loaded(const map::Sha256& sha256) const {
 
 inspect::FoundMap MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    return find_loaded(sha256);
+    return find_loaded_map_locked(sha256);
 }
 
 void MapFolders::free_unused_maps() {
@@ -169,7 +169,7 @@ inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const 
     }
     inspect::FoundMap found{.status = inspect::MapStatus::found,
                             .sha256 = map::sha256_of(file->datafile().bytes())};
-    found.physics = find_loaded(*found.sha256).physics;
+    found.physics = find_loaded_map_locked(*found.sha256).physics;
     if (found.physics == nullptr) {
         auto physics = file->physics();
         if (!physics) {

@@ -18,7 +18,6 @@ namespace tw::pipeline {
 /// copy of a map, even if it has several names. Thread-safe.
 class MapFolders final : public inspect::MapSource {
   public:
-    /// The size limit of the folder of received maps.
     static constexpr std::uintmax_t kCacheQuota = std::uintmax_t{1} << 30U;
 
     struct Options {
@@ -36,11 +35,11 @@ class MapFolders final : public inspect::MapSource {
     MapFolders(std::vector<std::filesystem::path> folders, Options options)
         : folders_{std::move(folders)}, options_{std::move(options)} {}
 
-    [[nodiscard]] inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
+    [[nodiscard]] inspect::FoundMap find_map(const inspect::MapAnnouncement& announcement) override;
     [[nodiscard]] inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
                                               std::vector<std::byte> bytes) override;
     [[nodiscard]] inspect::FoundMap
-    find_stored(const inspect::MapAnnouncement& announcement) override;
+    find_stored_map(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
     /// Returns the map with this checksum; an empty result if the map is not loaded.
@@ -63,7 +62,7 @@ class MapFolders final : public inspect::MapSource {
     /// is held.
     void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
     /// Precondition: mutex_ is held.
-    [[nodiscard]] inspect::FoundMap find_loaded(const map::Sha256& sha256) const;
+    [[nodiscard]] inspect::FoundMap find_loaded_map_locked(const map::Sha256& sha256) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
     [[nodiscard]] const inspect::FoundMap*

@@ -196,7 +196,7 @@ web::PageRecordingState PageRecordings::state() const {
             .stopped = stopped_};
 }
 
-void PageRecordings::stop_all(std::string reason) {
+void PageRecordings::stop_all_recordings(std::string reason) {
     if (!capture_since_ms_ && !demos_since_ms_) {
         return;
     }
@@ -214,7 +214,7 @@ void PageRecordings::stop_after_write_error() {
     const std::lock_guard lock{mutex_};
     while (auto complaint = files_.take_error_text()) {
         log::error("not written: {}; forwarding continues", *complaint);
-        stop_all(*std::move(complaint));
+        stop_all_recordings(*std::move(complaint));
     }
 }
 
@@ -223,17 +223,17 @@ void PageRecordings::stop_if_failed_or_full() {
     const std::lock_guard lock{mutex_};
     if ((capture_since_ms_ || demos_since_ms_) &&
         recording_folder_bytes(options_.demos.folder) >= max_bytes_) {
-        stop_all(fmt::format("the recordings in {} take {} MiB", options_.demos.folder.string(),
-                             max_bytes_ >> 20U));
+        stop_all_recordings(fmt::format("the recordings in {} take {} MiB",
+                                        options_.demos.folder.string(), max_bytes_ >> 20U));
     }
 }
 
-PageRecordings::RecordingTask PageRecordings::current_task() const {
+PageRecordings::RecordingTask PageRecordings::current_recording_task() const {
     const std::lock_guard lock{mutex_};
     return {.capture = capture_, .demos = demos_since_ms_.has_value()};
 }
 
-void PageRecordings::finish() {
+void PageRecordings::write_queued_data() {
     capture_.reset();
     files_.finish_writing();
     while (const auto complaint = files_.take_error_text()) {
@@ -270,7 +270,8 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record::Timestamp now) {
+void PageRecorder::apply_recording_task(const PageRecordings::RecordingTask& task,
+                                        record::Timestamp now) {
     if (task.demos != demos_on_) {
         demos_on_ = task.demos;
         demos_.set_enabled(demos_on_);
@@ -288,8 +289,8 @@ void PageRecorder::apply_task(const PageRecordings::RecordingTask& task, record:
     }
 }
 
-void PageRecorder::apply_current_task(record::Timestamp now) {
-    apply_task(recordings_->current_task(), now);
+void PageRecorder::apply_current_recording_task(record::Timestamp now) {
+    apply_recording_task(recordings_->current_recording_task(), now);
     if (capture_) {
         block_buffer_.flush();
     }
@@ -301,8 +302,8 @@ void PageRecorder::apply_current_task(record::Timestamp now) {
     }
 }
 
-void PageRecorder::finish(record::Timestamp now) {
-    apply_current_task(now);
+void PageRecorder::end_recordings(record::Timestamp now) {
+    apply_current_recording_task(now);
     demos_.finish();
     if (capture_) {
         end_capture(now);

@@ -105,7 +105,7 @@ class PageRecordings {
     /// function once a second.
     void stop_if_failed_or_full();
 
-    [[nodiscard]] RecordingTask current_task() const;
+    [[nodiscard]] RecordingTask current_recording_task() const;
 
     [[nodiscard]] store::FileQueue& file_queue() { return files_; }
 
@@ -113,13 +113,13 @@ class PageRecordings {
     void count_lost_blocks(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
 
     /// Writes all queued data. Call this function after all workers have finished.
-    void finish();
+    void write_queued_data();
 
   private:
     [[nodiscard]] std::optional<std::string> refusal_reason(web::RecordingKind kind) const;
     void switch_capture(bool on);
     void switch_demos(bool on);
-    void stop_all(std::string reason);
+    void stop_all_recordings(std::string reason);
 
     PageRecordingOptions options_;
     std::uint64_t max_bytes_;
@@ -155,13 +155,13 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     void on_datagram_end() override;
 
-    /// Starts or stops recording as PageRecordings::current_task() says, and passes on collected
-    /// data. Call this function several times a second.
-    void apply_current_task(record::Timestamp now);
-    void finish(record::Timestamp now);
+    /// Starts or stops recording, and passes on collected data. Call this function several times a
+    /// second.
+    void apply_current_recording_task(record::Timestamp now);
+    void end_recordings(record::Timestamp now);
 
   private:
-    void apply_task(const PageRecordings::RecordingTask& task, record::Timestamp now);
+    void apply_recording_task(const PageRecordings::RecordingTask& task, record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;

@@ -86,10 +86,10 @@ SessionCheckpoints read_checkpoints(int file) {
 RecordWriter::RecordWriter(const Config& config, const Outputs& outputs)
     : expectations_{config.expectations} {
     if (!config.expectations.empty()) {
-        sinks_.add(expectations_);
+        sinks_.add_sink(expectations_);
     }
     if (outputs.findings != nullptr) {
-        sinks_.add(*outputs.findings, config.console_filter);
+        sinks_.add_sink(*outputs.findings, config.console_filter);
     }
     if (outputs.records == nullptr) {
         return;
@@ -101,7 +101,7 @@ RecordWriter::RecordWriter(const Config& config, const Outputs& outputs)
     if (config.limits_findings) {
         lines = &finding_limit_.emplace(*lines);
     }
-    sinks_.add(*lines, config.filter);
+    sinks_.add_sink(*lines, config.filter);
 }
 
 void RecordWriter::end_session(const record::RecordHeader& head) {
@@ -116,7 +116,7 @@ void RecordWriter::flush() {
     }
 }
 
-void RecordWriter::finish() {
+void RecordWriter::write_left_out_counts() {
     if (finding_limit_) {
         finding_limit_->report_all_omissions();
     }
@@ -142,30 +142,30 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
         observers_.add(attribution_);
     }
     if (config.views == ViewChoice::world) {
-        sinks_.add(without_snapshots_);
+        sinks_.add_sink(without_snapshots_);
     } else {
-        sinks_.add(writer_);
+        sinks_.add_sink(writer_);
     }
     if (worlds != nullptr) {
-        const bool messages = config.makes_worlds() && config.demos && config.demos->messages;
+        const bool messages = config.writes_worlds() && config.demos && config.demos->messages;
         sinks_.add_new_sink<world::WorldInputConverter>({}, *worlds, messages);
     }
     if (outputs.sessions != nullptr) {
-        sinks_.add(*outputs.sessions);
+        sinks_.add_sink(*outputs.sessions);
     }
     if (outputs.console != nullptr) {
         sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
     if (outputs.board != nullptr) {
-        sinks_.add(status_.emplace());
-        sinks_.add(contexts_.emplace(config.mod->objects));
+        sinks_.add_sink(status_.emplace());
+        sinks_.add_sink(contexts_.emplace(config.mod->objects));
     }
     if (outputs.feed != nullptr) {
-        sinks_.add(feed_.emplace(*outputs.feed, index, config.mod->objects));
-        feed_->traffic_counter().add_to(observers_);
+        sinks_.add_sink(feed_.emplace(*outputs.feed, index, config.mod->objects));
+        feed_->traffic_counter().add_to_observers(observers_);
     }
     if (config.demos && config.views != ViewChoice::world) {
-        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
+        sinks_.add_sink(demos_.emplace(*config.demos, *outputs.files));
     }
     if (outputs.capture != nullptr) {
         using DatagramChoice = capture::CaptureSink::DatagramChoice;
@@ -189,10 +189,10 @@ template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
     sink.set_session_state_source([this] { return inspector_.encode_current_checkpoint(); });
     observers_.add(sink);
-    sinks_.add(sink);
+    sinks_.add_sink(sink);
 }
 
-void Pipeline::fill_status(web::StatusView& view) {
+void Pipeline::fill_status_view(web::StatusView& view) {
     status_->fill_view(view, inspector_);
     contexts_->copy_contexts_to(view);
 }
@@ -203,11 +203,11 @@ void Pipeline::flush(record::Timestamp now) {
         capture_->flush();
     }
     if (page_recorder_) {
-        page_recorder_->apply_current_task(now);
+        page_recorder_->apply_current_recording_task(now);
     }
 }
 
-void Pipeline::finish(record::Timestamp now) {
+void Pipeline::write_remaining_data(record::Timestamp now) {
     if (demos_) {
         demos_->finish();
     }
@@ -218,9 +218,9 @@ void Pipeline::finish(record::Timestamp now) {
         flight_->write_remaining_files(now);
     }
     if (page_recorder_) {
-        page_recorder_->finish(now);
+        page_recorder_->end_recordings(now);
     }
-    writer_.finish();
+    writer_.write_left_out_counts();
 }
 
 WorkerResult Pipeline::take_result() {
@@ -229,7 +229,7 @@ WorkerResult Pipeline::take_result() {
     result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost_datagrams() : 0;
-    result_.messages_left_out = writer_.messages_left_out();
+    result_.messages_left_out = writer_.left_out_message_count();
     result_.flight = flight_ ? flight_->counts() : capture::FlightCounts{};
     return std::move(result_);
 }

@@ -33,17 +33,18 @@ namespace tw::pipeline {
 /// Passes each record to several sinks in order.
 class RecordFanout final : public record::RecordSink {
   public:
-    void add(record::RecordSink& sink) { sinks_.push_back(&sink); }
+    void add_sink(record::RecordSink& sink) { sinks_.push_back(&sink); }
 
     /// Adds a sink. If `filter` is set, the sink receives only the selected records.
-    void add(record::RecordSink& sink, const std::optional<filter::Filter>& filter) {
-        add(filter ? filtered_.emplace_back(*filter, sink) : sink);
+    void add_sink(record::RecordSink& sink, const std::optional<filter::Filter>& filter) {
+        add_sink(filter ? filtered_.emplace_back(*filter, sink) : sink);
     }
 
-    /// Creates a sink that this object owns, and adds the sink like add().
+    /// Creates a sink that this object owns, and adds the sink like add_sink().
     template <typename Sink, typename... Arguments>
     void add_new_sink(const std::optional<filter::Filter>& filter, Arguments&&... arguments) {
-        add(*owned_.emplace_back(std::make_unique<Sink>(std::forward<Arguments>(arguments)...)),
+        add_sink(
+            *owned_.emplace_back(std::make_unique<Sink>(std::forward<Arguments>(arguments)...)),
             filter);
     }
 
@@ -144,15 +145,13 @@ class RecordWriter final : public record::RecordSink {
     void flush();
     /// Writes how many records the limits left out, and flushes. Only write_summary() may be called
     /// afterwards.
-    void finish();
+    void write_left_out_counts();
     /// Writes the summary of the run, even if the filter does not select it.
     void write_summary(const record::SummaryRecord& summary);
 
-    /// Returns the expectations with their results so far.
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    /// Returns the number of message records that the MessageRateLimiter left out.
-    [[nodiscard]] std::uint64_t messages_left_out() const {
+    [[nodiscard]] std::uint64_t left_out_message_count() const {
         return message_limit_ ? message_limit_->num_omitted_messages() : 0;
     }
 
@@ -186,12 +185,12 @@ class Pipeline {
     [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
 
     /// Copies to `view` the state that the live page shows. Precondition: the page is enabled.
-    void fill_status(web::StatusView& view);
+    void fill_status_view(web::StatusView& view);
     /// Passes collected data to the outputs. Call this function several times a second.
     void flush(record::Timestamp now);
     /// Writes the rest of the data to the outputs. No datagram may be inspected afterwards.
-    void finish(record::Timestamp now);
-    /// Returns the result of this worker. Call this function once, after finish().
+    void write_remaining_data(record::Timestamp now);
+    /// Returns the result of this worker. Call this function once, after write_remaining_data().
     [[nodiscard]] WorkerResult take_result();
 
   private:

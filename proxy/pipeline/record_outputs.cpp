@@ -15,7 +15,7 @@ void log_reopening_error(store::OutputFile& file) {
     }
 }
 
-void QueuedOutputFile::log_changes() {
+void QueuedOutputFile::log_output_changes() {
     store::OutputFile& file = *target_;
     if (const auto bytes = file.state.cut_bytes.exchange(0); bytes != 0) {
         const std::uint64_t units = file.state.cut_units.exchange(0);
@@ -45,10 +45,10 @@ void QueuedOutputFile::log_changes() {
     }
 }
 
-std::uint64_t QueuedOutputFile::finish() {
+std::uint64_t QueuedOutputFile::write_queued_data() {
     target_->stop_waiting_for_reader();
     queue_.finish_writing();
-    log_changes();
+    log_output_changes();
     return queue_.num_dropped_units() + target_->num_lost_units();
 }
 
@@ -84,14 +84,14 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
     return totals;
 }
 
-void RecordOutputs::log_changes() {
+void RecordOutputs::log_bus_changes() {
     if (bus_) {
-        bus_->log_changes();
+        bus_->log_output_changes();
     }
 }
 
-std::uint64_t RecordOutputs::finish() {
-    return bus_ ? bus_->finish() : 0;
+std::uint64_t RecordOutputs::publish_queued_records() {
+    return bus_ ? bus_->write_queued_data() : 0;
 }
 
 void FileQueues::create_queues(const Config& config, Outputs& outputs) {
@@ -109,7 +109,7 @@ void FileQueues::create_queues(const Config& config, Outputs& outputs) {
     }
 }
 
-void FileQueues::log_files() {
+void FileQueues::log_recordings_and_errors() {
     while (const auto written = flight_ ? flight_->take_written_path() : std::nullopt) {
         log::info("flight recorder: wrote {}", *written);
     }
@@ -123,15 +123,15 @@ void FileQueues::log_files() {
     }
 }
 
-std::uint64_t FileQueues::finish_demos(const demo::DemoLosses& losses) {
+std::uint64_t FileQueues::write_queued_demos(const demo::DemoLosses& losses) {
     if (page_) {
-        page_->finish();
+        page_->write_queued_data();
     }
     if (!files_) {
         return 0;
     }
     files_->finish_writing();
-    log_files();
+    log_recordings_and_errors();
     for (const std::string& loss : loss_sentences(losses)) {
         log::warn("demos: {}", loss);
     }
@@ -143,12 +143,12 @@ std::uint64_t FileQueues::finish_demos(const demo::DemoLosses& losses) {
     return missing;
 }
 
-void FileQueues::finish_flight_recordings(const capture::FlightCounts& tally) {
+void FileQueues::write_flight_recordings(const capture::FlightCounts& tally) {
     if (!flight_) {
         return;
     }
     flight_->finish_writing();
-    log_files();
+    log_recordings_and_errors();
     log::info("the flight recorder wrote {}; {} in one that another finding started",
               record::count_with_noun(flight_->num_created_files(), "capture[s]"),
               record::count_with_noun(tally.held_back, "finding[s] [is|are]"));

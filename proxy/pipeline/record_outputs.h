@@ -21,7 +21,7 @@ class QueuedOutputFile {
     QueuedOutputFile(store::OutputFile& target, unsigned makers,
                      std::atomic<std::uint64_t>* progress)
         : target_{&target}, queue_{target, makers, progress} {
-        log_changes();
+        log_output_changes();
     }
 
     [[nodiscard]] store::QueuedOutput& queue() { return queue_; }
@@ -29,10 +29,10 @@ class QueuedOutputFile {
     [[nodiscard]] const store::QueuedOutput& queue() const { return queue_; }
 
     /// Logs when writing fails or works again, and clock jumps. Call this function once a second.
-    void log_changes();
+    void log_output_changes();
 
     /// Writes all queued data. Returns the number of lost records or packets.
-    [[nodiscard]] std::uint64_t finish();
+    [[nodiscard]] std::uint64_t write_queued_data();
 
   private:
     store::OutputFile* target_;
@@ -61,11 +61,11 @@ class RecordOutputs {
     [[nodiscard]] std::optional<record::BusTotals> bus_totals() const;
 
     /// Logs changes of the bus's state. Call this function once a second.
-    void log_changes();
+    void log_bus_changes();
 
     /// Publishes all queued records on the bus. Returns the number of lost records. Does not write
     /// the queued records of the file.
-    [[nodiscard]] std::uint64_t finish();
+    [[nodiscard]] std::uint64_t publish_queued_records();
 
   private:
     QueuedOutputFile* file_ = nullptr;
@@ -91,10 +91,10 @@ class FileQueues {
 
     /// Logs flight recordings and write errors, once per file, and stops page recordings after an
     /// error. Call this function once a second.
-    void log_files();
+    void log_recordings_and_errors();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
-    [[nodiscard]] std::uint64_t finish_demos(const demo::DemoLosses& losses);
-    void finish_flight_recordings(const capture::FlightCounts& tally);
+    [[nodiscard]] std::uint64_t write_queued_demos(const demo::DemoLosses& losses);
+    void write_flight_recordings(const capture::FlightCounts& tally);
 
   private:
     std::atomic<std::uint64_t>* progress_;

@@ -62,14 +62,14 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
 }
 
 Worker::~Worker() {
-    finish();
+    finish_and_join();
 }
 
 void Worker::start() {
     thread_ = std::thread{[this] { run(); }};
 }
 
-void Worker::finish() {
+void Worker::finish_and_join() {
     if (thread_.joinable()) {
         ending_.store(true);
         ring_.wake_consumer();
@@ -105,17 +105,17 @@ void Worker::run() {
             break;
         } else {
             if (worlds_ != nullptr) {
-                worlds_->set_idle(true);
+                worlds_->set_worker_idle(true);
             }
             ring_.sleep_until(next_due_time(now),
                               [this] { return ending_ || report_wanted_ || flight_wanted_; });
             if (worlds_ != nullptr) {
-                worlds_->set_idle(false);
+                worlds_->set_worker_idle(false);
             }
         }
     }
-    inspector_.finish(base::now_utc(), "shutdown");
-    pipeline_.finish(base::now_utc());
+    inspector_.close_all_sessions(base::now_utc(), "shutdown");
+    pipeline_.write_remaining_data(base::now_utc());
 }
 
 void Worker::do_due_work(base::Clock::time_point now) {
@@ -158,7 +158,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
 }
 
 void Worker::publish_status_view() {
-    pipeline_.fill_status(view_);
+    pipeline_.fill_status_view(view_);
     // try_publish() fails while a reader uses the board; the worker tries again later.
     needs_publish_ = !board_->try_publish(index_, view_);
 }
@@ -221,7 +221,8 @@ void Worker::handle_event(const relay::Event& event) {
         break;
     case relay::EventKind::gap:
         if (event.gap != relay::GapReason::new_observer || restored_.erase(event.session) == 0) {
-            inspector_.on_gap(event.session, event.time, event.lost, reason_of(event.gap));
+            inspector_.on_missed_datagrams(event.session, event.time, event.lost,
+                                           reason_of(event.gap));
         }
         break;
     case relay::EventKind::resync:

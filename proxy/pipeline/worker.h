@@ -46,7 +46,7 @@ class Worker {
 
     /// Makes the worker log the totals of the sessions so far. Callable from any thread and from
     /// signal handlers.
-    void request_report() {
+    void request_totals_log() {
         report_wanted_.store(true);
         ring_.wake_consumer();
     }
@@ -63,9 +63,9 @@ class Worker {
 
     /// Inspects the rest of the ring and closes the sessions. Call this function after the relay
     /// has ended.
-    void finish();
+    void finish_and_join();
 
-    /// Returns the worker's result. Call this function once, after finish().
+    /// Returns the worker's result. Call this function once, after finish_and_join().
     [[nodiscard]] WorkerResult take_result();
 
   private:

@@ -89,7 +89,7 @@ record::Timestamp WorldQueue::take_inputs(Batch& batch) {
     return until_;
 }
 
-std::uint64_t WorldQueue::dropped_count() const {
+std::uint64_t WorldQueue::dropped_input_count() const {
     const std::lock_guard lock{mutex_};
     return dropped_;
 }
@@ -116,20 +116,20 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 } // namespace
 
 WorldThread::WorldThread(const Config& config, const Outputs& outputs)
-    : writer_{config, config.makes_worlds() ? outputs : Outputs{}},
+    : writer_{config, config.writes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
-              config.makes_worlds() ? world::MergeDelay{} : kPageWaitTicks,
+              config.writes_worlds() ? world::MergeDelay{} : kPageWaitTicks,
               world::WorldMerger::memory_share(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
-        sinks_.add(page_.emplace(*outputs.feed, config.mod->objects));
+        sinks_.add_sink(page_.emplace(*outputs.feed, config.mod->objects));
     }
-    if (config.makes_worlds()) {
-        sinks_.add(writer_);
+    if (config.writes_worlds()) {
+        sinks_.add_sink(writer_);
     } else {
         page_interest_ = &outputs.feed->interest;
     }
-    if (config.makes_worlds() && config.demos) {
-        sinks_.add(demos_.emplace(*config.demos, *outputs.files));
+    if (config.writes_worlds() && config.demos) {
+        sinks_.add_sink(demos_.emplace(*config.demos, *outputs.files));
         if (config.demos->messages) {
             merger_.send_messages_to(*demos_);
         }
@@ -141,14 +141,14 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
 }
 
 WorldThread::~WorldThread() {
-    finish();
+    finish_and_join();
 }
 
 bool WorldThread::fetch_inputs() {
     bool any = false;
     for (WorkerInputs& source : workers_) {
         if (source.batch.empty()) {
-            const bool idle = source.queue.is_idle();
+            const bool idle = source.queue.is_worker_idle();
             const record::Timestamp now = base::now_utc() - kMaxTransitTime;
             source.until = source.queue.take_inputs(source.batch);
             source.until = idle ? std::max(source.until, now) : source.until;
@@ -216,8 +216,8 @@ void WorldThread::run() {
     do {
         merge_inputs(true);
     } while (fetch_inputs());
-    merger_.finish();
-    writer_.finish();
+    merger_.merge_waiting_ticks();
+    writer_.write_left_out_counts();
 }
 
 void WorldThread::wait_for_inputs() {
@@ -228,7 +228,7 @@ void WorldThread::wait_for_inputs() {
     }
 }
 
-void WorldThread::finish() {
+void WorldThread::finish_and_join() {
     if (thread_.joinable()) {
         ending_.store(true, std::memory_order_release);
         if (page_interest_ != nullptr) {
@@ -262,7 +262,7 @@ WorkerResult WorldThread::take_result() const {
 world::WorldTotals WorldThread::totals() const {
     world::WorldTotals totals = merger_.totals();
     for (const WorkerInputs& source : workers_) {
-        totals.worlds.dropped += source.queue.dropped_count();
+        totals.worlds.dropped += source.queue.dropped_input_count();
     }
     return totals;
 }

@@ -66,14 +66,14 @@ class WorldQueue final : public world::WorldInputSink {
 
     /// Sets whether the worker is idle. Inputs of other workers do not wait for an idle worker,
     /// because its next input will have a time near the current time.
-    void set_idle(bool idle) { idle_.store(idle, std::memory_order_release); }
+    void set_worker_idle(bool idle) { idle_.store(idle, std::memory_order_release); }
 
-    [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_worker_idle() const { return idle_.load(std::memory_order_acquire); }
 
     /// Moves all inputs to the batch. No further input has a time before the returned time.
     record::Timestamp take_inputs(Batch& batch);
 
-    [[nodiscard]] std::uint64_t dropped_count() const;
+    [[nodiscard]] std::uint64_t dropped_input_count() const;
 
   private:
     /// Copies of the objects to which a session's snapshots point. All queued snapshots of the
@@ -99,8 +99,7 @@ class WorldQueue final : public world::WorldInputSink {
 /// a capture of the same traffic.
 class WorldThread {
   public:
-    /// If Config::makes_worlds() is false, snapshots are merged only for the page, while it has
-    /// viewers.
+    /// Without Config::writes_worlds(), merges snapshots only while the page has viewers.
     WorldThread(const Config& config, const Outputs& outputs);
     ~WorldThread();
     WorldThread(const WorldThread&) = delete;
@@ -110,12 +109,10 @@ class WorldThread {
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return workers_[worker].queue; }
 
     /// Merges the inputs that are still queued. Call this function after all workers have finished.
-    void finish();
+    void finish_and_join();
 
-    /// Returns the totals of all servers. Precondition: finish() was called.
+    // Precondition of these: finish_and_join() was called.
     [[nodiscard]] world::WorldTotals totals() const;
-
-    /// Returns the results of the sinks of merged snapshots. Precondition: finish() was called.
     [[nodiscard]] WorkerResult take_result() const;
 
   private:
@@ -128,7 +125,6 @@ class WorldThread {
     };
 
     void run();
-    /// Passes the next input of a batch to merger_.
     void merge_input(WorldQueue::Batch& batch);
     /// Passes the inputs of all workers to merger_, ordered by time. If `all` is false, keeps the
     /// inputs for which a worker may still send an earlier one.

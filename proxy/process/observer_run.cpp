@@ -56,7 +56,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
     options_.config.inspect.learned = &learned_sizes(shared_.block());
     options_.config.inspect.memory = &memory_;
     pipeline::Outputs outputs = open_outputs();
-    if (options_.makes_worlds() || (feed_ && options_.inspect)) {
+    if (options_.writes_worlds() || (feed_ && options_.inspect)) {
         outputs.worlds = &worlds_.emplace(options_.config, outputs);
     }
     for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
@@ -71,7 +71,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
     pipeline::Outputs outputs{.workers = shared_.num_threads()};
     const unsigned workers = options_.inspect ? outputs.workers : 0;
     if (options_.file != nullptr) {
-        const unsigned merging = options_.makes_worlds() ? 1 : 0;
+        const unsigned merging = options_.writes_worlds() ? 1 : 0;
         records_.emplace(*options_.file, workers + merging, &shared_.block().record_bytes);
     }
     lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.block().record_bytes);
@@ -216,7 +216,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         break;
     case channel::ControlMessage::write_summaries:
         for (const auto& worker : workers_) {
-            worker->request_report();
+            worker->request_totals_log();
         }
         log::info("writing a summary of every open session to the records");
         break;
@@ -252,14 +252,14 @@ void ObserverRun::on_second() {
     show_status();
     for (auto* const output : {&records_, &capture_}) {
         if (*output) {
-            (*output)->log_changes();
+            (*output)->log_output_changes();
         }
     }
-    lines_.log_changes();
+    lines_.log_bus_changes();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().current_segment());
     }
-    written_.log_files();
+    written_.log_recordings_and_errors();
     if (page_) {
         page_->check_relay();
     }
@@ -359,7 +359,8 @@ void ObserverRun::write_summary(const ObserverResult& result) {
         .stats = &result.seen.totals,
         .sessions = result.seen.sessions,
         .impaired = impaired_totals(relay::totals(shared_.block().observation)),
-        .worlds = options_.makes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
+        .worlds =
+            options_.writes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
     last.on_record(&summary);
     last.flush();
 }
@@ -371,11 +372,11 @@ ObserverResult ObserverRun::finish() {
     }
     ObserverResult result{.seen = {.expectations = options_.config.expectations}};
     for (const auto& worker : workers_) {
-        worker->finish();
+        worker->finish_and_join();
         result.seen.merge(worker->take_result());
     }
     if (worlds_) {
-        worlds_->finish();
+        worlds_->finish_and_join();
         result.seen.merge(worlds_->take_result());
     }
     pipeline::save_checkpoints(checkpoint_file_, result.seen.checkpoints);
@@ -388,7 +389,8 @@ ObserverResult ObserverRun::finish() {
         if (!waits_) {
             write_summary(result);
         }
-        result.lost_records = (records_ ? records_->finish() : 0) + lines_.finish();
+        result.lost_records =
+            (records_ ? records_->write_queued_data() : 0) + lines_.publish_queued_records();
         if (result.seen.messages_left_out != 0) {
             log::warn(
                 "{} not recorded: a session sent more than the limit",
@@ -400,15 +402,15 @@ ObserverResult ObserverRun::finish() {
         }
     }
     if (capture_) {
-        const std::uint64_t lost = capture_->finish() + result.seen.capture_losses;
+        const std::uint64_t lost = capture_->write_queued_data() + result.seen.capture_losses;
         if (lost != 0) {
             log::error("{} of the capture could not be written",
                        record::count_with_noun(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
-    result.lost_records += written_.finish_demos(result.seen.demo_losses);
-    written_.finish_flight_recordings(result.seen.flight);
+    result.lost_records += written_.write_queued_demos(result.seen.demo_losses);
+    written_.write_flight_recordings(result.seen.flight);
     result.inspected = !waits_;
     if (!result.inspected) {
         return result;

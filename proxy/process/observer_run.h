@@ -73,7 +73,7 @@ struct ObserverOptions {
     std::optional<PageOptions> page{};
     std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of the page's sockets
 
-    [[nodiscard]] bool makes_worlds() const { return inspect && config.makes_worlds(); }
+    [[nodiscard]] bool writes_worlds() const { return inspect && config.writes_worlds(); }
 };
 
 /// The observer's connection to the relay's process.

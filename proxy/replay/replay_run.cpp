@@ -58,7 +58,7 @@ class ResultReceiver final : public inspect::Observer, public record::RecordSink
         }
     }
 
-    void on_chunks(const inspect::PayloadEnd& /*chunks*/) override {
+    void on_accepted_payload(const inspect::AcceptedPayload& /*chunks*/) override {
         if (client_ != nullptr) {
             client_->on_packet(packet_.ack, packet_.resend);
         }
@@ -116,7 +116,7 @@ class ReplayRun {
         }
         run_due_clients();
         io_.run();
-        inspector_.finish(now(), "end of replay");
+        inspector_.close_all_sessions(now(), "end of replay");
         return result();
     }
 

@@ -11,7 +11,8 @@ using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
 namespace {
 
-record::FindingRecord make_finding(const Difference& difference, record::FindingId id, Tick tick) {
+record::FindingRecord make_finding(const ViewDifference& difference, record::FindingId id,
+                                   Tick tick) {
     return {.head = {.session = difference.session},
             .id = id,
             .tick = tick,
@@ -26,7 +27,7 @@ record::FindingRecord make_finding(const Difference& difference, record::Finding
 
 } // namespace
 
-bool DifferenceLog::views_agreed_on(std::uint32_t key, Tick tick) const {
+bool DifferenceLog::views_agreed_on_item(std::uint32_t key, Tick tick) const {
     const auto known = agreed_items_.find(key);
     return known != agreed_items_.end() && WideInt{tick} - known->second.first >= kAgreementTicks &&
            WideInt{tick} - known->second.last <= kForgetTicks;
@@ -41,28 +42,28 @@ DifferenceLog::FieldHistory& DifferenceLog::history_of_field(const OpenDifferenc
 }
 
 void DifferenceLog::report_difference(OpenDifference& open) {
-    open.state = State::reported;
+    open.state = DifferenceState::reported;
     findings_.push_back(
         make_finding(open.first, record::FindingId::world_views_differ, open.since));
 }
 
 /// Returns whether a difference can be forgotten. Differences in per-viewer fields are remembered
 /// twice as long as items on which views agreed, so that a chance agreement is forgotten first.
-bool DifferenceLog::has_ended(const OpenDifference& open, Tick tick) {
+bool DifferenceLog::can_be_forgotten(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last;
-    return open.state == State::reported
+    return open.state == DifferenceState::reported
                ? silence > kForgetTicks
-               : open.state == State::per_viewer && silence > 2 * WideInt{kForgetTicks};
+               : open.state == DifferenceState::per_viewer && silence > 2 * WideInt{kForgetTicks};
 }
 
-void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
+void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick) {
     const Key key{difference.key.packed(), difference.field->offset};
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
     const auto known = differences_.find(key);
     if (known == differences_.end()) {
         if (differences_.size() < kMaxOpen) {
             OpenDifference& open = differences_.emplace(key, fresh).first->second;
-            if (views_agreed_on(key.first, tick)) {
+            if (views_agreed_on_item(key.first, tick)) {
                 report_difference(open);
             }
         } else if (untracked_keys_.size() < kMaxAgreed) {
@@ -74,7 +75,7 @@ void DifferenceLog::track_difference(const Difference& difference, Tick tick) {
     if (open.last == tick) {
         return;
     }
-    if (open.state != State::reported && open.agreed >= kAgreementTicks) {
+    if (open.state != DifferenceState::reported && open.agreed >= kAgreementTicks) {
         open = fresh;
         report_difference(
             open); // a fault, because the views agreed for kAgreementTicks ticks before
@@ -90,13 +91,13 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
     for (auto& [key, open] : differences_) {
         if (open.last == shown.tick) {
             if (FieldHistory& field = history_of_field(open);
-                open.state != State::reported &&
+                open.state != DifferenceState::reported &&
                 (field.differed == 0 || field.last != shown.tick)) {
                 field.type = open.first.key.type;
                 field.last = shown.tick;
                 ++field.differed;
             }
-        } else if (open.state != State::reported) {
+        } else if (open.state != DifferenceState::reported) {
             const auto at = shown.items.find(ItemKey::from_packed(key.first));
             open.agreed += at && is_shared(*at) ? 1U : 0U;
         }
@@ -137,9 +138,9 @@ void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
     }
 }
 
-void DifferenceLog::classify_pending(Tick tick, bool is_last) {
+void DifferenceLog::classify_pending_differences(Tick tick, bool is_last) {
     for (auto& [key, open] : differences_) {
-        if (open.state != State::pending) {
+        if (open.state != DifferenceState::pending) {
             continue;
         }
         FieldHistory& field = history_of_field(open);
@@ -147,7 +148,7 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
             field.is_lasting || (open.times >= kLastingTicks && open.agreed < kAgreementTicks &&
                                  WideInt{open.last} - open.since >= kLastingSpan);
         if (is_per_viewer_field(field)) {
-            open.state = State::per_viewer;
+            open.state = DifferenceState::per_viewer;
             if (!std::exchange(field.is_reported, true)) {
                 auto& finding = findings_.emplace_back(
                     make_finding(open.first, record::FindingId::world_per_viewer, tick));
@@ -162,20 +163,20 @@ void DifferenceLog::classify_pending(Tick tick, bool is_last) {
 
 std::vector<record::FindingRecord>
 DifferenceLog::track_differences(const record::WorldRecord& world, std::span<const View> views,
-                                 std::span<const Difference> differences) {
+                                 std::span<const ViewDifference> differences) {
     std::erase_if(differences_,
-                  [&](const auto& each) { return has_ended(each.second, world.tick); });
+                  [&](const auto& each) { return can_be_forgotten(each.second, world.tick); });
     const bool is_recording_due =
         !last_recorded_ || WideInt{world.tick} - *last_recorded_ >= kAgreementInterval;
     if (views.size() > 1 && (is_recording_due || !differences_.empty() || !differences.empty())) {
         untracked_keys_.clear();
-        for (const Difference& difference : differences) {
+        for (const ViewDifference& difference : differences) {
             track_difference(difference, world.tick);
         }
         std::map<std::uint32_t, unsigned> classes; // version class of each session's client
         for (const View& view : views) {
             if (!view.translated) {
-                classes.emplace(view.session, version_class(view.version));
+                classes.emplace(view.session, client_version_class(view.version));
             }
         }
         const IsSharedItem is_shared = [&](std::size_t item) {
@@ -195,12 +196,12 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
             record_agreed_items(world.shown, is_shared);
         }
     }
-    classify_pending(world.tick, false);
+    classify_pending_differences(world.tick, false);
     return std::exchange(findings_, {});
 }
 
-std::vector<record::FindingRecord> DifferenceLog::finish() {
-    classify_pending(0, true);
+std::vector<record::FindingRecord> DifferenceLog::flush_pending_differences() {
+    classify_pending_differences(0, true);
     differences_.clear();
     agreed_items_.clear();
     last_recorded_.reset();

@@ -19,7 +19,7 @@ namespace tw::world {
 
 /// Two different values of an item's field in two views (sessions' snapshots of a tick), although
 /// servers should send the same value to all clients.
-struct Difference {
+struct ViewDifference {
     snapshot::ItemKey key{};
     const snapshot::ObjectSpec* object = nullptr;
     const snapshot::FieldSpec* field = nullptr;
@@ -47,10 +47,10 @@ class DifferenceLog {
     /// findings about the differences to report now. The caller sets their time.
     [[nodiscard]] std::vector<record::FindingRecord>
     track_differences(const record::WorldRecord& world, std::span<const View> views,
-                      std::span<const Difference> differences);
-    /// Called before the server restarts or changes the map. Returns findings about the differences
-    /// that are still pending, like track_differences().
-    [[nodiscard]] std::vector<record::FindingRecord> finish();
+                      std::span<const ViewDifference> differences);
+    /// Forgets all differences, for example before a map change. Returns findings about those that
+    /// were still pending, like track_differences().
+    [[nodiscard]] std::vector<record::FindingRecord> flush_pending_differences();
 
     /// Returns the memory use in bytes, which kMaxOpen and kMaxAgreed limit.
     [[nodiscard]] std::size_t memory_bytes() const {
@@ -88,7 +88,7 @@ class DifferenceLog {
     /// The item's key and the field's offset in the item.
     using Key = std::pair<std::uint32_t, std::uint8_t>;
 
-    enum class State : std::uint8_t {
+    enum class DifferenceState : std::uint8_t {
         pending,    ///< not yet classified
         reported,   ///< reported as a fault
         per_viewer, ///< no fault: the server sends each viewer its own value
@@ -96,14 +96,14 @@ class DifferenceLog {
 
     /// A field of one item on which views differ.
     struct OpenDifference {
-        Difference first{};
+        ViewDifference first{};
         snapshot::Tick since = 0;
         snapshot::Tick last = 0;
         std::uint32_t times = 1; ///< number of ticks in which the views differed
         /// Number of ticks since the latest difference in which at least two views had the item and
         /// agreed on it.
         std::uint32_t agreed = 0;
-        State state = State::pending;
+        DifferenceState state = DifferenceState::pending;
     };
 
     /// The differences in one field of all items.
@@ -130,18 +130,18 @@ class DifferenceLog {
     /// item's index in the merged snapshot.
     using IsSharedItem = std::function<bool(std::size_t item)>;
 
-    [[nodiscard]] static bool has_ended(const OpenDifference& open, snapshot::Tick tick);
+    [[nodiscard]] static bool can_be_forgotten(const OpenDifference& open, snapshot::Tick tick);
     /// Tracks a difference. If several pairs of sessions differ on one field of an item in a tick,
     /// only the first difference counts.
-    void track_difference(const Difference& difference, snapshot::Tick tick);
+    void track_difference(const ViewDifference& difference, snapshot::Tick tick);
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
     /// Counts, for each tracked difference, the ticks in which the views agree again.
     void count_agreement(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     void record_agreed_items(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     /// Decides whether pending differences are per viewer or faults. A fault is reported after
     /// kMaxPendingTicks ticks, or at once if `is_last`.
-    void classify_pending(snapshot::Tick tick, bool is_last);
-    [[nodiscard]] bool views_agreed_on(std::uint32_t key, snapshot::Tick tick) const;
+    void classify_pending_differences(snapshot::Tick tick, bool is_last);
+    [[nodiscard]] bool views_agreed_on_item(std::uint32_t key, snapshot::Tick tick) const;
     [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);
     void report_difference(OpenDifference& open);
 

@@ -73,8 +73,8 @@ std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
     return next_private_id_;
 }
 
-void DraggerBeams::unify_ids(std::vector<MergedItem>& items,
-                             const std::vector<MergedItem>& differing, SessionMasks& seen) {
+void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
+                                  const std::vector<MergedItem>& differing, SessionMasks& seen) {
     const auto is_any_dragger = [](const MergedItem& item) {
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };

@@ -91,8 +91,8 @@ class DraggerBeams {
     /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
     /// `differing`: draggers and beams with an id that the first view uses for another item.
     /// `seen`: the masks to which MergedItem::seen refers.
-    void unify_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                   SessionMasks& seen);
+    void unify_beam_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
+                        SessionMasks& seen);
 
   private:
     using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner

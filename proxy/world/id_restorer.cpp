@@ -459,7 +459,7 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
 
 /// Gives an id to each player that has none in this tick: the player's number in the views that use
 /// the server's ids, if these views agree and no other player has this number.
-void IdRestorer::offer_agreed_ids() {
+void IdRestorer::offer_agreed_numbers_as_ids() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
     for (const auto& [session, numbering] : numberings_) {
@@ -483,7 +483,7 @@ void IdRestorer::offer_agreed_ids() {
 
 /// Gives each player without an id in this tick the number in the view of the player's own client,
 /// unless this number is known not to be the server's id.
-void IdRestorer::offer_own_ids() {
+void IdRestorer::offer_own_numbers_as_ids() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
         if (numbering.server_id && numbering.server_id == numbering.own &&
@@ -517,8 +517,8 @@ void IdRestorer::collect_renumbered_clients() {
 void IdRestorer::assign_ids() {
     name_ids_.begin_tick();
     learn_ids();
-    offer_agreed_ids();
-    offer_own_ids();
+    offer_agreed_numbers_as_ids();
+    offer_own_numbers_as_ids();
     id_kinds_.clear();
     for_each_present_session([this](ClientNumbering& numbering) {
         if (!numbering.translated) {

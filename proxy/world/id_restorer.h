@@ -177,8 +177,8 @@ class IdRestorer {
     [[nodiscard]] bool forget_absent_sessions();
     void assign_ids();
     void learn_ids();
-    void offer_agreed_ids();
-    void offer_own_ids();
+    void offer_agreed_numbers_as_ids();
+    void offer_own_numbers_as_ids();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void collect_renumbered_clients();
     /// Calls `use(numbering)` for each session with a view in this tick.

@@ -160,7 +160,7 @@ MergeRules::MergeRules(const ObjectSpec& object)
 }
 
 void ViewMerger::begin_merge(std::span<const View> views, const record::TypeNames& types,
-                             std::vector<Difference>* differences) {
+                             std::vector<ViewDifference>* differences) {
     views_ = views;
     types_ = &types;
     differences_ = differences;
@@ -182,23 +182,23 @@ void ViewMerger::begin_merge(std::span<const View> views, const record::TypeName
 }
 
 void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
-                             DraggerBeams& beams, std::vector<Difference>* differences) {
+                             DraggerBeams& beams, std::vector<ViewDifference>* differences) {
     begin_merge(views, types, differences);
     for (std::uint32_t view = 0; view < views.size(); ++view) {
         add_view(view);
     }
-    drop_redundant_forms();
-    beams.unify_ids(merged_, dragger_conflicts_, masks_);
+    drop_older_object_forms();
+    beams.unify_beam_ids(merged_, dragger_conflicts_, masks_);
     copy_own_fields();
     write_items();
 }
 
-const MergeRules& ViewMerger::rules_of(const ObjectSpec* object) {
+const MergeRules& ViewMerger::merge_rules_of(const ObjectSpec* object) {
     static const ObjectSpec unknown{};
     return rules_.try_emplace(object, object == nullptr ? unknown : *object).first->second;
 }
 
-MergedItem ViewMerger::make_item(ItemRef ref, const ObjectSpec* object) {
+MergedItem ViewMerger::make_merged_item(ItemRef ref, const ObjectSpec* object) {
     const ItemView it = item(ref);
     const std::uint32_t seen = masks_.add_mask();
     masks_.mark_seen(seen, session_indices_[ref.view]);
@@ -207,7 +207,7 @@ MergedItem ViewMerger::make_item(ItemRef ref, const ObjectSpec* object) {
             .seen = seen,
             .data = it.data,
             .object = object,
-            .rules = &rules_of(object)};
+            .rules = &merge_rules_of(object)};
 }
 
 void ViewMerger::add_view(std::uint32_t view) {
@@ -227,7 +227,7 @@ void ViewMerger::add_view(std::uint32_t view) {
         if (at == end || at->key != key) {
             const ObjectSpec* const object = types_->object(ItemKey::from_packed(key).type);
             if (object == nullptr || !object->merge.per_session) {
-                added_.push_back(make_item({view, i}, object));
+                added_.push_back(make_merged_item({view, i}, object));
             }
         } else if (snapshot::same_ints(at->data, data) || merge_item(*at, {view, i})) {
             masks_.mark_seen(at->seen, slot);
@@ -243,7 +243,7 @@ void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
     replacements_.emplace(first.key, by);
 }
 
-bool ViewMerger::merge_by_switches(const MergedItem& first, ItemRef other) {
+bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
     const ObjectSpec& object = *first.object;
     const Ints left = first.data;
     const Ints right = item(other).data;
@@ -260,11 +260,11 @@ bool ViewMerger::merge_by_switches(const MergedItem& first, ItemRef other) {
     return is_old_door(first.ref, left) && is_old_door(other, right) && have_same_end(left, right);
 }
 
-bool ViewMerger::merge_as_whole(const MergedItem& first, ItemRef other) {
+bool ViewMerger::choose_whole_item(const MergedItem& first, ItemRef other) {
     const ObjectSpec& object = *first.object;
     const Ints left = first.data;
     const Ints right = item(other).data;
-    if (merge_by_switches(first, other)) {
+    if (choose_item_by_switch(first, other)) {
         return true;
     }
     if (object.merge.family == ObjectFamily::projectile) {
@@ -300,10 +300,10 @@ bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
         return true;
     }
     if (is_dragger(*first.object, left) || is_dragger(*first.object, right)) {
-        dragger_conflicts_.push_back(make_item(other, first.object));
+        dragger_conflicts_.push_back(make_merged_item(other, first.object));
         return false;
     }
-    if (!merge_as_whole(first, other)) {
+    if (!choose_whole_item(first, other)) {
         const std::size_t both = std::min(left.size(), right.size());
         for (const FieldSpec& field : first.object->fields) {
             const bool is_same = field.count == 1 && field.offset < both &&
@@ -395,7 +395,7 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
     const View& left = views_[first.ref.view];
     const View& right = views_[other.view];
     if (differences_ == nullptr || left.translated || right.translated ||
-        version_class(left.version) != version_class(right.version)) {
+        client_version_class(left.version) != client_version_class(right.version)) {
         return;
     }
     const auto bit = record::Sightings::int_bit(field.offset);
@@ -415,7 +415,7 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
                              .other_session = left.session});
 }
 
-void ViewMerger::drop_redundant_forms() {
+void ViewMerger::drop_older_object_forms() {
     const auto is_form = [](const MergedItem& item) {
         return item.object != nullptr && item.object->merge.family != ObjectFamily::none;
     };
@@ -496,7 +496,7 @@ void ViewMerger::copy_own_fields() {
 }
 
 std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
-    // Replacements and patches are stored by the item's original key, because unify_ids() may
+    // Replacements and patches are stored by the item's original key, because unify_beam_ids() may
     // change the id of a beam.
     const std::uint32_t key = item(merged.ref).key.packed();
     const auto by = replacements_.find(key);

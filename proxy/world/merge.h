@@ -43,7 +43,7 @@ class ViewMerger {
     /// receives contradictions between views; may be null. items() and sightings() return the
     /// result until the next call.
     void merge_views(std::span<const View> views, const record::TypeNames& types,
-                     DraggerBeams& beams, std::vector<Difference>* differences);
+                     DraggerBeams& beams, std::vector<ViewDifference>* differences);
 
     [[nodiscard]] snapshot::SnapshotView items() const { return result_.view(); }
 
@@ -69,17 +69,17 @@ class ViewMerger {
     };
 
     void begin_merge(std::span<const View> views, const record::TypeNames& types,
-                     std::vector<Difference>* differences);
+                     std::vector<ViewDifference>* differences);
     /// Merges the items of a view with those of the earlier views, and adds new items.
     void add_view(std::uint32_t view);
-    [[nodiscard]] MergedItem make_item(ItemRef ref, const snapshot::ObjectSpec* object);
+    [[nodiscard]] MergedItem make_merged_item(ItemRef ref, const snapshot::ObjectSpec* object);
 
     [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
         return views_[ref.view].items[ref.item];
     }
 
     /// Returns the merge rules of an object. `object`: null for unknown types.
-    [[nodiscard]] const MergeRules& rules_of(const snapshot::ObjectSpec* object);
+    [[nodiscard]] const MergeRules& merge_rules_of(const snapshot::ObjectSpec* object);
 
     /// Merges the item `other` of a later view, which has the same key as `first`. Returns false if
     /// the items are different objects, which cannot be merged.
@@ -87,11 +87,11 @@ class ViewMerger {
 
     /// Chooses one of the two items as a whole, if a rule for their type says which. Returns true
     /// if it chose one; false if the items have to be merged field by field.
-    [[nodiscard]] bool merge_as_whole(const MergedItem& first, ItemRef other);
+    [[nodiscard]] bool choose_whole_item(const MergedItem& first, ItemRef other);
 
-    /// Like merge_as_whole(), but chooses between items that differ because a switch is on for one
-    /// viewer's team and off for the other's.
-    [[nodiscard]] bool merge_by_switches(const MergedItem& first, ItemRef other);
+    /// Like choose_whole_item(), for items that differ because a switch is on for one viewer's team
+    /// and off for the other's.
+    [[nodiscard]] bool choose_item_by_switch(const MergedItem& first, ItemRef other);
 
     void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);
     [[nodiscard]] MergeDecision decide_merge(snapshot::FieldMerge merge, const MergedItem& first,
@@ -103,7 +103,7 @@ class ViewMerger {
     /// Returns a bit mask of the item's ints that its view does not contain (View::missing_ints).
     [[nodiscard]] std::uint32_t missing_int_mask(ItemRef ref) const;
 
-    void drop_redundant_forms();
+    void drop_older_object_forms();
     void copy_own_fields();
     /// Copies the fields in MergeRules::own_fields from a view to the merged item. `own`: true if
     /// the view belongs to the item's player, false if it belongs to a client that spectates the
@@ -117,7 +117,7 @@ class ViewMerger {
 
     std::span<const View> views_;
     const record::TypeNames* types_ = nullptr;
-    std::vector<Difference>* differences_ = nullptr;
+    std::vector<ViewDifference>* differences_ = nullptr;
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
     std::vector<std::size_t>

@@ -18,7 +18,7 @@ constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
 
 } // namespace
 
-void WorldTotals::add(const WorldTotals& other) {
+void WorldTotals::add_totals(const WorldTotals& other) {
     record::merge_cells(worlds, other.worlds);
     for (std::size_t i = 0; i < findings.size(); ++i) {
         findings[i] += other.findings[i];
@@ -49,7 +49,7 @@ void ServerWorlds::free_memory() {
         previous_ = {};
         ordinal_ = 0;
         messages_.clear();
-        report_findings(log_.finish(), time_);
+        report_findings(log_.flush_pending_differences(), time_);
         id_restorer_.forget_numberings();
     }
 }
@@ -100,7 +100,7 @@ void ServerWorlds::on_input(const WorldInput& input) {
         collector_.add_view(input);
         break;
     case WorldInput::Kind::message:
-        if (const auto at = collector_.run_tick_of(input.session)) {
+        if (const auto at = collector_.map_run_tick_of(input.session)) {
             messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
@@ -126,13 +126,13 @@ void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     renumbered_.clear();
     types_.start_connection(dialect);
     beams_.reset();
-    report_findings(log_.finish(), time_);
+    report_findings(log_.flush_pending_differences(), time_);
     missing_tees_.reset();
     messages_.begin_map_run();
-    run_map_.reset();
+    current_map_.reset();
 }
 
-void ServerWorlds::read_views(std::vector<View> views) {
+void ServerWorlds::prepare_views(std::vector<View> views) {
     shared_->views = std::move(views);
     const bool six = std::ranges::any_of(
         shared_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
@@ -189,8 +189,8 @@ void ServerWorlds::choose_map() {
     }
     // Of equally good maps, the newer map is used.
     if (best != nullptr &&
-        (rank(best) > rank(run_map_) || (rank(best) == rank(run_map_) && best->tile_map))) {
-        run_map_ = std::move(best);
+        (rank(best) > rank(current_map_) || (rank(best) == rank(current_map_) && best->tile_map))) {
+        current_map_ = std::move(best);
     }
 }
 
@@ -223,7 +223,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
     if (closed.run != run_) {
         begin_map_run(closed.run);
     }
-    read_views(std::move(closed.views));
+    prepare_views(std::move(closed.views));
     choose_map();
     shared_->differences.clear();
     const snapshot::Tick tick = closed.tick;
@@ -233,7 +233,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
                               .run = closed.run,
                               .views = static_cast<std::uint32_t>(shared_->views.size()),
                               .complete = closed.complete,
-                              .map = run_map_ == nullptr ? nullptr : &run_map_->map};
+                              .map = current_map_ == nullptr ? nullptr : &current_map_->map};
     shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
     record::Sightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
@@ -246,8 +246,9 @@ void ServerWorlds::write_world(ClosedTick closed) {
                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
                    .ordinal = ordinal_,
                    .types = &types_,
-                   .tile_map =
-                       run_map_ != nullptr && run_map_->tile_map ? &*run_map_->tile_map : nullptr,
+                   .tile_map = current_map_ != nullptr && current_map_->tile_map
+                                   ? &*current_map_->tile_map
+                                   : nullptr,
                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
                    .sightings = &sightings};
     report_findings(log_.track_differences(world, shared_->views, shared_->differences),
@@ -267,9 +268,9 @@ void ServerWorlds::write_world(ClosedTick closed) {
     shared_->merge.swap_items(previous_);
 }
 
-void ServerWorlds::finish() {
-    collector_.finish();
-    report_findings(log_.finish(), time_);
+void ServerWorlds::merge_waiting_ticks() {
+    collector_.close_all_ticks();
+    report_findings(log_.flush_pending_differences(), time_);
     const record::WorldStats& view_counts = collector_.view_counts();
     record::merge_cells(totals_.worlds, view_counts);
     const auto report_if_many = [&](record::FindingId id, std::uint64_t count) {
@@ -305,11 +306,11 @@ void WorldMerger::advance_time(record::Timestamp now) {
 void WorldMerger::remove_server(Servers::iterator server) {
     ServerWorlds* const worlds = server->second.get();
     const std::size_t before = worlds->memory_bytes();
-    worlds->finish();
-    totals_.add(worlds->totals());
+    worlds->merge_waiting_ticks();
+    totals_.add_totals(worlds->totals());
     lost_messages_ += worlds->lost_message_count();
     bytes_ -= before;
-    run_ = std::max(run_, worlds->run_number());
+    run_ = std::max(run_, worlds->map_run_number());
     for (auto& [number, session] : sessions_) {
         if (session.worlds == worlds) {
             session.worlds = nullptr;
@@ -345,7 +346,7 @@ ServerWorlds* WorldMerger::find_or_add_server(const ServerId& server, record::Ti
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
-ServerWorlds* WorldMerger::worlds_of(std::uint32_t number, const WorldInput& input) {
+ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const WorldInput& input) {
     auto known = sessions_.find(number);
     if (known == sessions_.end()) {
         if (input.kind != WorldInput::Kind::open) {
@@ -393,7 +394,7 @@ void WorldMerger::on_input(const WorldInput& input) {
     if (input.kind == WorldInput::Kind::time_passed) {
         return;
     }
-    if (ServerWorlds* const worlds = worlds_of(input.session, input); worlds != nullptr) {
+    if (ServerWorlds* const worlds = worlds_of_session(input.session, input); worlds != nullptr) {
         pass_input(*worlds, input);
         enforce_memory_limit();
     }
@@ -402,7 +403,7 @@ void WorldMerger::on_input(const WorldInput& input) {
     }
 }
 
-void WorldMerger::finish() {
+void WorldMerger::merge_waiting_ticks() {
     while (!servers_.empty()) {
         remove_server(servers_.begin());
     }

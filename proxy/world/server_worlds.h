@@ -32,7 +32,7 @@ struct WorldTotals {
     record::WorldStats worlds{};
     record::FindingCounts findings{};
 
-    void add(const WorldTotals& other);
+    void add_totals(const WorldTotals& other);
     void add_findings_to(record::SessionStats& stats) const;
 };
 
@@ -46,7 +46,7 @@ struct SharedMergeState {
     SevenToSixTranslator seven_as_six;
     ViewMerger merge{};
     std::vector<View> views{}; ///< views of the tick that is being merged
-    std::vector<Difference> differences{};
+    std::vector<ViewDifference> differences{};
     /// Receives messages to all players; null if not wanted.
     record::WorldMessageSink* messages = nullptr;
 };
@@ -70,18 +70,16 @@ class ServerWorlds {
                  std::uint32_t run = 0);
 
     void on_input(const WorldInput& input);
-    void finish();
+    void merge_waiting_ticks();
 
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
     [[nodiscard]] std::size_t session_count() const { return collector_.session_count(); }
 
-    /// Returns the time of the server's most recent event.
     [[nodiscard]] record::Timestamp last_event_time() const { return last_event_; }
 
-    [[nodiscard]] std::uint32_t run_number() const { return run_; }
+    [[nodiscard]] std::uint32_t map_run_number() const { return run_; }
 
-    /// Returns the number of messages that were dropped to limit the memory use.
     [[nodiscard]] std::uint64_t lost_message_count() const {
         return messages_.lost_message_count();
     }
@@ -110,7 +108,7 @@ class ServerWorlds {
     /// first 0.6 view, then 0.6.
     void set_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
-    void read_views(std::vector<View> views);
+    void prepare_views(std::vector<View> views);
     void gather_roster();
     void choose_map();
     void pass_on_messages(const record::WorldRecord& world);
@@ -122,7 +120,7 @@ class ServerWorlds {
     record::TypeNames types_;
     ViewCollector collector_;
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
-    std::shared_ptr<const SessionMap> run_map_; ///< map of the current map run
+    std::shared_ptr<const SessionMap> current_map_;
     DraggerBeams beams_;
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
     IdRestorer id_restorer_;
@@ -172,16 +170,15 @@ class WorldMerger final : public WorldInputSink {
 
     void on_input(const WorldInput& input) override;
     /// Merges all ticks that still wait for views. Call this function after the last input.
-    void finish();
+    void merge_waiting_ticks();
 
-    /// Returns the totals of all servers. Precondition: finish() was called.
+    /// Returns the totals of all servers. Precondition: merge_waiting_ticks() was called.
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
 
     /// Returns the number of messages that were dropped to limit the memory use. Precondition:
-    /// finish() was called.
+    /// merge_waiting_ticks() was called.
     [[nodiscard]] std::uint64_t lost_message_count() const { return lost_messages_; }
 
-    /// Returns the memory use of all servers in bytes.
     [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
 
     [[nodiscard]] std::size_t server_count() const { return servers_.size(); }
@@ -197,7 +194,7 @@ class WorldMerger final : public WorldInputSink {
 
     void advance_time(record::Timestamp now);
     /// Returns the ServerWorlds of the session's server; null if the server exceeds kMaxServers.
-    [[nodiscard]] ServerWorlds* worlds_of(std::uint32_t number, const WorldInput& input);
+    [[nodiscard]] ServerWorlds* worlds_of_session(std::uint32_t number, const WorldInput& input);
     [[nodiscard]] ServerWorlds* find_or_add_server(const ServerId& server, record::Timestamp now);
     /// Removes a server that had no event for kIdle. Returns false if no server is idle.
     [[nodiscard]] bool remove_idle_server(record::Timestamp now);

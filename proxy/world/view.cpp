@@ -63,7 +63,7 @@ std::string unpack_text(record::PackedText name) {
     return {text.data(), size};
 }
 
-View read_view(std::uint32_t session, std::int32_t version, const SnapshotView& items,
+View make_view(std::uint32_t session, std::int32_t version, const SnapshotView& items,
                snapshot::Dialect dialect, const record::Roster* roster) {
     View view{.session = session,
               .version = version,
@@ -96,7 +96,7 @@ bool has_more_information(const View& left, const View& right) {
     return rank(left) < rank(right);
 }
 
-unsigned version_class(std::int32_t version) {
+unsigned client_version_class(std::int32_t version) {
     constexpr std::array<std::int32_t, 9> kChanges{604,   15040, 16000, 16010, 16020,
                                                    16040, 16200, 19000, 20000};
     return static_cast<unsigned>(std::ranges::upper_bound(kChanges, version) - kChanges.begin());

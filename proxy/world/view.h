@@ -74,12 +74,11 @@ void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t ty
     }
 }
 
-/// Returns the text of a packed name.
 [[nodiscard]] std::string unpack_text(record::PackedText name);
 
 /// Makes a view of a snapshot. `roster`: the players, whom 0.7 sends in messages; null if unknown
 /// and for 0.6, where the items contain them.
-[[nodiscard]] View read_view(std::uint32_t session, std::int32_t version,
+[[nodiscard]] View make_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items,
                              snapshot::Dialect dialect = snapshot::Dialect::six,
                              const record::Roster* roster = nullptr);
@@ -91,7 +90,7 @@ void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t ty
 
 /// Returns the class of a client version. Servers build some objects differently for clients before
 /// certain versions, so only views of the same class must agree.
-[[nodiscard]] unsigned version_class(std::int32_t version);
+[[nodiscard]] unsigned client_version_class(std::int32_t version);
 
 /// A session's event that affects the merged snapshots of its server. Its pointers are valid only
 /// during WorldInputSink::on_input().

@@ -55,7 +55,7 @@ bool ViewCollector::has_other_map(const MapId& map, snapshot::Dialect dialect) c
     return false;
 }
 
-bool ViewCollector::is_of_another_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_of_other_map_run(const Session& session, const WorldInput& input) const {
     return (session.map && has_other_map(*session.map, input.dialect)) ||
            (session.run == run_ && input.tick <= session.latest);
 }
@@ -76,7 +76,7 @@ void ViewCollector::remove_session(std::uint32_t session) {
     close_ready_ticks();
 }
 
-bool ViewCollector::is_of_previous_run(Timestamp tick_zero) const {
+bool ViewCollector::is_of_previous_map_run(Timestamp tick_zero) const {
     return previous_tick_zero_ && is_near(tick_zero, *previous_tick_zero_, kJitter);
 }
 
@@ -86,7 +86,7 @@ bool ViewCollector::had_recent_view(const Session& session, Timestamp now) const
            is_near(now, session.seen.time, step * kTickTime + kJitter);
 }
 
-bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_far_ahead_of_others(const Session& session, const WorldInput& input) const {
     if (input.tick <= *newest_) {
         return false; // only the first view of a newer tick is checked
     }
@@ -99,36 +99,37 @@ bool ViewCollector::is_far_ahead(const Session& session, const WorldInput& input
     return balance > 0;
 }
 
-ViewCollector::ViewRun ViewCollector::assign_map_run(const Session& session,
-                                                     const WorldInput& input) const {
+ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session,
+                                                          const WorldInput& input) const {
     if (!newest_) {
-        return ViewRun::other;
+        return MapRunOfView::other;
     }
     const bool may_enter = session.entering || session.strays >= kMaxStrays;
-    const auto other = may_enter ? ViewRun::other : ViewRun::none;
+    const auto other = may_enter ? MapRunOfView::other : MapRunOfView::none;
     const Timestamp tick_zero = tick_zero_time(input);
     const bool on_time = is_near(tick_zero, tick_zero_, kJitter);
-    const bool lingers = session.run != run_ && !on_time && is_of_previous_run(tick_zero);
+    const bool lingers = session.run != run_ && !on_time && is_of_previous_map_run(tick_zero);
     const bool fits = is_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_} - kFarBehind;
-    if (lingers || (fits && is_far_ahead(session, input))) {
+    if (lingers || (fits && is_far_ahead_of_others(session, input))) {
         // The view is a late one of the previous map run, or fits the current one only by chance.
         return other;
     }
     if (!may_enter) {
-        return fits ? ViewRun::current : ViewRun::none;
+        return fits ? MapRunOfView::current : MapRunOfView::none;
     }
-    if (session.entering && is_of_another_run(session, input)) {
+    if (session.entering && is_of_other_map_run(session, input)) {
         if (!on_time) {
-            return ViewRun::other;
+            return MapRunOfView::other;
         }
         // The current map run goes on. Either the server sent this view before it announced the
         // map, or the server has several maps at the same time.
         if (session.strays < kMaxStrays) {
-            return session.run == run_ ? ViewRun::none : ViewRun::current;
+            return session.run == run_ ? MapRunOfView::none : MapRunOfView::current;
         }
     }
     // A session that enters the current map run must be near its newest tick.
-    return fits && input.tick > Wide{*newest_} - kMaxLag ? ViewRun::current : ViewRun::other;
+    return fits && input.tick > Wide{*newest_} - kMaxLag ? MapRunOfView::current
+                                                         : MapRunOfView::other;
 }
 
 bool ViewCollector::ends_map_run(const Session& session, const WorldInput& input) const {
@@ -138,7 +139,7 @@ bool ViewCollector::ends_map_run(const Session& session, const WorldInput& input
     const Timestamp tick_zero = tick_zero_time(input);
     // Compares how many sessions are in this view's map run and in the current one. Does so only
     // when a session enters, or has had kMaxStrays more stray views: a map change may be lost.
-    const bool enters = session.entering && !is_of_previous_run(tick_zero);
+    const bool enters = session.entering && !is_of_previous_map_run(tick_zero);
     if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
         return false;
     }
@@ -186,7 +187,7 @@ void ViewCollector::record_tick_step(Session& session, Tick tick) {
 }
 
 void ViewCollector::begin_map_run(Timestamp now) {
-    finish();
+    close_all_ticks();
     last_event_ = now; // may be earlier than the previous value of last_event_
     if (newest_) {
         for (auto& [number, session] : sessions_) {
@@ -207,7 +208,7 @@ ViewCollector::StoredView::StoredView(const WorldInput& input,
     snapshot::SnapshotWriter{items, input.items.size(), input.items.data().size()}.copy(
         input.items);
     view =
-        read_view(input.session, input.client_version, items.view(), input.dialect, roster.get());
+        make_view(input.session, input.client_version, items.view(), input.dialect, roster.get());
 }
 
 std::size_t ViewCollector::StoredView::memory_bytes() const {
@@ -231,9 +232,10 @@ void ViewCollector::add_view(const WorldInput& input) {
     session.has_begun = true;
     ++view_counts_.views;
     const ViewTime sighting{.time = input.time, .tick_zero = tick_zero_time(input)};
-    if (const ViewRun belongs = assign_map_run(session, input); belongs != ViewRun::current) {
-        session.other = belongs == ViewRun::other ? std::optional{sighting} : std::nullopt;
-        if (belongs == ViewRun::none || !ends_map_run(session, input)) {
+    if (const MapRunOfView belongs = assign_map_run(session, input);
+        belongs != MapRunOfView::current) {
+        session.other = belongs == MapRunOfView::other ? std::optional{sighting} : std::nullopt;
+        if (belongs == MapRunOfView::none || !ends_map_run(session, input)) {
             count_stray_view(session);
             return;
         }
@@ -281,7 +283,7 @@ void ViewCollector::add_view(const WorldInput& input) {
     close_ready_ticks();
 }
 
-std::optional<MapRunTick> ViewCollector::run_tick_of(std::uint32_t session) const {
+std::optional<MapRunTick> ViewCollector::map_run_tick_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
@@ -295,7 +297,7 @@ bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
            session.latest >= Wide{*newest_} - kMaxLag && session.latest < tick;
 }
 
-bool ViewCollector::may_have_been_written(const Session& session, Tick tick) const {
+bool ViewCollector::may_view_be_written(const Session& session, Tick tick) const {
     if (!session.resumed || !first_ || tick >= Wide{*first_} + kMaxLag) {
         return false;
     }
@@ -307,12 +309,12 @@ bool ViewCollector::was_written_by_previous_process(Tick tick) const {
     // Only the first ticks after a takeover can have reached both processes.
     return tick < Wide{*first_} + delay_.least &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
-               return each.second.full_rate && may_have_been_written(each.second, tick);
+               return each.second.full_rate && may_view_be_written(each.second, tick);
            });
 }
 
 bool ViewCollector::needs_view_of(const Session& session, Tick tick) const {
-    if (may_have_been_written(session, tick)) {
+    if (may_view_be_written(session, tick)) {
         return true;
     }
     const auto& full_rate = session.full_rate;
@@ -386,11 +388,11 @@ void ViewCollector::close_ready_ticks() {
 
 void ViewCollector::advance_time(Timestamp now) {
     if (now - last_event_ >= kSilence) {
-        finish();
+        close_all_ticks();
     }
 }
 
-void ViewCollector::finish() {
+void ViewCollector::close_all_ticks() {
     while (!open_.empty()) {
         close_oldest_tick();
     }

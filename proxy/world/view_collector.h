@@ -101,7 +101,7 @@ class ViewCollector {
     void add_view(const WorldInput& input);
     /// Closes all ticks if no view has arrived for kSilence.
     void advance_time(record::Timestamp now);
-    void finish();
+    void close_all_ticks();
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
 
@@ -112,7 +112,7 @@ class ViewCollector {
 
     /// Returns the current map run and the tick of the session's latest view; nullopt if the
     /// session has no view of this map run.
-    [[nodiscard]] std::optional<MapRunTick> run_tick_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<MapRunTick> map_run_tick_of(std::uint32_t session) const;
 
     /// Returns how many views were collected, late or stray. All other counts in it are 0.
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
@@ -157,19 +157,17 @@ class ViewCollector {
     };
 
     /// The map run to which a view belongs: the current one, none (it is ignored), or another one.
-    enum class ViewRun : std::uint8_t { current, none, other };
+    enum class MapRunOfView : std::uint8_t { current, none, other };
 
-    [[nodiscard]] ViewRun assign_map_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] MapRunOfView assign_map_run(const Session& session,
+                                              const WorldInput& input) const;
     /// Returns whether the view belongs to another map run, whatever its tick: the session's map
     /// changed, or the tick is not new. Precondition: the session is about to enter a map run.
-    [[nodiscard]] bool is_of_another_run(const Session& session, const WorldInput& input) const;
-    /// Returns whether a view whose tick 0 was at `tick_zero` belongs to the previous map run.
-    [[nodiscard]] bool is_of_previous_run(record::Timestamp tick_zero) const;
-    /// Returns whether the session's ticks are far ahead of the ticks of most other sessions.
-    [[nodiscard]] bool is_far_ahead(const Session& session, const WorldInput& input) const;
-    /// Returns whether the session had a view of the current map run recently.
+    [[nodiscard]] bool is_of_other_map_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] bool is_of_previous_map_run(record::Timestamp tick_zero) const;
+    [[nodiscard]] bool is_far_ahead_of_others(const Session& session,
+                                              const WorldInput& input) const;
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
-    /// Returns whether this view of another map run ends the current one.
     [[nodiscard]] bool ends_map_run(const Session& session, const WorldInput& input) const;
     void count_stray_view(Session& session);
     /// Updates Session::step and Session::full_rate after a view of a later tick than before.
@@ -179,8 +177,7 @@ class ViewCollector {
     /// Returns whether the tick is incomplete without a view of this session.
     [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the previous process may have written the session's view of this tick.
-    [[nodiscard]] bool may_have_been_written(const Session& session, snapshot::Tick tick) const;
-    /// Returns whether the previous process wrote the world record of this tick.
+    [[nodiscard]] bool may_view_be_written(const Session& session, snapshot::Tick tick) const;
     [[nodiscard]] bool was_written_by_previous_process(snapshot::Tick tick) const;
     [[nodiscard]] bool may_close_tick(snapshot::Tick tick);
     void close_oldest_tick();

@@ -193,8 +193,8 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
         return;
     }
     const std::size_t size = said->bytes.size();
-    const auto [line, added] = texts_.try_emplace(std::move(said->bytes));
-    MessageOccurrences& it = line->second;
+    const auto [text, added] = texts_.try_emplace(std::move(said->bytes));
+    MessageOccurrences& it = text->second;
     if (added) {
         it.spec = said->spec;
     }
@@ -205,19 +205,19 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
         bytes_ += size + kTimeBytes;
         it.needs_two = said->needs_two && count_playing_sessions() > 1;
         it.times.push_back({.number = ++newest_number_, .first = waiting.time});
-        oldest_.push_back({.tick = world.tick, .line = line});
+        oldest_.push_back({.tick = world.tick, .text = text});
     }
     Occurrence& time = it.times[num_received->second];
     ++num_received->second;
     if (!time.passed_on && (!it.needs_two || !is_new)) {
         time.passed_on = true;
-        ready_.push_back({.number = time.number, .time = time.first, .line = line});
+        ready_.push_back({.number = time.number, .time = time.first, .text = text});
     }
 }
 
-void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
-    bytes_ -= line->first.size() + kTimeBytes;
-    MessageOccurrences& it = line->second;
+void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator text) {
+    bytes_ -= text->first.size() + kTimeBytes;
+    MessageOccurrences& it = text->second;
     it.times.pop_front();
     for (auto& [session, times] : it.num_received) {
         --times; // counted from the oldest occurrence, which each session here received
@@ -226,13 +226,13 @@ void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator line) {
                   return num_received.second == 0;
               });
     if (it.times.empty()) {
-        texts_.erase(line);
+        texts_.erase(text);
     }
 }
 
 void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to) {
     while (!oldest_.empty() && std::int64_t{oldest_.front().tick} + kWindow < world.tick) {
-        forget_oldest_occurrence(oldest_.front().line);
+        forget_oldest_occurrence(oldest_.front().text);
         oldest_.pop_front();
     }
     std::deque<WaitingMessage> later;
@@ -255,13 +255,13 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
     std::ranges::sort(ready_, {}, &ReadyMessage::number);
     wire::DecodedFields fields;
     for (const ReadyMessage& ready : std::exchange(ready_, {})) {
-        const auto& [bytes, line] = *ready.line;
+        const auto& [bytes, text] = *ready.text;
         if (const auto head = wire::decode_message_header(bytes, world.dialect)) {
-            wire::decode_fields(*line.spec, head->body, fields);
+            wire::decode_fields(*text.spec, head->body, fields);
             to.on_world_message({.time = ready.time,
                                  .server = world.server,
                                  .run = world.run,
-                                 .spec = line.spec,
+                                 .spec = text.spec,
                                  .values = fields.values,
                                  .payload = bytes});
         }
@@ -270,7 +270,7 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
 
 void WorldMessages::begin_map_run() {
     for (; !oldest_.empty(); oldest_.pop_front()) {
-        forget_oldest_occurrence(oldest_.front().line);
+        forget_oldest_occurrence(oldest_.front().text);
     }
     sessions_.clear();
 }

@@ -90,7 +90,6 @@ class WorldMessages {
         bool passed_on = false;
     };
 
-    /// A message text and its occurrences.
     struct MessageOccurrences {
         const wire::MessageSpec* spec = nullptr;
         /// True if the text counts as sent to all players only when a second session has received
@@ -106,14 +105,14 @@ class WorldMessages {
     /// The oldest occurrence of a text. The occurrence is forgotten kWindow ticks after `tick`.
     struct OldestOccurrence {
         snapshot::Tick tick = 0;
-        MessageTexts::iterator line{};
+        MessageTexts::iterator text{};
     };
 
     /// An occurrence of a text that can be passed on now.
     struct ReadyMessage {
         std::uint64_t number = 0;
         record::Timestamp time = 0;
-        MessageTexts::const_iterator line{};
+        MessageTexts::const_iterator text{};
     };
 
     struct Session {
@@ -130,7 +129,7 @@ class WorldMessages {
     static constexpr std::size_t kToldBytes = 64;
 
     void collect_ready_message(const WaitingMessage& waiting, const WrittenWorld& world);
-    void forget_oldest_occurrence(MessageTexts::iterator line);
+    void forget_oldest_occurrence(MessageTexts::iterator text);
     [[nodiscard]] std::size_t count_playing_sessions() const;
 
     std::deque<WaitingMessage> waiting_;

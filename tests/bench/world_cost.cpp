@@ -92,7 +92,7 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{}, sessions};
     inspector.play(traffic);
-    merger.finish();
+    merger.merge_waiting_ticks();
     lines.flush();
     return {cpu_ms() - begin, worlds.worlds,      worlds.items,
             output.bytes,     sessions.snapshots, sessions.ticks.size()};

@@ -41,7 +41,7 @@ void read(capture::CaptureFile& file) {
         demand(datagram.payload.size() <= UINT16_MAX);
         sessions.on_datagram(datagram);
     }
-    inspector.finish(sessions.current_time(), "end of capture");
+    inspector.close_all_sessions(sessions.current_time(), "end of capture");
     const capture::CaptureCounts counts = file.counts();
     demand(counts.datagrams == datagrams);
     demand(counts.frames == datagrams + counts.other + counts.fragments + counts.repeats +

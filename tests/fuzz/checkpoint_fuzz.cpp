@@ -31,7 +31,7 @@ std::optional<SessionCheckpoint> read_again(const SessionCheckpoint& checkpoint)
     return again;
 }
 
-void go_on(Session& session, SessionCheckpoint checkpoint, Workspace& workspace) {
+void go_on(Session& session, SessionCheckpoint checkpoint, DecodeBuffers& workspace) {
     constexpr std::array<std::byte, 3> kNothing{};
     session.restore(std::move(checkpoint));
     session.on_datagram(1, wire::Direction::s2c, kNothing, workspace);
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(checkpoint->is_sound());
     demand(checkpoint->snapshots.size() <= 251);
     auto again = read_again(*checkpoint);
-    static const auto workspace = std::make_unique<Workspace>();
+    static const auto workspace = std::make_unique<DecodeBuffers>();
     fuzz::StrictSink sink;
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& record : records) {
         any = (filter && filter->matches(record)) || any;
         if (expectation) {
-            expectation->evaluate(record);
+            expectation->evaluate_record(record);
         }
     }
     if (filter) {

@@ -29,7 +29,7 @@ std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static const auto workspace = std::make_unique<Workspace>();
+    static const auto workspace = std::make_unique<DecodeBuffers>();
     StrictSink sink;
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         time += static_cast<record::Timestamp>(u16(rest, 2)) * kMillisecond;
         rest = rest.subspan(kHeadSize);
         if (head == kLost) {
-            session.on_gap(time, 1, "ring_full");
+            session.on_missed_datagrams(time, 1, "ring_full");
             continue;
         }
         const std::size_t length = std::min(head & ~kDirection, rest.size());

@@ -30,7 +30,7 @@ std::vector<TrafficDatagram> read_traffic(const std::string& name) {
     return traffic;
 }
 
-inspect::FoundMap NoMaps::find(const inspect::MapAnnouncement& /*announcement*/) {
+inspect::FoundMap NoMaps::find_map(const inspect::MapAnnouncement& /*announcement*/) {
     return {};
 }
 
@@ -51,7 +51,7 @@ void TrafficInspector::on_datagram(const TrafficDatagram& datagram, const Traffi
 }
 
 void TrafficInspector::finish() {
-    inspector_.finish(last_, "end of capture");
+    inspector_.close_all_sessions(last_, "end of capture");
 }
 
 void TrafficInspector::play(const std::vector<TrafficDatagram>& traffic) {

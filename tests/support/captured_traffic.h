@@ -46,7 +46,7 @@ class BothSinks final : public record::RecordSink {
 /// A source without maps.
 class NoMaps final : public inspect::MapSource {
   public:
-    inspect::FoundMap find(const inspect::MapAnnouncement& announcement) override;
+    inspect::FoundMap find_map(const inspect::MapAnnouncement& announcement) override;
     inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
                                 std::vector<std::byte> bytes) override;
 };

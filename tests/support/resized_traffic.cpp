@@ -130,7 +130,7 @@ class ResizedTraffic::Reading final : public SinkOf<Reading>, public inspect::Ob
         counted_ = false;
     }
 
-    void on_chunks(const inspect::PayloadEnd& chunks) override {
+    void on_accepted_payload(const inspect::AcceptedPayload& chunks) override {
         counted_ = packet_.dialect == wire::Dialect::six && !chunks.damaged;
         token_ = std::nullopt;
         if (chunks.with_token) {
@@ -154,7 +154,7 @@ class ResizedTraffic::Reading final : public SinkOf<Reading>, public inspect::Ob
     }
 
     void on_delta(const inspect::ObservedDelta& delta) override {
-        if (delta.fate == inspect::DeltaFate::accepted &&
+        if (delta.outcome == inspect::DeltaOutcome::accepted &&
             delta.types->dialect() == snapshot::Dialect::six) {
             for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {
                 traffic_->snapshots_.back().order.push_back(update.key);

@@ -78,7 +78,7 @@ SessionScript::SessionScript(inspect::Options options, record::RecordSink& sink)
 
 SessionScript::SessionScript(const inspect::Options& options, record::RecordSink* sink)
     : log_{std::make_unique<RecordLog>()}, maps_{std::make_unique<FakeMaps>()},
-      workspace_{std::make_unique<inspect::Workspace>()},
+      workspace_{std::make_unique<inspect::DecodeBuffers>()},
       session_{std::make_unique<inspect::Session>(1, "127.0.0.1:50000", "127.0.0.1:8303", options,
                                                   *maps_, sink != nullptr ? *sink : *log_)} {
     session_->open(time_);
@@ -90,7 +90,7 @@ void SessionScript::send_datagram(wire::Direction direction, std::span<const std
 }
 
 void SessionScript::lose_copies(std::uint64_t lost) {
-    session_->on_gap(time_, lost, "ring_full");
+    session_->on_missed_datagrams(time_, lost, "ring_full");
 }
 
 void SessionScript::resync() {

@@ -23,7 +23,7 @@ inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 /// A source of the maps that the test sets.
 class FakeMaps final : public inspect::MapSource {
   public:
-    inspect::FoundMap find(const inspect::MapAnnouncement& /*announcement*/) override {
+    inspect::FoundMap find_map(const inspect::MapAnnouncement& /*announcement*/) override {
         return answer;
     }
 
@@ -34,7 +34,7 @@ class FakeMaps final : public inspect::MapSource {
         return kept;
     }
 
-    inspect::FoundMap find_stored(const inspect::MapAnnouncement& /*announcement*/) override {
+    inspect::FoundMap find_stored_map(const inspect::MapAnnouncement& /*announcement*/) override {
         return kept_elsewhere_;
     }
 
@@ -188,7 +188,7 @@ class SessionScript {
 
     std::unique_ptr<RecordLog> log_;
     std::unique_ptr<FakeMaps> maps_;
-    std::unique_ptr<inspect::Workspace> workspace_;
+    std::unique_ptr<inspect::DecodeBuffers> workspace_;
     std::unique_ptr<inspect::Session> session_;
     record::Timestamp time_ = kStart;
     std::array<Peer, 2> peers_;

@@ -12,7 +12,7 @@ void AckWindow::reset(bool from_start) {
     num_above_ = 0;
 }
 
-void AckWindow::on_sent(std::uint16_t sequence) {
+void AckWindow::on_chunk_sent(std::uint16_t sequence) {
     if (!newest_sent_ ||
         wire::sequence_distance(*newest_sent_, sequence) < wire::kSequenceModulus / 2) {
         newest_sent_ = sequence;
@@ -75,7 +75,7 @@ wire::VitalClass VitalOrder::classify_chunk(std::uint16_t sequence, bool resend)
     return what;
 }
 
-void VitalOrder::skip_chunk(std::uint16_t sequence) {
+void VitalOrder::on_undecided_chunk(std::uint16_t sequence) {
     if (is_synced_ && wire::classify_sequence(last_accepted_, sequence) != wire::VitalClass::old) {
         drop_chunk(sequence);
     }
@@ -202,19 +202,19 @@ ConnectionChange SevenHandshake::on_control(wire::Direction direction, const wir
 
 // A client's packets alone do not prove a connection; only the server's packets do.
 ConnectionChange SevenHandshake::on_seven_packet(wire::Direction direction, wire::Token token) {
-    const int count = tokens_[wire::index_of(direction)].count(token);
+    const int count = tokens_[wire::index_of(direction)].count_token(token);
     return direction == wire::Direction::s2c && count >= kEnoughPackets ? ConnectionChange::midway
                                                                         : ConnectionChange::none;
 }
 
-ConnectionChange SevenHandshake::infer_from_client() const {
+ConnectionChange SevenHandshake::infer_connection_from_client() const {
     return tokens_[wire::index_of(wire::Direction::c2s)].datagrams >= kEnoughPackets
                ? ConnectionChange::midway
                : ConnectionChange::none;
 }
 
 ConnectionChange SevenHandshake::on_foreign_token(wire::Direction direction, wire::Token token) {
-    foreign_[wire::index_of(direction)].count(token);
+    foreign_[wire::index_of(direction)].count_token(token);
     for (const TokenCount& each : foreign_) {
         if (each.datagrams < kEnoughPackets) {
             return ConnectionChange::none;
@@ -276,7 +276,7 @@ std::string_view Connection::protocol_name() const {
     return "";
 }
 
-void Connection::reset_order(bool from_start) {
+void Connection::reset_vital_order(bool from_start) {
     for (VitalOrder& order : order_) {
         order.reset(from_start);
     }
@@ -289,7 +289,7 @@ void Connection::begin_seven_connection(bool from_start) {
     *this = {};
     form_ = TokenForm::seven;
     guessed_seven_ = !from_start;
-    reset_order(from_start);
+    reset_vital_order(from_start);
 }
 
 void Connection::forget_closed_connection() {
@@ -310,7 +310,7 @@ ConnectionChange Connection::establish(TokenForm form, std::optional<wire::Token
     unanswered_ = {};
     header_tokens_ = {};
     handshake_ = {};
-    reset_order(from_start);
+    reset_vital_order(from_start);
     return from_start ? ConnectionChange::established : ConnectionChange::midway;
 }
 
@@ -389,17 +389,17 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     if (handshake_.form == TokenForm::ddnet) {
         // A server may already acknowledge the client's first chunk; a client acknowledges nothing.
         const std::uint16_t most = direction == wire::Direction::s2c ? 1 : 0;
-        return established() && starts && (is_one_sided || packet.ack <= most) &&
+        return is_established() && starts && (is_one_sided || packet.ack <= most) &&
                handshake_.token && token_in(chunks.rest) == handshake_.token;
     }
     // A DDNet server answers a CONNECT without a token only while there is no connection with a
     // token.
     return handshake_.form == TokenForm::none && !is_open_with_ddnet_token() &&
-           (!established() || (starts && (is_one_sided || packet.ack == 0)));
+           (!is_established() || (starts && (is_one_sided || packet.ack == 0)));
 }
 
-ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Packet& packet,
-                                       const PacketChunks& chunks, bool is_one_sided) {
+ConnectionChange Connection::on_chunk_packet(wire::Direction direction, const wire::Packet& packet,
+                                             const PacketChunks& chunks, bool is_one_sided) {
     fresh_ = false;
     if (begins_connection(direction, packet, chunks, is_one_sided)) {
         const bool has_token = handshake_.form == TokenForm::ddnet;
@@ -411,7 +411,7 @@ ConnectionChange Connection::on_chunks(wire::Direction direction, const wire::Pa
         return establish(TokenForm::vanilla, handshake_.token, true);
     }
     // A packet with a truncated chunk is no valid 0.6 packet: it is damaged or a 0.7 packet.
-    const bool is_foreign = !closed_ && (!established() || !token_fits(packet, chunks.rest));
+    const bool is_foreign = !closed_ && (!is_established() || !token_fits(packet, chunks.rest));
     return is_foreign && !chunks.error ? adopt_connection(direction, packet, chunks)
                                        : ConnectionChange::none;
 }
@@ -425,7 +425,7 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
     if (!token && !chunks.rest.empty()) {
         return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
     }
-    if (established()) {
+    if (is_established()) {
         // One packet with another token is old or forged. Packets of both directions with the same
         // other token belong to a new connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
@@ -438,19 +438,19 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
             return ConnectionChange::none; // the packet is a late one of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
-        // A client's packets alone do not prove a connection; only the server's packets do.
         unanswered_form_ = form_of(packet, token);
-        unanswered_.count(token);
+        unanswered_.count_token(token);
         return ConnectionChange::none;
     } else if (packet.header_token &&
-               (chunks.chunks.empty() || header_tokens_.count(token) < kEnoughHeaderTokens)) {
+               (chunks.chunks.empty() || header_tokens_.count_token(token) < kEnoughHeaderTokens)) {
         return ConnectionChange::none;
     }
     return establish(form_of(packet, token), token, handshake_.answered);
 }
 
-ConnectionChange Connection::infer_from_client() {
-    if (established() || closed_ || handshake_.answered || unanswered_.datagrams < kEnoughPackets) {
+ConnectionChange Connection::infer_connection_from_client() {
+    if (is_established() || closed_ || handshake_.answered ||
+        unanswered_.datagrams < kEnoughPackets) {
         return ConnectionChange::none;
     }
     const bool from_start = handshake_.accepted && handshake_.accepted_token == unanswered_.token;

@@ -24,7 +24,7 @@ class AckWindow {
     void reset(bool from_start);
 
     /// Called when the receiver sent a vital chunk. Raises the upper bound of the range.
-    void on_sent(std::uint16_t sequence);
+    void on_chunk_sent(std::uint16_t sequence);
     /// Returns whether the receiver accepts the acknowledgement. An accepted acknowledgement raises
     /// the lower bound of the range.
     [[nodiscard]] bool accept_ack(std::uint16_t ack);
@@ -53,13 +53,13 @@ class VitalOrder {
 
     /// Must be called if only the receiver's next acknowledgement will show whether the receiver
     /// accepted this chunk.
-    void skip_chunk(std::uint16_t sequence);
+    void on_undecided_chunk(std::uint16_t sequence);
 
     /// Whether the receiver waits for a missing chunk and drops later chunks.
     [[nodiscard]] bool has_gap() const { return has_gap_; }
 
     /// Returns the number of chunks that the receiver accepted since the last reset().
-    [[nodiscard]] unsigned num_accepted() const { return num_accepted_; }
+    [[nodiscard]] unsigned num_accepted_chunks() const { return num_accepted_; }
 
     /// Called when the receiver acknowledged all chunks up to `ack`. Returns whether the receiver
     /// got chunks that twscope did not see. If `ack` includes the missing chunk, the dropped chunks
@@ -121,7 +121,7 @@ struct TokenCount {
     std::optional<wire::Token> token{};
     int datagrams = 0; ///< number of datagrams in a row with this token
 
-    int count(std::optional<wire::Token> other) {
+    int count_token(std::optional<wire::Token> other) {
         datagrams = token == other ? datagrams + 1 : 1;
         token = other;
         return datagrams;
@@ -140,7 +140,7 @@ class SevenHandshake {
     [[nodiscard]] ConnectionChange on_seven_packet(wire::Direction direction, wire::Token token);
     /// Returns `midway`, for a running connection, if several packets of the client in a row have
     /// the same token. Used for recordings that contain only the client's packets.
-    [[nodiscard]] ConnectionChange infer_from_client() const;
+    [[nodiscard]] ConnectionChange infer_connection_from_client() const;
     /// Handles a packet of chunks whose token is not the current connection's. If both sides send
     /// such packets, they belong to a new connection, whose handshake was not seen.
     [[nodiscard]] ConnectionChange on_foreign_token(wire::Direction direction, wire::Token token);
@@ -188,8 +188,9 @@ class Connection {
     [[nodiscard]] bool is_accept_valid(const wire::Control& control) const;
     /// Handles a packet of chunks. `is_one_sided`: whether the datagrams of only one side are
     /// recorded. The other side's state is then unknown.
-    [[nodiscard]] ConnectionChange on_chunks(wire::Direction direction, const wire::Packet& packet,
-                                             const PacketChunks& chunks, bool is_one_sided);
+    [[nodiscard]] ConnectionChange on_chunk_packet(wire::Direction direction,
+                                                   const wire::Packet& packet,
+                                                   const PacketChunks& chunks, bool is_one_sided);
 
     /// Whether the receiver accepts the token of this packet of chunks.
     [[nodiscard]] bool token_fits(const wire::Packet& packet,
@@ -199,14 +200,14 @@ class Connection {
         return order_[wire::index_of(direction)];
     }
 
-    [[nodiscard]] bool established() const { return form_ != TokenForm::unknown; }
+    [[nodiscard]] bool is_established() const { return form_ != TokenForm::unknown; }
 
     [[nodiscard]] TokenForm form() const { return form_; }
 
     [[nodiscard]] std::optional<wire::Token> token() const { return token_; }
 
     [[nodiscard]] wire::Protocol protocol() const {
-        return !established()              ? wire::Protocol::unknown
+        return !is_established()           ? wire::Protocol::unknown
                : form_ == TokenForm::seven ? wire::Protocol::seven
                                            : wire::Protocol::six;
     }
@@ -233,7 +234,7 @@ class Connection {
 
     /// Adopts a running connection if several packets of the client in a row have the same token.
     /// Used for recordings that contain only the client's packets.
-    [[nodiscard]] ConnectionChange infer_from_client();
+    [[nodiscard]] ConnectionChange infer_connection_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
     void begin_seven_connection(bool from_start);
@@ -250,7 +251,7 @@ class Connection {
     /// Forgets the closed connection. Later datagrams do not belong to it.
     void forget_closed_connection();
 
-    [[nodiscard]] bool closed() const { return closed_; }
+    [[nodiscard]] bool is_closed() const { return closed_; }
 
     /// Returns the range of acknowledgements that the receiver of this direction's packets accepts.
     [[nodiscard]] AckWindow& ack_window(wire::Direction direction) {
@@ -259,7 +260,7 @@ class Connection {
 
     /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
     /// are then accepted, whatever they are.
-    void resynchronise() { reset_order(false); }
+    void on_missed_datagrams() { reset_vital_order(false); }
 
   private:
     /// A handshake in progress. It does not change the connection until it is complete.
@@ -279,7 +280,7 @@ class Connection {
     ConnectionChange establish(TokenForm form, std::optional<wire::Token> token, bool from_start);
     /// Forgets the vital chunks and acknowledgements of both directions. `from_start`: whether the
     /// start of the connection was seen.
-    void reset_order(bool from_start);
+    void reset_vital_order(bool from_start);
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,
                                          const PacketChunks& chunks, bool is_one_sided) const;
@@ -295,8 +296,8 @@ class Connection {
     /// The newest DDNet token that the server sent in a handshake. An ACCEPT with this token begins
     /// a connection, even after other answers of the server.
     std::optional<wire::Token> granted_;
-    /// The token of the client's packets before the connection is known (see infer_from_client()),
-    /// and the token form of the newest of these packets.
+    /// The token of the client's packets before the connection is known, and the token form of the
+    /// newest of these packets. For infer_connection_from_client().
     TokenCount unanswered_;
     TokenForm unanswered_form_ = TokenForm::unknown;
     /// The token in the headers of the server's packets, before the connection is known.

@@ -13,7 +13,7 @@ ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
     // In vanilla 0.6.5, UnpackPacket reads a token after the header and decompresses control
     // packets. CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
     if (receiver.header_token) {
-        return {.token_bit = TokenBit::token};
+        return {.token_bit = TokenBitRule::token};
     }
     // In vanilla 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads
     // four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the
@@ -33,7 +33,8 @@ ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
     // and were not tested.
     return {.refuses_compressed_control = true,
             .refuses_control_with_chunks = is_newest,
-            .token_bit = !is_newest && version >= kSixFlags ? TokenBit::ignored : TokenBit::refused,
+            .token_bit =
+                !is_newest && version >= kSixFlags ? TokenBitRule::ignored : TokenBitRule::refused,
             .reads_seven_header = receiver.server && (is_newest || version >= kSixFlags)};
 }
 
@@ -93,7 +94,7 @@ void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction di
     other.unanswered = std::min(other.unanswered + 1, kMaxUnanswered);
 }
 
-bool PacketAcceptance::is_receiver_recorded(wire::Direction direction) const {
+bool PacketAcceptance::is_receiver_traffic_recorded(wire::Direction direction) const {
     const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
     const SideActivity& sender = sides_[wire::index_of(direction)];
     return sees_all_ || (receiver.was_seen && (receiver.unanswered < kMaxUnanswered ||
@@ -113,18 +114,18 @@ bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
     case PacketRefusal::control_with_chunks:
         return !had_connection_; // the packet may belong to another protocol
     case PacketRefusal::wrong_token:
-        return !is_receiver_recorded(direction);
+        return !is_receiver_traffic_recorded(direction);
     default:
         return false;
     }
 }
 
-ConnectionChange PacketAcceptance::infer_from_client() {
-    if (was_ever_seen(wire::Direction::s2c) || connection_.established()) {
+ConnectionChange PacketAcceptance::infer_connection_from_client() {
+    if (was_direction_ever_seen(wire::Direction::s2c) || connection_.is_established()) {
         return ConnectionChange::none;
     }
-    const ConnectionChange seven = begin_seven_connection(seven_.infer_from_client());
-    return seven != ConnectionChange::none ? seven : connection_.infer_from_client();
+    const ConnectionChange seven = begin_seven_connection(seven_.infer_connection_from_client());
+    return seven != ConnectionChange::none ? seven : connection_.infer_connection_from_client();
 }
 
 void PacketAcceptance::report_refusal(PacketRefusal refusal, Reporter& reporter) {
@@ -171,14 +172,14 @@ ReceiverRules PacketAcceptance::receiver_rules_of(wire::Direction direction) con
 
 wire::HeaderTokenBit PacketAcceptance::token_bit(std::span<const std::byte> datagram,
                                                  wire::Direction direction) const {
-    const bool is_ignored = wire::has_ambiguous_bits(datagram) && connection_.established() &&
-                            receiver_rules_of(direction).token_bit == TokenBit::ignored;
+    const bool is_ignored = wire::has_ambiguous_bits(datagram) && connection_.is_established() &&
+                            receiver_rules_of(direction).token_bit == TokenBitRule::ignored;
     return is_ignored ? wire::HeaderTokenBit::ignored : wire::HeaderTokenBit::read;
 }
 
 PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.ack_window(direction);
-    if (!is_receiver_recorded(direction)) {
+    if (!is_receiver_traffic_recorded(direction)) {
         window.reset(false);
     }
     // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
@@ -208,19 +209,19 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wir
         return accept && !connection_.is_accept_valid(control) ? PacketRefusal::wrong_token
                                                                : PacketRefusal::none;
     }
-    if (connection_.closed()) {
+    if (connection_.is_closed()) {
         return PacketRefusal::closed;
     }
-    if (!connection_.established() || connection_.protocol() != wire::Protocol::six) {
+    if (!connection_.is_established() || connection_.protocol() != wire::Protocol::six) {
         return PacketRefusal::none; // a full server answers before there is a connection
     }
-    return refusal_in_connection(packet, direction);
+    return refusal_by_connection(packet, direction);
 }
 
 PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
                                                  const wire::Control& control,
                                                  wire::Direction direction) {
-    const bool connected = connection_.established() && !connection_.closed();
+    const bool connected = connection_.is_established() && !connection_.is_closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
         // The packet may begin another connection. It does not change this one.
         return is_handshake(control.kind) ? PacketRefusal::none : PacketRefusal::other_protocol;
@@ -237,13 +238,13 @@ PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
         return PacketRefusal::none; // SevenHandshake checks tokens and order
     }
     if (!connected) {
-        return connection_.closed() ? PacketRefusal::closed : PacketRefusal::none;
+        return connection_.is_closed() ? PacketRefusal::closed : PacketRefusal::none;
     }
     return seven_.token_fits(direction, packet) ? check_ack(direction, packet.ack)
                                                 : PacketRefusal::wrong_token;
 }
 
-PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet,
+PacketRefusal PacketAcceptance::refusal_by_connection(const wire::Packet& packet,
                                                       wire::Direction direction) {
     const auto last_bytes =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
@@ -251,9 +252,9 @@ PacketRefusal PacketAcceptance::refusal_in_connection(const wire::Packet& packet
                                                       : PacketRefusal::wrong_token;
 }
 
-bool PacketAcceptance::are_control_chunks_read(const wire::Packet& packet,
-                                               const PacketChunks& chunks,
-                                               const Reporter& reporter) {
+bool PacketAcceptance::receiver_reads_control_chunks(const wire::Packet& packet,
+                                                     const PacketChunks& chunks,
+                                                     const Reporter& reporter) {
     return refusal_of(packet, chunks, reporter.direction()) == PacketRefusal::none;
 }
 
@@ -261,14 +262,14 @@ std::optional<wire::Packet>
 PacketAcceptance::read_as_six_control(std::span<const std::byte> datagram,
                                       const Reporter& reporter) {
     const ReceiverRules receiver = receiver_rules_of(reporter.direction());
-    if (!connection_.established() || connection_.closed() ||
+    if (!connection_.is_established() || connection_.is_closed() ||
         connection_.protocol() != wire::Protocol::six || !receiver.reads_seven_header) {
         return std::nullopt;
     }
     auto packet = wire::decode_control_with_seven_header(datagram);
     if (packet &&
         (packet->compressed || (packet->num_chunks != 0 && receiver.refuses_control_with_chunks) ||
-         refusal_in_connection(*packet, reporter.direction()) != PacketRefusal::none)) {
+         refusal_by_connection(*packet, reporter.direction()) != PacketRefusal::none)) {
         packet.reset();
     }
     return packet;
@@ -284,8 +285,8 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
         report_refusal(why, reporter);
         return false;
     }
-    if (packet.dialect == wire::Dialect::seven && connection_.established() &&
-        !connection_.closed() && connection_.protocol() == wire::Protocol::six) {
+    if (packet.dialect == wire::Dialect::seven && connection_.is_established() &&
+        !connection_.is_closed() && connection_.protocol() == wire::Protocol::six) {
         reporter.report_finding_once({.id = record::FindingId::packet_seven});
     }
     if (control.kind == wire::ControlKind::unknown) {
@@ -315,14 +316,14 @@ ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange chang
 }
 
 bool PacketAcceptance::is_closing(const wire::Packet& packet, const Reporter& reporter) const {
-    return packet.dialect == wire::Dialect::six || connection_.established() ||
+    return packet.dialect == wire::Dialect::six || connection_.is_established() ||
            seven_.ends_handshake_attempt(reporter.direction(), packet);
 }
 
-ConnectionChange PacketAcceptance::on_other_datagram(std::span<const std::byte> datagram,
-                                                     wire::PacketScratch& scratch,
-                                                     const Reporter& reporter) {
-    if (connection_.established() || !wire::may_be_seven_chunks(datagram, scratch)) {
+ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte> datagram,
+                                                       wire::PacketScratch& scratch,
+                                                       const Reporter& reporter) {
+    if (connection_.is_established() || !wire::may_be_seven_chunks(datagram, scratch)) {
         return ConnectionChange::none;
     }
     connection_.on_seven_datagram();
@@ -360,30 +361,32 @@ void PacketAcceptance::restart() {
     }
 }
 
-ConnectionChange PacketAcceptance::on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
-                                             const Reporter& reporter) {
+ConnectionChange PacketAcceptance::on_chunk_packet(const wire::Packet& packet,
+                                                   const PacketChunks& chunks,
+                                                   const Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
-        const bool is_foreign = connection_.established() && !connection_.closed() &&
+        const bool is_foreign = connection_.is_established() && !connection_.is_closed() &&
                                 !chunks.error && !seven_.token_fits(reporter.direction(), packet);
         return is_foreign ? begin_seven_connection(
                                 seven_.on_foreign_token(reporter.direction(), *packet.header_token))
                           : ConnectionChange::none;
     }
-    return connection_.on_chunks(reporter.direction(), packet, chunks,
-                                 !was_ever_seen(wire::opposite(reporter.direction())));
+    return connection_.on_chunk_packet(
+        reporter.direction(), packet, chunks,
+        !was_direction_ever_seen(wire::opposite(reporter.direction())));
 }
 
 PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
                                            wire::Direction direction) {
-    if (connection_.closed()) {
+    if (connection_.is_closed()) {
         return PacketRefusal::closed;
     }
-    if (!connection_.established()) {
+    if (!connection_.is_established()) {
         return PacketRefusal::not_established;
     }
     const bool seven = packet.dialect == wire::Dialect::seven;
     if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
-        receiver_rules_of(direction).token_bit != TokenBit::token) {
+        receiver_rules_of(direction).token_bit != TokenBitRule::token) {
         return PacketRefusal::header_token_bit;
     }
     // A packet of the other protocol does not belong to this connection.
@@ -398,7 +401,7 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const Pac
     AckWindow& own = connection_.ack_window(wire::opposite(direction));
     for (const wire::Chunk& chunk : chunks.chunks) {
         if (chunk.vital) {
-            own.on_sent(chunk.sequence);
+            own.on_chunk_sent(chunk.sequence);
         }
     }
     return check_ack(direction, packet.ack);
@@ -411,7 +414,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
         report_refusal(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
             if (chunk.vital && why == PacketRefusal::ack_unseen) {
-                connection_.vital_order(reporter.direction()).skip_chunk(chunk.sequence);
+                connection_.vital_order(reporter.direction()).on_undecided_chunk(chunk.sequence);
             }
         }
         return false;
@@ -446,7 +449,7 @@ bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporte
     const bool possible =
         reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
         connection_.form() != TokenForm::seven &&
-        connection_.vital_order(wire::Direction::s2c).num_accepted() <= kPreludeChunks;
+        connection_.vital_order(wire::Direction::s2c).num_accepted_chunks() <= kPreludeChunks;
     if (!possible || !looks_like_prelude(chunks.chunks)) {
         return false;
     }

@@ -19,7 +19,7 @@
 namespace tw::inspect {
 
 /// How a receiver treats a packet with bit 0x08 in its header, vanilla 0.6.5's token bit.
-enum class TokenBit : std::uint8_t {
+enum class TokenBitRule : std::uint8_t {
     token,   ///< the receiver reads a token after the header (vanilla 0.6.5)
     ignored, ///< the receiver ignores the bit
     refused, ///< the receiver drops the packet
@@ -31,7 +31,7 @@ struct ReceiverRules {
     /// The game program that receives the packet drops a control packet whose header has a number
     /// of chunks above 0. If false, it reads chunks, too, from the byte of the control kind on.
     bool refuses_control_with_chunks = false;
-    TokenBit token_bit = TokenBit::refused;
+    TokenBitRule token_bit = TokenBitRule::refused;
     /// On a 0.6 connection, the program accepts a control packet with a 0.7 header, and reads the
     /// token at the position of 0.6.
     bool reads_seven_header = false;
@@ -100,14 +100,14 @@ class PacketAcceptance {
 
     /// Whether a datagram of this direction was ever seen; always true if no datagram can be
     /// missing.
-    [[nodiscard]] bool was_ever_seen(wire::Direction direction) const {
+    [[nodiscard]] bool was_direction_ever_seen(wire::Direction direction) const {
         return sees_all_ || sides_[wire::index_of(direction)].was_seen;
     }
 
     /// Must be called for each datagram. Forgets a connection that was closed more than
     /// kInFlightTime ago.
     void expire_closed_connection(record::Timestamp time) {
-        if (connection_.closed() && time - closed_at_ > kInFlightTime) {
+        if (connection_.is_closed() && time - closed_at_ > kInFlightTime) {
             connection_.forget_closed_connection();
         }
     }
@@ -118,9 +118,9 @@ class PacketAcceptance {
     [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
                                       Reporter& reporter);
     /// Whether the receiver reads the chunks of an accepted control packet.
-    [[nodiscard]] bool are_control_chunks_read(const wire::Packet& packet,
-                                               const PacketChunks& chunks,
-                                               const Reporter& reporter);
+    [[nodiscard]] bool receiver_reads_control_chunks(const wire::Packet& packet,
+                                                     const PacketChunks& chunks,
+                                                     const Reporter& reporter);
     /// If the receiver of a 0.6 connection reads this datagram with a 0.7 header as a 0.6 control
     /// packet, returns that packet; else nullopt.
     [[nodiscard]] std::optional<wire::Packet>
@@ -136,18 +136,17 @@ class PacketAcceptance {
     /// Whether this CLOSE ends the current connection or an attempt to connect.
     [[nodiscard]] bool is_closing(const wire::Packet& packet, const Reporter& reporter) const;
     /// Handles a datagram that is not a 0.6 packet. It may show a running 0.7 connection.
-    [[nodiscard]] ConnectionChange on_other_datagram(std::span<const std::byte> datagram,
-                                                     wire::PacketScratch& scratch,
-                                                     const Reporter& reporter);
+    [[nodiscard]] ConnectionChange on_non_six_datagram(std::span<const std::byte> datagram,
+                                                       wire::PacketScratch& scratch,
+                                                       const Reporter& reporter);
 
     /// Adopts a running connection if the client's packets show one. Used for recordings that
     /// contain only the client's packets.
-    [[nodiscard]] ConnectionChange infer_from_client();
+    [[nodiscard]] ConnectionChange infer_connection_from_client();
 
     /// Called when the connection has ended: a peer closed it, or it timed out.
     void close(record::Timestamp time);
 
-    /// Called when the client announced its DDNet version (client_version).
     void on_client_version(std::int32_t version) { client_version_ = version; }
 
     /// Returns the server's program and version, as far as known. The caller must pass the server's
@@ -155,8 +154,9 @@ class PacketAcceptance {
     [[nodiscard]] ServerProgram& server() { return server_; }
 
     /// Handles a packet of chunks and returns how it changes the connection.
-    [[nodiscard]] ConnectionChange on_chunks(const wire::Packet& packet, const PacketChunks& chunks,
-                                             const Reporter& reporter);
+    [[nodiscard]] ConnectionChange on_chunk_packet(const wire::Packet& packet,
+                                                   const PacketChunks& chunks,
+                                                   const Reporter& reporter);
     /// Returns whether the receiver accepts the packet's chunks. Counts and reports a rejected
     /// packet.
     [[nodiscard]] bool accept_chunks(const wire::Packet& packet, const PacketChunks& chunks,
@@ -176,7 +176,7 @@ class PacketAcceptance {
 
     /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
     /// are then accepted, whatever they are.
-    void resynchronise() { connection_.resynchronise(); }
+    void on_missed_datagrams() { connection_.on_missed_datagrams(); }
 
     /// Forgets reported refusals and the client's version. Called when a connection begins.
     void restart();
@@ -230,13 +230,13 @@ class PacketAcceptance {
     [[nodiscard]] ReceiverRules receiver_rules_of(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.
     /// Checks the token first, then the acknowledgement.
-    [[nodiscard]] PacketRefusal refusal_in_connection(const wire::Packet& packet,
+    [[nodiscard]] PacketRefusal refusal_by_connection(const wire::Packet& packet,
                                                       wire::Direction direction);
     /// Returns why the receiver rejects this acknowledgement; `none` if it accepts it.
     [[nodiscard]] PacketRefusal check_ack(wire::Direction direction, std::uint16_t ack);
     /// Whether the recording contains what the receiver of this direction's packets sends. Only
     /// then is it known which acknowledgements the receiver accepts.
-    [[nodiscard]] bool is_receiver_recorded(wire::Direction direction) const;
+    [[nodiscard]] bool is_receiver_traffic_recorded(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
     void report_refusal(PacketRefusal refusal, Reporter& reporter);

@@ -69,7 +69,7 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
 
 } // namespace
 
-void ServerProgram::on_info(std::string_view version) {
+void ServerProgram::on_server_info(std::string_view version) {
     if (version.starts_with("0.7")) {
         // In a DDNet server's text for 0.7 clients, the DDNet version follows an arrow.
         const std::size_t arrow = version.find(kTranslated);
@@ -88,9 +88,9 @@ void ServerProgram::on_info(std::string_view version) {
         says_vanilla_ ? std::nullopt : read_version(version.substr(comma + kBehindVanilla.size()));
 }
 
-void ServerProgram::on_chat(std::string_view line) {
+void ServerProgram::on_server_chat(std::string_view line) {
     if (line.starts_with(kGreeting)) {
-        on_info(line.substr(kGreeting.size()));
+        on_server_info(line.substr(kGreeting.size()));
     }
 }
 
@@ -101,7 +101,7 @@ void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
         std::find_if(std::begin(kMessages), std::end(kMessages),
                      [&](const MessageSince& each) { return each.message == message.name; });
     if (row != std::end(kMessages)) {
-        require_since(row->version);
+        rule_out_versions_before(row->version);
     }
 }
 
@@ -122,37 +122,37 @@ void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
                 continue;
             }
             if (item.data.size() < each.ints) {
-                require_before(each.version);
+                rule_out_versions_since(each.version);
             } else {
-                require_since(each.version);
+                rule_out_versions_before(each.version);
             }
         }
     }
 }
 
-void ServerProgram::require_since(DdnetVersion version) {
+void ServerProgram::rule_out_versions_before(DdnetVersion version) {
     at_least_ = std::max(at_least_, version);
 }
 
-void ServerProgram::require_before(DdnetVersion version) {
+void ServerProgram::rule_out_versions_since(DdnetVersion version) {
     below_ = std::min(below_, version);
 }
 
-ServerProgram::Interpretation ServerProgram::interpretation(const wire::MessageHeader& head) const {
+ServerProgram::IdInterpretation ServerProgram::interpret_id(const wire::MessageHeader& head) const {
     if (head.spec == nullptr || head.spec->removed_in == 0) {
-        return Interpretation::certain;
+        return IdInterpretation::certain;
     }
     const DdnetVersion until = head.spec->removed_in;
     const bool is_said =
         announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_;
     if (at_least_ >= until || (is_said && *announced_version_ >= until)) {
-        return Interpretation::mistaken;
+        return IdInterpretation::mistaken;
     }
     if (below_ <= until || is_said) {
-        return Interpretation::certain;
+        return IdInterpretation::certain;
     }
-    return wire::is_certainly_valid(*head.spec, head.body) ? Interpretation::likely
-                                                           : Interpretation::mistaken;
+    return wire::is_certainly_valid(*head.spec, head.body) ? IdInterpretation::likely
+                                                           : IdInterpretation::mistaken;
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {

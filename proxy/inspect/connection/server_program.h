@@ -22,11 +22,10 @@ class ServerProgram {
   public:
     /// Called when the server sent a server info. `version`: the version text in it, for example
     /// "0.6.4, 16.4", "0.6, 20.1.1" or "0.6.5".
-    void on_info(std::string_view version);
+    void on_server_info(std::string_view version);
     /// Called when the server sent a chat line that no player wrote. DDNet greets each new player
     /// with a line that contains the server's version.
-    void on_chat(std::string_view line);
-    /// Called when the server sent a message that is identified by a UUID.
+    void on_server_chat(std::string_view line);
     void on_uuid_message(const wire::MessageSpec& message);
 
     /// Called when the server sent a map change. DDNet sends its capabilities before the map
@@ -65,13 +64,13 @@ class ServerProgram {
 
     /// Whether a message id has the meaning that the message table lists. In some versions of
     /// servers, some ids have another meaning.
-    enum class Interpretation : std::uint8_t {
+    enum class IdInterpretation : std::uint8_t {
         certain,  ///< the id has the meaning in the table
         likely,   ///< the version is unknown, but the body fits the message in the table
         mistaken, ///< this server uses the id for another message, which is unknown
     };
     /// Returns how to interpret the id of a message of this server.
-    [[nodiscard]] Interpretation interpretation(const wire::MessageHeader& head) const;
+    [[nodiscard]] IdInterpretation interpret_id(const wire::MessageHeader& head) const;
 
   private:
     static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
@@ -79,8 +78,8 @@ class ServerProgram {
     /// send anything that shows their version.
     static constexpr int kEnoughSnapshots = 25;
 
-    void require_since(DdnetVersion version);
-    void require_before(DdnetVersion version);
+    void rule_out_versions_before(DdnetVersion version);
+    void rule_out_versions_since(DdnetVersion version);
 
     std::optional<DdnetVersion> announced_version_;
     DdnetVersion at_least_ = 0;

@@ -13,7 +13,7 @@ using snapshot::DeltaWarningAt;
 using snapshot::ItemKey;
 
 /// Returns the wrapping sum of an item's ints after only this update is applied to the base.
-std::uint32_t sum_after_update(const Mismatch& mismatch, const DeltaUpdate& update) {
+std::uint32_t sum_after_update(const CrcMismatch& mismatch, const DeltaUpdate& update) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < update.size; ++i) {
         sum += static_cast<std::uint32_t>(mismatch.rebuilt.delta.ints[update.begin + i]);
@@ -28,7 +28,7 @@ std::uint32_t sum_after_update(const Mismatch& mismatch, const DeltaUpdate& upda
 
 /// Returns the item's update that a later update replaced, if this explains the checksum's error;
 /// else null.
-const DeltaUpdate* find_lost_update(const Mismatch& mismatch, ItemKey key) {
+const DeltaUpdate* find_lost_update(const CrcMismatch& mismatch, ItemKey key) {
     const auto missing = static_cast<std::uint32_t>(mismatch.delta.crc) -
                          static_cast<std::uint32_t>(mismatch.rebuilt.crc);
     const auto& updates = mismatch.rebuilt.delta.updates;
@@ -54,7 +54,7 @@ MismatchCause with_candidates(MismatchCause cause, std::span<const ItemKey> item
     return cause;
 }
 
-MismatchCause explain_by_odd_items(const Mismatch& mismatch) {
+MismatchCause explain_by_odd_items(const CrcMismatch& mismatch) {
     const snapshot::DeltaWarnings& warnings = mismatch.rebuilt.warnings;
     std::vector<ItemKey> lost;
     std::vector<ItemKey> odd;
@@ -86,12 +86,12 @@ MismatchCause explain_by_odd_items(const Mismatch& mismatch) {
 }
 
 /// Explains a mismatch for which no value of the delta was examined.
-MismatchCause explain_without_suspects(const Mismatch& mismatch) {
+MismatchCause explain_without_suspects(const CrcMismatch& mismatch) {
     const auto& updates = mismatch.rebuilt.delta.updates;
     const std::size_t values =
         std::accumulate(updates.begin(), updates.end(), std::size_t{0},
                         [](std::size_t sum, const DeltaUpdate& each) { return sum + each.size; });
-    if (values > Suspects::kMaxValues) {
+    if (values > SuspectValues::kMaxValues) {
         return {.name = "unknown",
                 .sentence =
                     "the delta holds " + std::to_string(values) + " values, too many to examine"};
@@ -115,7 +115,7 @@ MismatchCause explain_without_suspects(const Mismatch& mismatch) {
 }
 
 /// Returns the causes other than a flipped bit that fit a mismatch, to be appended to a sentence.
-std::string describe_other_causes(const Mismatch& mismatch) {
+std::string describe_other_causes(const CrcMismatch& mismatch) {
     const std::size_t items = mismatch.rebuilt.delta.updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
            (items == 1 ? "updated item" : std::to_string(items) + " updated items") + " fits";
@@ -123,8 +123,9 @@ std::string describe_other_causes(const Mismatch& mismatch) {
 
 } // namespace
 
-MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::Suspect> suspects) {
-    using Suspect = Suspects::Suspect;
+MismatchCause explain_mismatch(const CrcMismatch& mismatch,
+                               std::vector<SuspectValues::Suspect> suspects) {
+    using Suspect = SuspectValues::Suspect;
     if (mismatch.rebuilt.warnings.count != 0) {
         return explain_by_odd_items(mismatch);
     }
@@ -162,7 +163,7 @@ MismatchCause explain_mismatch(const Mismatch& mismatch, std::vector<Suspects::S
                 (may_be_checksum ? ", or one in the announced checksum" : "") +
                 describe_other_causes(mismatch),
             .int_index = likeliest.int_index,
-            .candidates = name_candidates(suspects, mismatch.types)};
+            .candidates = make_named_candidates(suspects, mismatch.types)};
 }
 
 namespace {
@@ -222,8 +223,8 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
     finding.bytes = at.bytes;
 }
 
-NamedCandidates name_candidates(std::span<const Suspects::Suspect> values,
-                                const record::TypeNames& types) {
+NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
+                                      const record::TypeNames& types) {
     NamedCandidates candidates{.count = values.size()};
     candidates.fields.reserve(NamedCandidates::kMaxListed); // the list refers to the names
     for (const auto& value : values.first(std::min(values.size(), NamedCandidates::kMaxListed))) {
@@ -236,7 +237,7 @@ NamedCandidates name_candidates(std::span<const Suspects::Suspect> values,
     return candidates;
 }
 
-record::FindingRecord checksum_finding(const Mismatch& mismatch, const MismatchCause& cause) {
+record::FindingRecord checksum_finding(const CrcMismatch& mismatch, const MismatchCause& cause) {
     record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
                                   .value = std::int64_t{mismatch.rebuilt.crc} - mismatch.delta.crc,
                                   .name = cause.name,
@@ -288,11 +289,11 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
     const auto base = delta.delta_tick == snapshot::kNoBase ? snapshot::SnapshotView{}
                                                             : history.find(delta.delta_tick);
     if (!base) {
-        rebuilt.fate = DeltaFate::unknown_base;
+        rebuilt.outcome = DeltaOutcome::unknown_base;
         return;
     }
     rebuilt.base = *base;
-    rebuilt.fate = DeltaFate::undecodable;
+    rebuilt.outcome = DeltaOutcome::undecodable;
     if (const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, sizes); !read) {
         rebuilt.error = read.error();
         return;
@@ -307,7 +308,7 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
     }
     rebuilt.result = *built;
     rebuilt.crc = built->checksum();
-    rebuilt.fate = rebuilt.crc == delta.crc ? DeltaFate::accepted : DeltaFate::mismatched;
+    rebuilt.outcome = rebuilt.crc == delta.crc ? DeltaOutcome::accepted : DeltaOutcome::mismatched;
 }
 
 bool has_items_of_base(const RebuiltSnapshot& rebuilt) {
@@ -330,21 +331,21 @@ bool is_length_error(const snapshot::DecodeError& error) {
 
 } // namespace
 
-bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
-                                 const snapshot::History& history,
-                                 std::optional<snapshot::Tick> verified,
-                                 SnapshotWorkspace& workspace, Reporter& reporter) {
+bool SnapshotDiagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
+                                         const snapshot::History& history,
+                                         std::optional<snapshot::Tick> verified,
+                                         SnapshotWorkspace& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
-    if (rebuilt.fate == DeltaFate::unknown_base) {
-        if (!learner_ || !learn_ || !learner_->is_undecided(delta.delta_tick)) {
+    if (rebuilt.outcome == DeltaOutcome::unknown_base) {
+        if (!learner_ || !learn_ || !learner_->is_snapshot_undecided(delta.delta_tick)) {
             return false;
         }
         const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, *agreed_);
         return (read || !is_length_error(read.error())) &&
-               learner_->on_undecided_base(rebuilt.delta.ints, delta.delta_tick, delta.tick,
-                                           delta.crc);
+               learner_->on_delta_with_undecided_base(rebuilt.delta.ints, delta.delta_tick,
+                                                      delta.tick, delta.crc);
     }
-    if (rebuilt.fate == DeltaFate::undecodable && is_length_error(rebuilt.error)) {
+    if (rebuilt.outcome == DeltaOutcome::undecodable && is_length_error(rebuilt.error)) {
         return false;
     }
     if (!learner_) {
@@ -359,13 +360,14 @@ bool Diagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
 }
 
 // If `learner_` is null, the caller has already tried the agreed sizes.
-void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                             std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
-                             Reporter& reporter) {
+void SnapshotDiagnosis::search_sizes(const snapshot::AssembledDelta& delta,
+                                     snapshot::History& history,
+                                     std::optional<snapshot::Tick> verified,
+                                     SnapshotWorkspace& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (learner_) {
         inspect::rebuild_snapshot(delta, learn_ ? learner_->sizes() : *agreed_, history, rebuilt);
-        if (rebuilt.fate == DeltaFate::accepted && rebuilt.delta.surplus_ints == 0) {
+        if (rebuilt.outcome == DeltaOutcome::accepted && rebuilt.delta.surplus_ints == 0) {
             if (learn_) {
                 learner_->on_verified_delta(rebuilt.delta, rebuilt.result, delta.tick, reporter);
             }
@@ -373,19 +375,19 @@ void Diagnosis::search_sizes(const snapshot::AssembledDelta& delta, snapshot::Hi
         }
     }
     if (explain_by_sizes(delta, history, verified, workspace, reporter) && learn_) {
-        learner_->add_undecided_to(history);
+        learner_->add_undecided_snapshots_to(history);
         inspect::rebuild_snapshot(delta, learner_->sizes(), history, rebuilt);
     }
 }
 
-MismatchCause Diagnosis::on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
-                                     Reporter& reporter) {
-    finish_suspects(reporter);
+MismatchCause SnapshotDiagnosis::on_mismatch(const CrcMismatch& mismatch, SearchBudget& searches,
+                                             Reporter& reporter) {
+    report_suspects(reporter);
     searches.begin_search(reporter.head().time);
-    auto suspects = std::make_unique<Suspects>(mismatch, searches);
+    auto suspects = std::make_unique<SuspectValues>(mismatch, searches);
     searches.end_search();
-    MismatchCause cause = explain_mismatch(mismatch, suspects->rank());
-    // Suspects assume a single wrong value. A delta with warnings has several errors.
+    MismatchCause cause = explain_mismatch(mismatch, suspects->rank_suspects());
+    // SuspectValues assume a single wrong value. A delta with warnings has several errors.
     if (mismatch.rebuilt.warnings.count == 0 && !suspects->empty()) {
         suspects_ = std::move(suspects);
     }

@@ -52,8 +52,8 @@ struct MismatchCause {
 /// Searches for a cause that explains the wrong checksum exactly: a second update of an item, or
 /// one flipped bit in one value of the delta. `suspects`: the delta's values, most likely cause
 /// first.
-[[nodiscard]] MismatchCause explain_mismatch(const Mismatch& mismatch,
-                                             std::vector<Suspects::Suspect> suspects);
+[[nodiscard]] MismatchCause explain_mismatch(const CrcMismatch& mismatch,
+                                             std::vector<SuspectValues::Suspect> suspects);
 
 /// Returns an item's key with the name of its type, for a finding. The name is empty if the type is
 /// unknown, for example because the descriptor item with its UUID was not seen yet.
@@ -72,12 +72,12 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
                       std::size_t int_index);
 
 /// Returns the values with their names. `values`: the values that may be wrong, most likely first.
-[[nodiscard]] NamedCandidates name_candidates(std::span<const Suspects::Suspect> values,
-                                              const record::TypeNames& types);
+[[nodiscard]] NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
+                                                    const record::TypeNames& types);
 
 /// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
 /// the wrong value in the delta's body, or to the value that is most likely wrong.
-[[nodiscard]] record::FindingRecord checksum_finding(const Mismatch& mismatch,
+[[nodiscard]] record::FindingRecord checksum_finding(const CrcMismatch& mismatch,
                                                      const MismatchCause& cause);
 
 void report_delta_warnings(const snapshot::AssembledDelta& delta,
@@ -115,13 +115,13 @@ struct SnapshotWorkspace {
 
 /// Explains why snapshots of a connection cannot be decoded or verified. As long as all snapshots
 /// are verified, this takes hardly any memory or time.
-class Diagnosis {
+class SnapshotDiagnosis {
   public:
     /// `types`: the item types of the connection, with the item sizes that servers and clients of
     /// its dialect take for granted. `learn`: whether to decode with other sizes that the server's
     /// deltas show. `shared`: sizes that sessions of the server learned; null: nothing is shared.
     /// `types`, their objects and `shared` must outlive this object.
-    Diagnosis(const record::TypeNames& types, bool learn, LearnedSizes::Server* shared)
+    SnapshotDiagnosis(const record::TypeNames& types, bool learn, LearnedSizes::ServerSizes* shared)
         : types_{&types}, agreed_{&types.objects().sizes(types.dialect())}, learn_{learn},
           shared_{shared} {}
 
@@ -133,7 +133,8 @@ class Diagnosis {
         if (learner_ == nullptr) [[likely]] {
             RebuiltSnapshot& rebuilt = workspace.rebuilt;
             inspect::rebuild_snapshot(delta, *agreed_, history, rebuilt);
-            if (rebuilt.fate == DeltaFate::accepted && rebuilt.delta.surplus_ints == 0) [[likely]] {
+            if (rebuilt.outcome == DeltaOutcome::accepted && rebuilt.delta.surplus_ints == 0)
+                [[likely]] {
                 return;
             }
         }
@@ -149,7 +150,7 @@ class Diagnosis {
 
     /// Returns the cause of a wrong checksum, as far as it is known now. If later verified
     /// snapshots show the cause, a finding reports it then.
-    [[nodiscard]] MismatchCause on_mismatch(const Mismatch& mismatch, SearchBudget& searches,
+    [[nodiscard]] MismatchCause on_mismatch(const CrcMismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
     void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -165,15 +166,15 @@ class Diagnosis {
     /// Reports what is known about the newest mismatch. Forgets snapshots that can be decoded with
     /// several sets of item sizes, but not the learned sizes. Must be called if the next snapshots
     /// are not based on the earlier ones.
-    void finish(Reporter& reporter) {
-        finish_suspects(reporter);
+    void forget_snapshots(Reporter& reporter) {
+        report_suspects(reporter);
         if (learner_) {
-            learner_->forget_undecided();
+            learner_->forget_undecided_snapshots();
         }
     }
 
-    /// Forgets learned sizes. Must be called when a new connection begins, after finish() and after
-    /// the types know its dialect.
+    /// Forgets learned sizes. Must be called when a new connection begins, after forget_snapshots()
+    /// and after the types know the connection's dialect.
     void reset() {
         agreed_ = &types_->objects().sizes(types_->dialect());
         learner_.reset();
@@ -181,7 +182,7 @@ class Diagnosis {
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> learned_sizes() const {
-        return learner_ ? learner_->save_sizes() : SizeLearner{*types_, shared_}.save_sizes();
+        return learner_ ? learner_->learned_sizes() : SizeLearner{*types_, shared_}.learned_sizes();
     }
 
     /// Continues with the sizes that a previous observer learned.
@@ -197,9 +198,9 @@ class Diagnosis {
     }
 
   private:
-    void finish_suspects(Reporter& reporter) {
+    void report_suspects(Reporter& reporter) {
         if (suspects_) {
-            suspects_->finish(reporter);
+            suspects_->report_result(reporter);
             suspects_.reset();
         }
     }
@@ -217,10 +218,10 @@ class Diagnosis {
     const record::TypeNames* types_;
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
-    LearnedSizes::Server* shared_;
+    LearnedSizes::ServerSizes* shared_;
     std::unique_ptr<SizeLearner> learner_; ///< null as long as every delta fits the agreed sizes
     /// Null if no mismatch waits for later verified snapshots.
-    std::unique_ptr<Suspects> suspects_;
+    std::unique_ptr<SuspectValues> suspects_;
 };
 
 } // namespace tw::inspect

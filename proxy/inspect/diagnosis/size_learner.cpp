@@ -164,7 +164,7 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
 void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const AgreedSizes& before) {
     const EvidenceTable known =
         explanations_.empty() ? EvidenceTable{} : explanations_.front().evidence;
-    forget_undecided();
+    forget_undecided_snapshots();
     explanations_.clear();
     for (const AgreedSizes& sizes : found) {
         Explanation& each = explanations_.emplace_back(Explanation{.sizes = sizes});
@@ -188,11 +188,11 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
         return false;
     }
     num_unexplained_ = 0;
-    count_as_evidence(delta_of);
+    count_delta_as_evidence(delta_of);
     if (const auto seen = count_types_if_valid(misfit.delta, explanations_.front().sizes)) {
         report_learned_sizes(*seen, {}, misfit.tick, reporter);
     }
-    return explanations_.size() == 1 || store_undecided(misfit.tick, delta_of);
+    return explanations_.size() == 1 || store_undecided_snapshot(misfit.tick, delta_of);
 }
 
 void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const SnapshotView& made,
@@ -213,24 +213,25 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
     report_learned_sizes(seen, made, tick, reporter);
 }
 
-bool SizeLearner::is_undecided(Tick tick) const {
+bool SizeLearner::is_snapshot_undecided(Tick tick) const {
     return !explanations_.empty() &&
-           std::ranges::find(explanations_.front().undecided, original_of(tick),
+           std::ranges::find(explanations_.front().undecided, original_tick_of_repeat(tick),
                              &UndecidedSnapshot::tick) != explanations_.front().undecided.end();
 }
 
-Tick SizeLearner::original_of(Tick tick) const {
+Tick SizeLearner::original_tick_of_repeat(Tick tick) const {
     const auto found = std::ranges::find(repeats_, tick, &RepeatedSnapshot::tick);
     return found == repeats_.end() ? tick : found->original;
 }
 
 void SizeLearner::on_empty_snapshot(Tick base, Tick tick) {
-    if (is_undecided(base) && !is_undecided(tick) && repeats_.size() < kMaxRepeats) {
-        repeats_.push_back({.tick = tick, .base = base, .original = original_of(base)});
+    if (is_snapshot_undecided(base) && !is_snapshot_undecided(tick) &&
+        repeats_.size() < kMaxRepeats) {
+        repeats_.push_back({.tick = tick, .base = base, .original = original_tick_of_repeat(base)});
     }
 }
 
-bool SizeLearner::store_undecided(Tick tick, const DeltaGetter& delta_of) {
+bool SizeLearner::store_undecided_snapshot(Tick tick, const DeltaGetter& delta_of) {
     if (explanations_.front().undecided.size() == kMaxUndecided ||
         undecided_ints_ > kMaxUndecidedInts) {
         explanations_.resize(1);
@@ -244,9 +245,9 @@ bool SizeLearner::store_undecided(Tick tick, const DeltaGetter& delta_of) {
     return false;
 }
 
-bool SizeLearner::on_undecided_base(std::span<const std::int32_t> ints, Tick base, Tick tick,
-                                    std::int32_t crc) {
-    const Tick original = original_of(base);
+bool SizeLearner::on_delta_with_undecided_base(std::span<const std::int32_t> ints, Tick base,
+                                               Tick tick, std::int32_t crc) {
+    const Tick original = original_tick_of_repeat(base);
     const auto delta_of = [&](const Explanation& candidate) {
         const auto found =
             std::ranges::find(candidate.undecided, original, &UndecidedSnapshot::tick);
@@ -258,21 +259,21 @@ bool SizeLearner::on_undecided_base(std::span<const std::int32_t> ints, Tick bas
     if (!drop_contradicted_explanations(delta_of)) {
         return false;
     }
-    count_as_evidence(delta_of);
-    return explanations_.size() == 1 || store_undecided(tick, delta_of);
+    count_delta_as_evidence(delta_of);
+    return explanations_.size() == 1 || store_undecided_snapshot(tick, delta_of);
 }
 
-void SizeLearner::add_undecided_to(snapshot::History& history) {
+void SizeLearner::add_undecided_snapshots_to(snapshot::History& history) {
     for (const UndecidedSnapshot& each : explanations_.front().undecided) {
         history.store(each.tick, each.items.view());
     }
     for (const RepeatedSnapshot& each : repeats_) {
         history.store_again(each.base, each.tick);
     }
-    forget_undecided();
+    forget_undecided_snapshots();
 }
 
-std::vector<LearnedSize> SizeLearner::save_sizes() const {
+std::vector<LearnedSize> SizeLearner::learned_sizes() const {
     const AgreedSizes& known = sizes();
     std::vector<LearnedSize> learned;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
@@ -302,12 +303,12 @@ void SizeLearner::restore(std::span<const LearnedSize> learned) {
         }
     }
     reported_types_.reset();
-    forget_undecided();
+    forget_undecided_snapshots();
     explanations_.clear();
     explanations_.push_back(std::move(restored));
 }
 
-void SizeLearner::forget_undecided() {
+void SizeLearner::forget_undecided_snapshots() {
     for (Explanation& each : explanations_) {
         each.undecided.clear();
     }
@@ -327,7 +328,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     return types;
 }
 
-void SizeLearner::count_as_evidence(const DeltaGetter& delta_of) {
+void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of) {
     for (Explanation& each : explanations_) {
         const auto seen = count_types_if_valid(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {

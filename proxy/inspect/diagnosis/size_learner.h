@@ -40,7 +40,7 @@ class LearnedSizes {
     /// The most servers whose sizes are stored. The sessions of further servers share no sizes.
     static constexpr std::size_t kMaxServers = 256;
 
-    class Server {
+    class ServerSizes {
       public:
         /// Returns the size of this type that a session learned most recently; nullopt if no
         /// session learned one.
@@ -63,17 +63,17 @@ class LearnedSizes {
         using Sizes =
             std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
 
-        std::atomic<std::size_t> name_{0}; ///< hash of the address; 0: free slot
+        std::atomic<std::size_t> address_hash_{0}; ///< hash of the address; 0: free slot
         std::array<Sizes, snapshot::kDialects> sizes_{};
     };
 
     /// Returns the server with this address, valid as long as this table. Adds the server if
     /// necessary; null if the table is full.
-    [[nodiscard]] Server* find_or_add_server(std::string_view address) {
+    [[nodiscard]] ServerSizes* find_or_add_server(std::string_view address) {
         const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
-        for (Server& each : servers_) {
+        for (ServerSizes& each : servers_) {
             std::size_t taken = 0;
-            if (each.name_.compare_exchange_strong(taken, name) || taken == name) {
+            if (each.address_hash_.compare_exchange_strong(taken, name) || taken == name) {
                 return &each;
             }
         }
@@ -81,7 +81,7 @@ class LearnedSizes {
     }
 
   private:
-    std::array<Server, kMaxServers> servers_;
+    std::array<ServerSizes, kMaxServers> servers_;
 };
 
 /// Learns the item sizes of one connection's server from deltas that do not fit the agreed sizes.
@@ -94,7 +94,8 @@ class SizeLearner {
   public:
     /// `types`: the item types of the connection. `shared`: sizes that sessions of the server
     /// learned; null: nothing is shared. Both must outlive this object.
-    explicit SizeLearner(const record::TypeNames& types, LearnedSizes::Server* shared = nullptr)
+    explicit SizeLearner(const record::TypeNames& types,
+                         LearnedSizes::ServerSizes* shared = nullptr)
         : types_{&types}, agreed_{types.objects().sizes(types.dialect())}, shared_{shared} {}
 
     /// A size counts as learned if this many items of the type were read, and this many verified
@@ -130,26 +131,26 @@ class SizeLearner {
                            snapshot::Tick tick, Reporter& reporter);
 
     /// Whether several explanations fit the snapshot of this tick.
-    [[nodiscard]] bool is_undecided(snapshot::Tick tick) const;
+    [[nodiscard]] bool is_snapshot_undecided(snapshot::Tick tick) const;
     /// Reads a delta whose base is undecided. Returns whether exactly one explanation remains. If
-    /// so, the caller must put the base into the history with add_undecided_to().
-    bool on_undecided_base(std::span<const std::int32_t> ints, snapshot::Tick base,
-                           snapshot::Tick tick, std::int32_t crc);
+    /// so, the caller must put the base into the history with add_undecided_snapshots_to().
+    bool on_delta_with_undecided_base(std::span<const std::int32_t> ints, snapshot::Tick base,
+                                      snapshot::Tick tick, std::int32_t crc);
     /// Called when an empty snapshot arrived: the snapshot of `tick` equals the snapshot of `base`.
     /// If the snapshot of `base` is undecided, so is the snapshot of `tick`.
     void on_empty_snapshot(snapshot::Tick base, snapshot::Tick tick);
     /// Puts the undecided snapshots into the history, decoded with the sizes of the one explanation
     /// that remains.
-    void add_undecided_to(snapshot::History& history);
+    void add_undecided_snapshots_to(snapshot::History& history);
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
-    [[nodiscard]] std::vector<LearnedSize> save_sizes() const;
+    [[nodiscard]] std::vector<LearnedSize> learned_sizes() const;
     /// Continues with the sizes that a previous observer learned. When later snapshots confirm a
     /// size, it is reported again.
     void restore(std::span<const LearnedSize> learned);
 
     /// Forgets the undecided snapshots. Called if later deltas are not based on them (map change).
-    void forget_undecided();
+    void forget_undecided_snapshots();
 
     [[nodiscard]] std::size_t memory_bytes() const {
         return sizeof(*this) + undecided_ints_ * sizeof(std::int32_t);
@@ -192,7 +193,7 @@ class SizeLearner {
 
     /// Returns the tick of the undecided snapshot that the snapshot of `tick` repeats; `tick`
     /// itself if there is no such snapshot.
-    [[nodiscard]] snapshot::Tick original_of(snapshot::Tick tick) const;
+    [[nodiscard]] snapshot::Tick original_tick_of_repeat(snapshot::Tick tick) const;
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
     /// the size in sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
@@ -211,12 +212,11 @@ class SizeLearner {
                             const snapshot::AgreedSizes& before);
     /// Stores an undecided snapshot, once for each explanation. If a limit is exceeded, chooses one
     /// explanation and returns true.
-    [[nodiscard]] bool store_undecided(snapshot::Tick tick, const DeltaGetter& delta_of);
+    [[nodiscard]] bool store_undecided_snapshot(snapshot::Tick tick, const DeltaGetter& delta_of);
     /// Returns the types whose size is the same in all explanations, differs from the agreed size,
     /// and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
-    /// Counts the items of a delta as evidence, for each explanation.
-    void count_as_evidence(const DeltaGetter& delta_of);
+    void count_delta_as_evidence(const DeltaGetter& delta_of);
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
     void report_learned_sizes(const TypeCounts& seen, const snapshot::SnapshotView& made,
@@ -224,7 +224,7 @@ class SizeLearner {
 
     const record::TypeNames* types_;
     snapshot::AgreedSizes agreed_;
-    LearnedSizes::Server* shared_;
+    LearnedSizes::ServerSizes* shared_;
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far
     NumberedTypeSet reported_types_;        ///< types whose size was reported
     std::uint32_t num_unexplained_ = 0;     ///< number of deltas in a row without an explanation

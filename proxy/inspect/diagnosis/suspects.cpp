@@ -305,7 +305,7 @@ bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
     return std::has_single_bit(difference) || difference == UINT32_MAX;
 }
 
-Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
+SuspectValues::SuspectValues(const CrcMismatch& mismatch, SearchBudget& budget)
     : types_{&mismatch.types}, tick_{mismatch.delta.tick}, wanted_{mismatch.delta.crc},
       got_{mismatch.rebuilt.crc}, body_{mismatch.delta.body.begin(), mismatch.delta.body.end()},
       excess_{wrapping_minus(got_, wanted_)} {
@@ -314,7 +314,7 @@ Suspects::Suspects(const Mismatch& mismatch, SearchBudget& budget)
     }
 }
 
-bool Suspects::collect_values(const Mismatch& mismatch) {
+bool SuspectValues::collect_values(const CrcMismatch& mismatch) {
     std::size_t count = 0;
     for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
         count += update.size;
@@ -324,14 +324,14 @@ bool Suspects::collect_values(const Mismatch& mismatch) {
     }
     values_.reserve(count);
     for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
-        add_item(mismatch, update);
+        add_item_values(mismatch, update);
     }
     mark_overlong_varint(mismatch);
     is_misread_ = mismatch.rebuilt.delta.surplus_ints != 0;
     return true;
 }
 
-void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
+void SuspectValues::add_item_values(const CrcMismatch& mismatch, const DeltaUpdate& update) {
     const SnapshotView& result = mismatch.rebuilt.result;
     const auto item = result.find(update.key);
     if (!item || result[*item].data.size() < update.size) {
@@ -359,7 +359,7 @@ void Suspects::add_item(const Mismatch& mismatch, const DeltaUpdate& update) {
 
 /// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
 /// last byte to zero. Several such values show a server that always writes this encoding.
-void Suspects::mark_overlong_varint(const Mismatch& mismatch) {
+void SuspectValues::mark_overlong_varint(const CrcMismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.delta.body};
     Suspect* overlong = nullptr;
     std::size_t count = 0;
@@ -377,7 +377,7 @@ void Suspects::mark_overlong_varint(const Mismatch& mismatch) {
     }
 }
 
-bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget) {
+bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBudget& budget) {
     std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
     mismatch.right.for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
         if (tick < tick_) {
@@ -407,12 +407,12 @@ bool Suspects::add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& bud
         }
     }
     if (!before.empty()) {
-        store_positions(before.front().second, types_->dialect());
+        store_character_positions(before.front().second, types_->dialect());
     }
     return true;
 }
 
-void Suspects::add_to_statistics(const SnapshotView& from, const SnapshotView& to) {
+void SuspectValues::add_to_statistics(const SnapshotView& from, const SnapshotView& to) {
     for (auto& [type, statistics] : statistics_) {
         for_each_change(from, to, type, [&, &known = statistics](auto old, auto now) {
             known.transitions += old.empty() ? 0U : 1U;
@@ -430,7 +430,8 @@ void Suspects::add_to_statistics(const SnapshotView& from, const SnapshotView& t
 }
 
 /// Stores the positions of characters, because most events happen where a character is.
-void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dialect) {
+void SuspectValues::store_character_positions(const SnapshotView& right,
+                                              snapshot::Dialect dialect) {
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
     const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
@@ -444,8 +445,8 @@ void Suspects::store_positions(const SnapshotView& right, snapshot::Dialect dial
     });
 }
 
-void Suspects::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& right,
-                                     const SnapshotView& previous) {
+void SuspectValues::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& right,
+                                          const SnapshotView& previous) {
     add_to_statistics(previous, right);
     for (DeltaValue& value : values_) {
         const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
@@ -457,7 +458,7 @@ void Suspects::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& ri
     after_ticks_[num_after_++] = tick;
 }
 
-Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value) const {
+SuspectValues::Likelihood SuspectValues::likelihood_of(const DeltaValue& value) const {
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> before{};
     std::array<ValueHistory::Point, ValueHistory::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -492,7 +493,7 @@ Suspects::Likelihood Suspects::likelihood_of(const DeltaValue& value) const {
                     (suspect.is_overlong_varint ? kOverlong : 1)};
 }
 
-std::vector<Suspects::Suspect> Suspects::rank() const {
+std::vector<SuspectValues::Suspect> SuspectValues::rank_suspects() const {
     std::vector<Suspect> all;
     all.reserve(values_.size());
     double sum =
@@ -520,13 +521,13 @@ std::vector<Suspects::Suspect> Suspects::rank() const {
 namespace {
 
 /// Returns the probability that the most likely value is not the only cause.
-double doubt_of_first(const std::vector<Suspects::Suspect>& ranked) {
+double doubt_of_first(const std::vector<SuspectValues::Suspect>& ranked) {
     return 1 - ranked.front().probability;
 }
 
 /// Returns how many of the most likely values are needed so that all other values together have at
 /// most the share `doubt` of the total probability.
-std::size_t count_candidates(const std::vector<Suspects::Suspect>& ranked, double doubt) {
+std::size_t count_candidates(const std::vector<SuspectValues::Suspect>& ranked, double doubt) {
     const double sum =
         std::accumulate(ranked.begin(), ranked.end(), 0.0,
                         [](double before, const auto& each) { return before + each.probability; });
@@ -538,33 +539,34 @@ std::size_t count_candidates(const std::vector<Suspects::Suspect>& ranked, doubl
     return count;
 }
 
-bool is_first_certain(const std::vector<Suspects::Suspect>& ranked) {
-    return !ranked.empty() && doubt_of_first(ranked) < Suspects::kMaxDoubt;
+bool is_first_certain(const std::vector<SuspectValues::Suspect>& ranked) {
+    return !ranked.empty() && doubt_of_first(ranked) < SuspectValues::kMaxDoubt;
 }
 
 } // namespace
 
-void Suspects::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                           const snapshot::SnapshotView& previous, Reporter& reporter) {
+void SuspectValues::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
+                                const snapshot::SnapshotView& previous, Reporter& reporter) {
     if (tick <= tick_ || values_.empty()) {
         return;
     }
     add_verified_snapshot(tick, verified, previous);
-    const auto ranked = rank();
+    const auto ranked = rank_suspects();
     if (is_first_certain(ranked) || num_after_ == ValueHistory::kMaxPoints) {
-        report_value(ranked, reporter);
+        report_wrong_value(ranked, reporter);
         values_.clear();
     }
 }
 
-void Suspects::finish(Reporter& reporter) {
+void SuspectValues::report_result(Reporter& reporter) {
     if (!values_.empty() && num_after_ != 0) {
-        report_value(rank(), reporter);
+        report_wrong_value(rank_suspects(), reporter);
     }
     values_.clear();
 }
 
-void Suspects::report_value(const std::vector<Suspect>& ranked, Reporter& reporter) const {
+void SuspectValues::report_wrong_value(const std::vector<Suspect>& ranked,
+                                       Reporter& reporter) const {
     record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
                                   .tick = tick_,
                                   .crc_wanted = wanted_,
@@ -582,7 +584,7 @@ void Suspects::report_value(const std::vector<Suspect>& ranked, Reporter& report
         finding.name = is_exact ? "exact" : "likely";
     }
     const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
-    const auto candidates = name_candidates(std::span{ranked}.first(count), *types_);
+    const auto candidates = make_named_candidates(std::span{ranked}.first(count), *types_);
     if (!is_exact) {
         finding.candidates = record::CandidateList{count, candidates.list};
         finding.detail = is_known ? "the snapshots before and after make it unlikely that another "

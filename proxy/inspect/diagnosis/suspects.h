@@ -104,18 +104,18 @@ class ValueProbability {
 
 /// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
 struct RebuiltSnapshot {
-    DeltaFate fate = DeltaFate::accepted; ///< accepted, mismatched, undecodable or unknown_base
-    snapshot::Delta delta;                ///< the decoded delta; not set if the base is unknown
+    DeltaOutcome outcome = DeltaOutcome::accepted; ///< any but too_old
+    snapshot::Delta delta; ///< the decoded delta; not set if the base is unknown
     snapshot::SnapshotView base{};
-    /// The rebuilt snapshot in the history's memory; empty unless `fate` is accepted or mismatched.
+    /// The rebuilt snapshot, in the history's memory; empty if it could not be rebuilt.
     snapshot::SnapshotView result{};
     std::int32_t crc = 0;          ///< checksum of `result`
-    snapshot::DecodeError error{}; ///< set if `fate` is undecodable
+    snapshot::DecodeError error{}; ///< set if `outcome` is undecodable
     snapshot::DeltaWarnings warnings{};
 };
 
 /// A snapshot with a wrong checksum.
-struct Mismatch {
+struct CrcMismatch {
     const snapshot::AssembledDelta& delta; ///< contains the server's checksum
     const RebuiltSnapshot& rebuilt;
     const snapshot::History& right; ///< the earlier verified snapshots
@@ -125,7 +125,7 @@ struct Mismatch {
 /// Computes for each value of a delta how likely it made the snapshot's checksum wrong. If exactly
 /// one value is wrong, its true value is the received value minus the error of the checksum. The
 /// verified snapshots before and after show whether that value is likely.
-class Suspects {
+class SuspectValues {
   public:
     /// The most values that are examined; a full snapshot of 64 players has fewer. If a delta has
     /// more values, none is examined, because an incomplete list would mislead.
@@ -144,7 +144,7 @@ class Suspects {
 
     /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty. The
     /// types must outlive this object.
-    Suspects(const Mismatch& mismatch, SearchBudget& budget);
+    SuspectValues(const CrcMismatch& mismatch, SearchBudget& budget);
 
     /// Called when a verified snapshot arrived. Once the wrong value is clear, or kMaxPoints
     /// verified snapshots arrived, reports the result and removes all suspects. `previous`: the
@@ -153,7 +153,7 @@ class Suspects {
                      const snapshot::SnapshotView& previous, Reporter& reporter);
     /// Reports what was found out about the wrong value. Called when no more verified snapshots
     /// will arrive.
-    void finish(Reporter& reporter);
+    void report_result(Reporter& reporter);
 
     [[nodiscard]] bool empty() const { return values_.empty(); }
 
@@ -169,7 +169,7 @@ class Suspects {
     };
 
     /// Returns all suspects, most likely first.
-    [[nodiscard]] std::vector<Suspect> rank() const;
+    [[nodiscard]] std::vector<Suspect> rank_suspects() const;
 
   private:
     /// A suspect, with its values in the verified snapshots before and after.
@@ -195,14 +195,14 @@ class Suspects {
         std::vector<IntStatistics> ints;
     };
 
-    [[nodiscard]] bool collect_values(const Mismatch& mismatch);
-    void add_item(const Mismatch& mismatch, const snapshot::DeltaUpdate& update);
-    void mark_overlong_varint(const Mismatch& mismatch);
-    [[nodiscard]] bool add_earlier_snapshots(const Mismatch& mismatch, SearchBudget& budget);
+    [[nodiscard]] bool collect_values(const CrcMismatch& mismatch);
+    void add_item_values(const CrcMismatch& mismatch, const snapshot::DeltaUpdate& update);
+    void mark_overlong_varint(const CrcMismatch& mismatch);
+    [[nodiscard]] bool add_earlier_snapshots(const CrcMismatch& mismatch, SearchBudget& budget);
     void add_verified_snapshot(snapshot::Tick tick, const snapshot::SnapshotView& right,
                                const snapshot::SnapshotView& previous);
     void add_to_statistics(const snapshot::SnapshotView& from, const snapshot::SnapshotView& to);
-    void store_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
+    void store_character_positions(const snapshot::SnapshotView& right, snapshot::Dialect dialect);
 
     struct Likelihood {
         double received = 1; ///< probability of the received value
@@ -211,7 +211,7 @@ class Suspects {
 
     [[nodiscard]] Likelihood likelihood_of(const DeltaValue& value) const;
 
-    void report_value(const std::vector<Suspect>& ranked, Reporter& reporter) const;
+    void report_wrong_value(const std::vector<Suspect>& ranked, Reporter& reporter) const;
 
     const record::TypeNames* types_;
     snapshot::Tick tick_;

@@ -66,7 +66,7 @@ constexpr std::string_view kIncomplete = "incomplete snapshot";
 
 } // namespace
 
-record::ByteCount PayloadBits::advance(std::size_t count) {
+record::ByteCount PayloadBitCounter::advance(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
     const auto part = bits_.subspan(offset_, std::min(count, bytes_left()));
     for (const std::uint8_t bits : part) {
@@ -82,7 +82,7 @@ void ByteAttribution::on_datagram(const record::RecordHeader& head,
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
     stage_ = AcceptanceStage::malformed;
-    payload_ = PayloadBits{{}};
+    payload_ = PayloadBitCounter{{}};
     in_message_ = false;
 }
 
@@ -109,7 +109,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
 
 void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
     const auto bit_counts = std::span{bit_counts_}.first(packet.payload.size());
-    payload_ = PayloadBits{bit_counts};
+    payload_ = PayloadBitCounter{bit_counts};
     const std::uint64_t sum =
         count_bits_per_byte(packet.payload, packet.compressed, bit_counts.data());
     if (packet.compressed) {
@@ -131,7 +131,7 @@ void ByteAttribution::on_control(const wire::Control& control) {
     add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
 }
 
-void ByteAttribution::on_chunks(const PayloadEnd& chunks) {
+void ByteAttribution::on_accepted_payload(const AcceptedPayload& chunks) {
     stage_ = AcceptanceStage::accepted;
     chunks_ = chunks;
 }
@@ -158,15 +158,15 @@ void ByteAttribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
     add_bytes(ByteGroup::message, BytePart::head, name_, payload_.advance(head->header_size));
 }
 
-void ByteAttribution::on_fields(std::size_t bytes) {
+void ByteAttribution::on_message_fields(std::size_t bytes) {
     add_bytes(ByteGroup::message, BytePart::fields, name_, payload_.advance(bytes));
 }
 
-void ByteAttribution::on_part(const ObservedPart& part) {
-    on_fields(part.body.data_offset);
+void ByteAttribution::on_snap_message(const ObservedSnapMessage& part) {
+    on_message_fields(part.body.data_offset);
     const record::ByteCount data = payload_.advance(part.body.data.size());
     // on_delta() counts the bytes of a complete delta's last part.
-    if (part.fate != PartFate::complete && part.fate != PartFate::empty) {
+    if (part.outcome != SnapMessageOutcome::complete && part.outcome != SnapMessageOutcome::empty) {
         constexpr std::array<std::string_view, 7> kNames{"",
                                                          kIncomplete,
                                                          "",
@@ -174,22 +174,22 @@ void ByteAttribution::on_part(const ObservedPart& part) {
                                                          "snapshot part out of range",
                                                          "snapshot of a stray tick",
                                                          "snapshot of the map before"};
-        add_bytes(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(part.fate)],
-                  data);
+        add_bytes(ByteGroup::unused, BytePart::whole,
+                  kNames[static_cast<std::size_t>(part.outcome)], data);
     }
 }
 
 void ByteAttribution::on_delta(const ObservedDelta& delta) {
     uncount_incomplete_parts(delta);
-    PayloadBits bits{delta_bit_counts_};
-    if (delta.fate == DeltaFate::accepted) {
+    PayloadBitCounter bits{delta_bit_counts_};
+    if (delta.outcome == DeltaOutcome::accepted) {
         count_items(delta, bits);
     } else {
         constexpr std::array<std::string_view, 5> kNames{
             "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
             "snapshot with another checksum"};
-        add_bytes(ByteGroup::unused, BytePart::whole, kNames[static_cast<std::size_t>(delta.fate)],
-                  bits.advance(bits.bytes_left()));
+        add_bytes(ByteGroup::unused, BytePart::whole,
+                  kNames[static_cast<std::size_t>(delta.outcome)], bits.advance(bits.bytes_left()));
     }
 }
 
@@ -204,7 +204,7 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
         count_bits_per_byte(part, delta.delta.marked[at / snapshot::kMaxPartSize],
                             delta_bit_counts_.data() + at);
     }
-    PayloadBits bits{delta_bit_counts_};
+    PayloadBitCounter bits{delta_bit_counts_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
         const record::ByteCount bytes = bits.advance(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
@@ -213,7 +213,7 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     }
 }
 
-void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBits bits) {
+void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter bits) {
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {

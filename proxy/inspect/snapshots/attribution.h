@@ -13,10 +13,10 @@
 namespace tw::inspect {
 
 /// Reads a payload from front to back and tells how many bits its bytes take on the network.
-class PayloadBits {
+class PayloadBitCounter {
   public:
     /// `bits[i]`: the number of bits that byte i takes on the network.
-    explicit PayloadBits(std::span<const std::uint8_t> bits) : bits_{bits} {}
+    explicit PayloadBitCounter(std::span<const std::uint8_t> bits) : bits_{bits} {}
 
     /// Advances by `count` bytes, or to the end. Returns the number of these bytes and of their
     /// bits.
@@ -47,11 +47,11 @@ class ByteAttribution final : public Observer {
                      std::span<const std::byte> datagram) override;
     void on_packet(const wire::Packet& packet) override;
     void on_control(const wire::Control& control) override;
-    void on_chunks(const PayloadEnd& chunks) override;
+    void on_accepted_payload(const AcceptedPayload& chunks) override;
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                   const wire::MessageHeader* head) override;
-    void on_fields(std::size_t bytes) override;
-    void on_part(const ObservedPart& part) override;
+    void on_message_fields(std::size_t bytes) override;
+    void on_snap_message(const ObservedSnapMessage& part) override;
     void on_delta(const ObservedDelta& delta) override;
     void on_datagram_end() override;
 
@@ -59,7 +59,7 @@ class ByteAttribution final : public Observer {
     void count_payload_bits(const wire::Packet& packet);
     void end_message();
     void uncount_incomplete_parts(const ObservedDelta& delta);
-    void count_items(const ObservedDelta& delta, PayloadBits bits);
+    void count_items(const ObservedDelta& delta, PayloadBitCounter bits);
 
     void add_bytes(record::ByteGroup group, record::BytePart part, std::string_view name,
                    const record::ByteCount& what) {
@@ -74,9 +74,9 @@ class ByteAttribution final : public Observer {
     wire::Direction direction_ = wire::Direction::c2s;
     std::size_t datagram_size_ = 0;
     AcceptanceStage stage_ = AcceptanceStage::malformed;
-    PayloadEnd chunks_;
+    AcceptedPayload chunks_;
     std::array<std::uint8_t, wire::kMaxDatagramSize> bit_counts_{};
-    PayloadBits payload_{{}};
+    PayloadBitCounter payload_{{}};
     std::string name_; ///< name of the current message
     std::size_t message_end_ = 0;
     bool in_message_ = false;

@@ -13,7 +13,7 @@ bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick
     return ahead >= -kSlack && ahead - kSlack <= passed;
 }
 
-TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
+TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time) {
     // After this time (ns), all snapshots that were in flight have arrived.
     constexpr std::int64_t kDoubtNs = 5'000'000'000;
     if (!last_ || is_plausible_after(*last_, tick, time)) {
@@ -31,17 +31,17 @@ TickClass TickPlausibility::classify(snapshot::Tick tick, std::int64_t time) {
         return TickClass::stray; // another part of the same snapshot does not count again
     }
     if (doubted_) {
-        return restart_from({tick, time});
+        return restart_ticks_from({tick, time});
     }
     num_strays_ = stray_ && is_plausible_after(*stray_, tick, time) ? num_strays_ + 1 : 1;
     stray_ = SeenTick{tick, time};
     if (num_strays_ < kRestartStrays) {
         return TickClass::stray;
     }
-    return restart_from({tick, time});
+    return restart_ticks_from({tick, time});
 }
 
-TickClass TickPlausibility::restart_from(const SeenTick& seen) {
+TickClass TickPlausibility::restart_ticks_from(const SeenTick& seen) {
     *this = {};
     last_ = seen;
     return TickClass::restarted;
@@ -66,35 +66,38 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
         reporter.report_finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
     const bool empty = id == wire::MessageId::snap_empty;
-    PartFate fate = PartFate::empty;
+    SnapMessageOutcome outcome = SnapMessageOutcome::empty;
     if (part.tick < 0) {
-        fate = PartFate::out_of_range;
+        outcome = SnapMessageOutcome::out_of_range;
         reporter.report_finding({.id = FindingId::snapshot_part_out_of_range,
                                  .tick = part.tick,
                                  .offset = 0,
                                  .detail = "negative tick"});
     } else if (map_filter_.belongs_to_previous_map(part, history_, reporter.head().time)) {
-        fate = PartFate::leftover;
+        outcome = SnapMessageOutcome::leftover;
         reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
-        fate = PartFate::stray;
+        outcome = SnapMessageOutcome::stray;
     } else if (!empty) {
-        fate = add_part(part, reporter);
+        outcome = add_part(part, reporter);
     }
-    observers_->notify(&Observer::on_part, ObservedPart{.body = body, .fate = fate});
-    if (fate == PartFate::empty || fate == PartFate::stored || fate == PartFate::complete) {
-        client_.on_part(part.tick);
+    observers_->notify(&Observer::on_snap_message,
+                       ObservedSnapMessage{.body = body, .outcome = outcome});
+    if (outcome == SnapMessageOutcome::empty || outcome == SnapMessageOutcome::stored ||
+        outcome == SnapMessageOutcome::complete) {
+        client_.on_snapshot_part(part.tick);
     }
-    if (fate == PartFate::empty) {
-        on_empty(part.tick, part.delta_tick, reporter);
-    } else if (fate == PartFate::complete) {
+    if (outcome == SnapMessageOutcome::empty) {
+        on_empty_snapshot(part.tick, part.delta_tick, reporter);
+    } else if (outcome == SnapMessageOutcome::complete) {
         const snapshot::AssembledDelta& delta = parts_.assembled();
-        const DeltaFate became = on_delta(delta, reporter, workspace);
-        const bool decoded = became != DeltaFate::unknown_base && became != DeltaFate::undecodable;
+        const DeltaOutcome became = on_delta(delta, reporter, workspace);
+        const bool decoded =
+            became != DeltaOutcome::unknown_base && became != DeltaOutcome::undecodable;
         observers_->notify(&Observer::on_delta,
                            ObservedDelta{.delta = delta,
                                          .last_part = part.part,
-                                         .fate = became,
+                                         .outcome = became,
                                          .decoded = decoded ? &workspace.rebuilt.delta : nullptr,
                                          .types = &types_});
     }
@@ -102,7 +105,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
 
 bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
     const Tick expected = ticks_.last_plausible_tick();
-    const TickClass tick_class = ticks_.classify(tick, reporter.head().time);
+    const TickClass tick_class = ticks_.classify_tick(tick, reporter.head().time);
     if (tick_class == TickClass::follows) {
         return true;
     }
@@ -122,12 +125,12 @@ bool SnapshotTracker::is_reported_without_base(Tick tick, Tick base) const {
            std::find(without_base_.begin(), without_base_.end(), tick) != without_base_.end();
 }
 
-PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
+SnapMessageOutcome SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
     ++reporter.stats.parts;
     if (history_.contains(part.tick) ||
         (part.num_parts == 1 && is_reported_without_base(part.tick, part.delta_tick))) {
         ++reporter.stats.repeated;
-        return PartFate::repeated;
+        return SnapMessageOutcome::repeated;
     }
     const snapshot::PartStatus status = parts_.add(part);
     report_lost_deltas(parts_.lost(), reporter);
@@ -139,7 +142,7 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
     }
     switch (status) {
     case snapshot::PartStatus::complete:
-        return PartFate::complete;
+        return SnapMessageOutcome::complete;
     case snapshot::PartStatus::out_of_range:
         reporter.report_finding({.id = FindingId::snapshot_part_out_of_range,
                                  .tick = part.tick,
@@ -147,16 +150,16 @@ PartFate SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporte
                                  .limit = snapshot::kMaxParts,
                                  .part = part.part,
                                  .detail = "number of parts, part or size"});
-        return PartFate::out_of_range;
+        return SnapMessageOutcome::out_of_range;
     case snapshot::PartStatus::duplicate:
     case snapshot::PartStatus::too_old:
         ++reporter.stats.repeated;
-        return PartFate::repeated;
+        return SnapMessageOutcome::repeated;
     case snapshot::PartStatus::inconsistent:
     case snapshot::PartStatus::incomplete:
         break;
     }
-    return PartFate::stored;
+    return SnapMessageOutcome::stored;
 }
 
 void SnapshotTracker::count_full_or_delta(const record::SnapshotRecord& record,
@@ -168,7 +171,7 @@ void SnapshotTracker::count_full_or_delta(const record::SnapshotRecord& record,
     }
 }
 
-void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
+void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& reporter) {
     if (history_.contains(tick) || is_reported_without_base(tick, base_tick)) {
         ++reporter.stats.repeated;
         return;
@@ -181,7 +184,7 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     const auto base = base_tick == snapshot::kNoBase ? SnapshotView{} : history_.find(base_tick);
     if (!base) {
         diagnosis_.on_empty_snapshot(base_tick, tick);
-        report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        report_failed_snapshot(record, {.id = FindingId::snapshot_unknown_base}, reporter);
         return;
     }
     record.crc_got = base->checksum();
@@ -197,8 +200,8 @@ void SnapshotTracker::on_empty(Tick tick, Tick base_tick, Reporter& reporter) {
     accept_snapshot(record, reporter);
 }
 
-DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                    SnapshotWorkspace& workspace) {
+DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                       SnapshotWorkspace& workspace) {
     ++reporter.stats.snapshots;
     reporter.stats.delta_bytes += delta.body.size();
     record::SnapshotRecord record{.head = reporter.head(),
@@ -211,14 +214,15 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
     count_full_or_delta(record, reporter);
     diagnosis_.rebuild_snapshot(delta, history_, verified_tick_, workspace, reporter);
     const RebuiltSnapshot& rebuilt = workspace.rebuilt;
-    const DeltaFate fate = rebuilt.fate;
-    if (fate == DeltaFate::unknown_base) {
-        report_failure(record, {.id = FindingId::snapshot_unknown_base}, reporter);
-        return fate;
+    const DeltaOutcome outcome = rebuilt.outcome;
+    if (outcome == DeltaOutcome::unknown_base) {
+        report_failed_snapshot(record, {.id = FindingId::snapshot_unknown_base}, reporter);
+        return outcome;
     }
-    if (fate == DeltaFate::undecodable) {
-        report_failure(record, decode_error_finding(rebuilt.error, delta.body, types_), reporter);
-        return fate;
+    if (outcome == DeltaOutcome::undecodable) {
+        report_failed_snapshot(record, decode_error_finding(rebuilt.error, delta.body, types_),
+                               reporter);
+        return outcome;
     }
     report_delta_warnings(delta, rebuilt.warnings, types_, reporter);
     if (const auto surplus = static_cast<std::int64_t>(rebuilt.delta.surplus_ints); surplus != 0) {
@@ -226,21 +230,21 @@ DeltaFate SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Repor
             {.id = FindingId::snapshot_surplus_ints, .tick = delta.tick, .value = surplus});
     }
     record.crc_got = rebuilt.crc;
-    if (fate == DeltaFate::mismatched) {
-        const Mismatch mismatch{delta, rebuilt, history_, types_};
+    if (outcome == DeltaOutcome::mismatched) {
+        const CrcMismatch mismatch{delta, rebuilt, history_, types_};
         const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
-        report_failure(record, checksum_finding(mismatch, cause), reporter);
-        return fate;
+        report_failed_snapshot(record, checksum_finding(mismatch, cause), reporter);
+        return outcome;
     }
     const bool same = delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt);
     const bool kept = same ? history_.store_again(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
         ++reporter.stats.repeated; // the tick is older than all snapshots in the history
-        return DeltaFate::repeated;
+        return DeltaOutcome::too_old;
     }
     accept_snapshot(record, reporter);
-    return fate;
+    return outcome;
 }
 
 void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
@@ -279,33 +283,33 @@ void SnapshotTracker::accept_snapshot(record::SnapshotRecord& record, Reporter& 
 
     record.rebuilt = true;
     record.items = *stored;
-    record.previous = newest_verified();
+    record.previous = newest_verified_snapshot();
     types_.learn_types(record.items, record.previous.value_or(SnapshotView{}));
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.tile_map = maps_->tile_map();
     record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
-    record.client_version = client_.version();
+    record.client_version = client_.client_version();
     verified_tick_ = record.tick;
     checks_.check_snapshot(record, reporter);
-    client_.on_usable({.tick = record.tick, .delta_tick = record.delta_tick}, reporter);
+    client_.on_usable_snapshot({.tick = record.tick, .delta_tick = record.delta_tick}, reporter);
     diagnosis_.on_verified(record, reporter);
     reporter.emit(record);
 }
 
-void SnapshotTracker::report_failure(record::SnapshotRecord& record, record::FindingRecord finding,
-                                     Reporter& reporter) {
+void SnapshotTracker::report_failed_snapshot(record::SnapshotRecord& record,
+                                             record::FindingRecord finding, Reporter& reporter) {
     finding.tick = record.tick;
     finding.delta_tick = record.delta_tick;
     finding.crc_wanted = record.crc_wanted;
     finding.crc_got = record.crc_got;
     const bool first = !failure_ || failure_->why != finding.id;
     if (first) {
-        failure_ = Failure{.since = record.tick, .lost = 0, .why = finding.id};
+        failure_ = FailedSnapshots{.since = record.tick, .lost = 0, .why = finding.id};
     }
     ++failure_->lost;
-    client_.on_refused({.tick = record.tick, .delta_tick = record.delta_tick}, finding.id,
-                       reporter);
+    client_.on_refused_snapshot({.tick = record.tick, .delta_tick = record.delta_tick}, finding.id,
+                                reporter);
     finding.since_tick = failure_->since;
     finding.lost = failure_->lost;
     if (finding.id == FindingId::snapshot_unknown_base) {
@@ -353,19 +357,19 @@ void SnapshotTracker::on_map_change(Reporter& reporter) {
     if (const auto newest = history_.newest()) {
         map_filter_.on_map_change(*newest, reporter.head().time);
     }
-    restart(reporter);
+    restart_snapshots(reporter);
     roster_.clear();
 }
 
-void SnapshotTracker::restart(Reporter& reporter) {
-    client_.finish(reporter);
+void SnapshotTracker::restart_snapshots(Reporter& reporter) {
+    client_.report_remaining_stalls(reporter);
     forget_snapshots(reporter);
     ticks_.reset();
     input_jitter_ = {};
 }
 
 void SnapshotTracker::forget_snapshots(Reporter& reporter) {
-    diagnosis_.finish(reporter);
+    diagnosis_.forget_snapshots(reporter);
     report_lost_deltas(parts_.reset(), reporter);
     history_.clear();
     verified_tick_.reset();
@@ -376,10 +380,10 @@ void SnapshotTracker::forget_snapshots(Reporter& reporter) {
     last_arrival_.reset();
     cadence_ = {};
     checks_.forget_reported_problems();
-    client_.restart(reporter);
+    client_.forget_shown_snapshot(reporter);
 }
 
-void SnapshotTracker::drop_snapshots(Reporter& reporter) {
+void SnapshotTracker::free_all_snapshots(Reporter& reporter) {
     forget_snapshots(reporter);
     history_.trim(std::numeric_limits<Tick>::max());
     parts_ = {};
@@ -403,7 +407,7 @@ void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
         kept.data.assign(part.data.begin(), part.data.end());
     });
     checkpoint.roster = roster_;
-    checkpoint.client_version = client_.version();
+    checkpoint.client_version = client_.client_version();
     checkpoint.sizes = diagnosis_.learned_sizes();
 }
 
@@ -417,7 +421,7 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
     diagnosis_.restore(checkpoint.sizes);
     roster_ = checkpoint.roster;
     if (checkpoint.client_version) {
-        client_.on_version(*checkpoint.client_version);
+        client_.on_client_version(*checkpoint.client_version);
     }
     if (const auto newest = history_.newest()) {
         verified_tick_ = *newest;
@@ -425,8 +429,8 @@ void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
     }
 }
 
-void SnapshotTracker::reset(snapshot::Dialect dialect, Reporter& reporter) {
-    restart(reporter);
+void SnapshotTracker::begin_connection(snapshot::Dialect dialect, Reporter& reporter) {
+    restart_snapshots(reporter);
     map_filter_.reset();
     types_.start_connection(dialect);
     roster_.clear();

@@ -59,11 +59,11 @@ class TickPlausibility {
     static constexpr int kRestartStrays = 3;
 
     /// Classifies the tick of a snapshot that arrived at `time`.
-    [[nodiscard]] TickClass classify(snapshot::Tick tick, std::int64_t time);
+    [[nodiscard]] TickClass classify_tick(snapshot::Tick tick, std::int64_t time);
 
     /// Lets the next implausible tick count as a restart. Called when datagrams were lost, because
     /// the server may have restarted its ticks unseen.
-    void expect_restart(std::int64_t time) { doubted_ = time; }
+    void expect_tick_restart(std::int64_t time) { doubted_ = time; }
 
     /// Returns the newest plausible tick, with which the next tick is compared; 0 before the first
     /// tick.
@@ -80,12 +80,12 @@ class TickPlausibility {
     [[nodiscard]] static bool is_plausible_after(const SeenTick& before, snapshot::Tick tick,
                                                  std::int64_t time);
 
-    [[nodiscard]] TickClass restart_from(const SeenTick& seen);
+    [[nodiscard]] TickClass restart_ticks_from(const SeenTick& seen);
 
     std::optional<SeenTick> last_;  ///< the newest plausible tick
     std::optional<SeenTick> stray_; ///< the newest implausible tick
     int num_strays_ = 0;
-    std::optional<std::int64_t> doubted_; ///< time of the newest call of expect_restart()
+    std::optional<std::int64_t> doubted_; ///< time of the newest call of expect_tick_restart()
 };
 
 /// Recognises late snapshots of the previous map. They may arrive until the client enters the game
@@ -100,7 +100,7 @@ class PreviousMapFilter {
             .newest = newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
     }
 
-    void enter_game(record::Timestamp now) {
+    void on_enter_game(record::Timestamp now) {
         if (previous_) {
             previous_->until = std::min(previous_->until, std::max(now, previous_->at_least_until));
         }
@@ -143,7 +143,7 @@ class SnapshotTracker {
     /// tracker makes an arena. `maps`: the connection's map. `server`: the server's activity. All
     /// arguments must outlive this object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
-                    bool learn_sizes, LearnedSizes::Server* shared, snapshot::Arena* arena,
+                    bool learn_sizes, LearnedSizes::ServerSizes* shared, snapshot::Arena* arena,
                     const MapTracker& maps, ServerActivity& server)
         : observers_{&observers}, maps_{&maps}, history_{arena == nullptr
                                                              ? snapshot::History{}
@@ -158,7 +158,7 @@ class SnapshotTracker {
     /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    [[nodiscard]] StallDetector& client() { return client_; }
+    [[nodiscard]] StallDetector& stall_detector() { return client_; }
 
     [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
 
@@ -171,9 +171,9 @@ class SnapshotTracker {
 
     /// Called when copies of datagrams were lost. The client's state is then unknown, and the map
     /// may have changed.
-    void on_gap(Reporter& reporter) {
-        client_.restart(reporter);
-        ticks_.expect_restart(reporter.head().time);
+    void on_missed_datagrams(Reporter& reporter) {
+        client_.forget_shown_snapshot(reporter);
+        ticks_.expect_tick_restart(reporter.head().time);
     }
 
     /// Called when the map changed: ticks start again and all items are new, but type numbers keep
@@ -181,13 +181,13 @@ class SnapshotTracker {
     void on_map_change(Reporter& reporter);
 
     /// Called when the client has loaded the new map.
-    void enter_game(record::Timestamp now) { map_filter_.enter_game(now); }
+    void on_enter_game(record::Timestamp now) { map_filter_.on_enter_game(now); }
 
     /// Forgets the connection's snapshots, and reports pending findings. Called when the connection
     /// ended.
-    void restart(Reporter& reporter);
+    void restart_snapshots(Reporter& reporter);
     /// Forgets all state of the previous connection. Called when a new connection begins.
-    void reset(snapshot::Dialect dialect, Reporter& reporter);
+    void begin_connection(snapshot::Dialect dialect, Reporter& reporter);
 
     /// Returns the players of a 0.7 server. The session updates them from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
@@ -196,7 +196,7 @@ class SnapshotTracker {
 
     /// Returns the newest snapshot in the history, valid until the next message; nullopt if the
     /// history is empty.
-    [[nodiscard]] std::optional<snapshot::SnapshotView> newest() const {
+    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_snapshot() const {
         const auto tick = history_.newest();
         return tick ? history_.find(*tick) : std::nullopt;
     }
@@ -214,8 +214,7 @@ class SnapshotTracker {
         }
     }
 
-    /// Frees all snapshots and parts.
-    void drop_snapshots(Reporter& reporter);
+    void free_all_snapshots(Reporter& reporter);
 
     /// Saves the snapshots that later deltas may be based on, and the parts received so far.
     void save(SessionCheckpoint& checkpoint) const;
@@ -236,7 +235,7 @@ class SnapshotTracker {
     static constexpr snapshot::Tick kTrimSlack = 25;
 
     /// Snapshots in a row that could not be rebuilt or verified.
-    struct Failure {
+    struct FailedSnapshots {
         snapshot::Tick since = 0;
         std::uint64_t lost = 0;
         record::FindingId why = record::FindingId::count;
@@ -248,13 +247,13 @@ class SnapshotTracker {
     /// Whether a delta with this tick was already reported as a delta without its base, and the
     /// base is still missing.
     [[nodiscard]] bool is_reported_without_base(snapshot::Tick tick, snapshot::Tick base) const;
-    [[nodiscard]] PartFate add_part(const snapshot::Part& part, Reporter& reporter);
-    void on_empty(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
-    [[nodiscard]] DeltaFate on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                     SnapshotWorkspace& workspace);
+    [[nodiscard]] SnapMessageOutcome add_part(const snapshot::Part& part, Reporter& reporter);
+    void on_empty_snapshot(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
+    [[nodiscard]] DeltaOutcome on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
+                                        SnapshotWorkspace& workspace);
 
     /// Returns the newest verified snapshot; nullopt if the history has already removed it.
-    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified() const {
+    [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified_snapshot() const {
         return verified_tick_ ? history_.find(*verified_tick_) : std::nullopt;
     }
 
@@ -262,8 +261,8 @@ class SnapshotTracker {
     void count_arrival(const record::SnapshotRecord& record, Reporter& reporter);
     /// Handles a verified snapshot that the history contains.
     void accept_snapshot(record::SnapshotRecord& record, Reporter& reporter);
-    void report_failure(record::SnapshotRecord& record, record::FindingRecord finding,
-                        Reporter& reporter);
+    void report_failed_snapshot(record::SnapshotRecord& record, record::FindingRecord finding,
+                                Reporter& reporter);
 
     const Observers* observers_;
     const MapTracker* maps_;
@@ -276,7 +275,7 @@ class SnapshotTracker {
     /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
     std::optional<snapshot::Tick> acked_tick_;
     std::uint64_t ordinal_ = 0;
-    std::optional<Failure> failure_;
+    std::optional<FailedSnapshots> failure_;
     PreviousMapFilter map_filter_;
     /// How many ticks of deltas without a base are remembered, to recognise duplicates of them.
     static constexpr std::size_t kTicksWithoutBase = 16;
@@ -287,7 +286,7 @@ class SnapshotTracker {
     ArrivalJitter input_jitter_;
     SnapshotChecks checks_;
     StallDetector client_;
-    Diagnosis diagnosis_;
+    SnapshotDiagnosis diagnosis_;
 };
 
 } // namespace tw::inspect

@@ -79,9 +79,9 @@ void InputTimingTracker::on_answer(snapshot::Tick intended, std::int32_t time_le
     newest_answered_ = std::max(newest_answered_, input->sent);
 }
 
-InputTimingTracker::Outcome InputTimingTracker::outcome_between(Timestamp from,
-                                                                Timestamp to) const {
-    Outcome outcome{.is_complete = newest_answered_ > to};
+InputTimingTracker::InputOutcome InputTimingTracker::outcome_between(Timestamp from,
+                                                                     Timestamp to) const {
+    InputOutcome outcome{.is_complete = newest_answered_ > to};
     if (!inputs_) {
         return outcome;
     }
@@ -99,7 +99,7 @@ InputTimingTracker::Outcome InputTimingTracker::outcome_between(Timestamp from,
     return outcome;
 }
 
-void ChunkReceipts::on_chunk(std::uint16_t sequence, Timestamp now) {
+void ChunkAcknowledgements::on_chunk(std::uint16_t sequence, Timestamp now) {
     Chunk& chunk = chunks_[num_chunks_++ % kChunks];
     if (chunk.sent == 0 || chunk.acked != 0) {
         ++num_open_;
@@ -107,7 +107,7 @@ void ChunkReceipts::on_chunk(std::uint16_t sequence, Timestamp now) {
     chunk = {.sequence = sequence, .sent = now};
 }
 
-void ChunkReceipts::mark_acknowledged(std::uint16_t ack, Timestamp now) {
+void ChunkAcknowledgements::mark_acknowledged(std::uint16_t ack, Timestamp now) {
     for (Chunk& chunk : chunks_) {
         if (chunk.sent != 0 && chunk.acked == 0 &&
             wire::classify_sequence(ack, chunk.sequence) == wire::VitalClass::old) {
@@ -117,13 +117,14 @@ void ChunkReceipts::mark_acknowledged(std::uint16_t ack, Timestamp now) {
     }
 }
 
-bool ChunkReceipts::was_any_acknowledged(Timestamp from, Timestamp to) const {
+bool ChunkAcknowledgements::was_any_chunk_acknowledged(Timestamp from, Timestamp to) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.acked != 0 && chunk.acked < to;
     });
 }
 
-bool ChunkReceipts::has_unacknowledged_chunk(Timestamp from, Timestamp to, Timestamp by) const {
+bool ChunkAcknowledgements::has_unacknowledged_chunk(Timestamp from, Timestamp to,
+                                                     Timestamp by) const {
     return std::ranges::any_of(chunks_, [&](const Chunk& chunk) {
         return chunk.sent > from && chunk.sent < to && (chunk.acked == 0 || chunk.acked >= by);
     });
@@ -156,18 +157,18 @@ bool shows_stopped_server(const StallEvidence& evidence) {
 /// Whether the server's answers to at least half of the inputs are missing. If the server also
 /// ignored an acknowledgement in one of the inputs, one missing answer is enough.
 bool lacks_answers(const StallEvidence& evidence) {
-    const InputTimingTracker::Outcome& receipts = evidence.receipts;
+    const InputTimingTracker::InputOutcome& receipts = evidence.receipts;
     return receipts.inputs >= (evidence.is_full_acked ? 1 : kMinInputs) &&
            2 * receipts.answered <= receipts.inputs;
 }
 
 /// Whether the server answered at least four of five inputs.
-bool has_answers(const InputTimingTracker::Outcome& receipts) {
+bool has_answers(const InputTimingTracker::InputOutcome& receipts) {
     return receipts.inputs >= kMinInputs && 5 * receipts.answered >= 4 * receipts.inputs;
 }
 
 std::optional<StallVerdict> judge_by_answers(const StallEvidence& evidence, bool is_final) {
-    const InputTimingTracker::Outcome& receipts = evidence.receipts;
+    const InputTimingTracker::InputOutcome& receipts = evidence.receipts;
     const bool is_complete =
         receipts.is_complete || (is_final && evidence.has_ended && evidence.is_answering);
     if (shows_stopped_server(evidence)) {

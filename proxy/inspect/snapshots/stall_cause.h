@@ -28,7 +28,7 @@ class InputTimingTracker {
     void on_answer(snapshot::Tick intended, std::int32_t time_left, record::Timestamp now);
 
     /// What happened to the inputs that a client sent in a given time.
-    struct Outcome {
+    struct InputOutcome {
         unsigned inputs = 0;   ///< number of inputs
         unsigned answered = 0; ///< number of inputs that the server answered
         /// The longest time that an input waited at the server, minus the usual wait (ns).
@@ -37,7 +37,7 @@ class InputTimingTracker {
         bool is_complete = false;
     };
 
-    [[nodiscard]] Outcome outcome_between(record::Timestamp from, record::Timestamp to) const;
+    [[nodiscard]] InputOutcome outcome_between(record::Timestamp from, record::Timestamp to) const;
 
     [[nodiscard]] bool has_answers() const { return round_trip_.minimum().has_value(); }
 
@@ -93,7 +93,7 @@ class InputTimingTracker {
 };
 
 /// Tells whether and when a client acknowledged the server's vital chunks.
-class ChunkReceipts {
+class ChunkAcknowledgements {
   public:
     void on_chunk(std::uint16_t sequence, record::Timestamp now);
 
@@ -105,7 +105,8 @@ class ChunkReceipts {
     }
 
     /// Whether the client acknowledged, before `to`, a chunk that the server sent after `from`.
-    [[nodiscard]] bool was_any_acknowledged(record::Timestamp from, record::Timestamp to) const;
+    [[nodiscard]] bool was_any_chunk_acknowledged(record::Timestamp from,
+                                                  record::Timestamp to) const;
     /// Whether the server sent a chunk between `from` and `to` that the client had not acknowledged
     /// at `by`.
     [[nodiscard]] bool has_unacknowledged_chunk(record::Timestamp from, record::Timestamp to,
@@ -161,7 +162,7 @@ struct StallEvidence {
     bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
     bool is_answering = false;  ///< the server has answered earlier inputs of this session
     /// How many of the inputs that were to be answered during the stall were answered.
-    InputTimingTracker::Outcome receipts{};
+    InputTimingTracker::InputOutcome receipts{};
     /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;
     /// If the server sent nothing to any session during the stall, the number of sessions to which

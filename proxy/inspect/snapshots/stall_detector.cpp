@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxPauseTicks = 50;
 
 std::optional<std::int64_t> ArrivalJitter::on_arrival(snapshot::Tick tick, std::int64_t time) {
     if (!last_) {
-        last_ = Last{tick, time};
+        last_ = LastArrival{tick, time};
         return std::nullopt;
     }
     const std::int64_t ticks = std::int64_t{tick} - last_->tick;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> ArrivalJitter::on_arrival(snapshot::Tick tick, std::
         return std::nullopt;
     }
     const std::int64_t passed = time - last_->time;
-    last_ = Last{tick, time};
+    last_ = LastArrival{tick, time};
     if (ticks < 0 || ticks > kMaxPauseTicks || passed < 0) {
         return std::nullopt;
     }
@@ -95,8 +95,8 @@ std::string describe_request(bool asked, std::uint32_t errors) {
 
 } // namespace
 
-void StallDetector::on_refused(const UsableSnapshot& snapshot, FindingId why,
-                               const Reporter& reporter) {
+void StallDetector::on_refused_snapshot(const UsableSnapshot& snapshot, FindingId why,
+                                        const Reporter& reporter) {
     ++refused_;
     rejected_[num_rejected_++ % kStoredRejected] = {.snapshot = snapshot,
                                                     .time = reporter.head().time};
@@ -111,7 +111,7 @@ void StallDetector::handle_snapshot(const UsableSnapshot& snapshot, Reporter& re
     }
     if (shown_ && snapshot.tick < newest_) {
         // Clients ignore a snapshot after they have received a part of a newer snapshot.
-        on_refused(snapshot, FindingId::count, reporter);
+        on_refused_snapshot(snapshot, FindingId::count, reporter);
         return;
     }
     show_new_snapshot(snapshot, reporter.head().time, reporter);
@@ -140,7 +140,7 @@ void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporte
     // connection, or the client is modified.
     if (shown_ && refused_ != 0 && input.ack_tick <= refused_tick_ &&
         input.ack_tick > shown_->tick) {
-        on_refused_acknowledged(input.ack_tick, reporter);
+        on_refused_snapshot_acknowledged(input.ack_tick, reporter);
     }
     if (!shown_ || input.ack_tick > shown_->tick || input.ack_tick < run_.tick) {
         return; // the input is forged, from another map, or out of order
@@ -150,11 +150,11 @@ void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporte
         run_.last_intended = input.intended_tick;
         return;
     }
-    end_acknowledgement_run(input.ack_tick, time, reporter);
+    end_repeated_acknowledgement(input.ack_tick, time, reporter);
     run_ = RepeatedAcknowledgement::begin(input, time);
 }
 
-void StallDetector::on_refused_acknowledged(Tick tick, Reporter& reporter) {
+void StallDetector::on_refused_snapshot_acknowledged(Tick tick, Reporter& reporter) {
     const auto* const found =
         std::find_if(rejected_.begin(), rejected_.end(), [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
@@ -166,7 +166,7 @@ void StallDetector::on_refused_acknowledged(Tick tick, Reporter& reporter) {
         const ShownSnapshot shown{.tick = tick,
                                   .time = known ? found->time : reporter.head().time,
                                   .losses = count_losses(reporter)};
-        restart(reporter);
+        forget_shown_snapshot(reporter);
         last_input_ = reporter.head().time;
         shown_ = shown;
         return;
@@ -198,15 +198,15 @@ void StallDetector::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp 
         }));
 }
 
-void StallDetector::finish(Reporter& reporter) {
+void StallDetector::report_remaining_stalls(Reporter& reporter) {
     if (shown_ && last_input_ - shown_->time > overdue_delay()) {
         count_freeze(last_input_ - shown_->time - usual_step_ * kTick, std::nullopt, reporter);
     }
-    end_acknowledgement_run(std::nullopt, run_.last, reporter);
-    restart(reporter);
+    end_repeated_acknowledgement(std::nullopt, run_.last, reporter);
+    forget_shown_snapshot(reporter);
 }
 
-void StallDetector::restart(Reporter& reporter) {
+void StallDetector::forget_shown_snapshot(Reporter& reporter) {
     report_waiting_stalls(reporter);
     const auto version = client_version_;
     *this = StallDetector{*cadence_, *server_};
@@ -221,7 +221,7 @@ void StallDetector::count_freeze(Timestamp frozen, const std::optional<UsableSna
                         .refused = refused_,
                         .asked = describe_request(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = shown_->time + usual_step_ * kTick + frozen;
-    add_to_totals(freeze, reporter);
+    add_freeze_to_totals(freeze, reporter);
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
@@ -318,7 +318,7 @@ StallEvidence StallDetector::evidence_of(const PendingStall& stall,
     return evidence;
 }
 
-void StallDetector::report_decided_stalls(Reporter& reporter) {
+void StallDetector::report_stalls_with_known_cause(Reporter& reporter) {
     if (pending_stall_) {
         // If no newer snapshot arrives, waits longer: answers to inputs may still arrive.
         const Timestamp waited = reporter.head().time - pending_stall_->to;
@@ -369,12 +369,12 @@ void StallDetector::report_waiting_stalls(Reporter& reporter) {
     }
 }
 
-StallVerdict StallDetector::judge_acknowledgement_run(std::optional<Tick> next,
-                                                      Timestamp end) const {
+StallVerdict StallDetector::judge_repeated_acknowledgement(std::optional<Tick> next,
+                                                           Timestamp end) const {
     const Timestamp step = usual_step_ * kTick;
     // The time of two snapshots is left out at each end, because chunks that the client received
     // just before the first or just after the last input prove nothing.
-    if (run_.asked || chunks_.was_any_acknowledged(run_.first + 2 * step, end - 2 * step)) {
+    if (run_.asked || chunks_.was_any_chunk_acknowledged(run_.first + 2 * step, end - 2 * step)) {
         return {.cause = StallCause::unacknowledged,
                 .detail = run_.asked ? "" : "the client acknowledged other messages of that time"};
     }
@@ -391,8 +391,8 @@ StallVerdict StallDetector::judge_acknowledgement_run(std::optional<Tick> next,
     return {.cause = StallCause::unacknowledged, .rivals = "lost_behind"};
 }
 
-void StallDetector::end_acknowledgement_run(std::optional<Tick> next, Timestamp end,
-                                            Reporter& reporter) {
+void StallDetector::end_repeated_acknowledgement(std::optional<Tick> next, Timestamp end,
+                                                 Reporter& reporter) {
     // The stall ended between the last input with this acknowledgement and the next input. If the
     // network delayed the inputs, the ticks for which they were meant (`by_client`) show a much
     // shorter stall. These ticks drift a little while no snapshots arrive.
@@ -415,15 +415,15 @@ void StallDetector::end_acknowledgement_run(std::optional<Tick> next, Timestamp 
                         .end = next ? std::optional{UsableSnapshot{.tick = *next}} : std::nullopt,
                         .asked = describe_request(run_.asked, 0),
                         .is_by_acks = true};
-    add_to_totals(freeze, reporter);
+    add_freeze_to_totals(freeze, reporter);
     if (postponed_ && run_.asked && postponed_->freeze.since >= run_.tick) {
         postponed_->freeze.time += frozen; // this freeze is part of the held stall
         return;
     }
-    report_stall(freeze, judge_acknowledgement_run(next, end), reporter);
+    report_stall(freeze, judge_repeated_acknowledgement(next, end), reporter);
 }
 
-void StallDetector::add_to_totals(const Freeze& freeze, Reporter& reporter) {
+void StallDetector::add_freeze_to_totals(const Freeze& freeze, Reporter& reporter) {
     reporter.stats.freeze_us.add(freeze.time / kMicrosecond);
     reporter.stats.frozen_ms += static_cast<std::uint64_t>(freeze.time / kMillisecond);
 }

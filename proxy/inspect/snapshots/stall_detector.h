@@ -23,12 +23,12 @@ class ArrivalJitter {
     [[nodiscard]] std::optional<std::int64_t> on_arrival(snapshot::Tick tick, std::int64_t time);
 
   private:
-    struct Last {
+    struct LastArrival {
         snapshot::Tick tick = 0;
         std::int64_t time = 0;
     };
 
-    std::optional<Last> last_;
+    std::optional<LastArrival> last_;
 };
 
 /// What the arrival of one snapshot shows about missing and reordered snapshots.
@@ -108,15 +108,13 @@ class StallDetector {
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
-    /// Called when a part of the snapshot of `tick` arrived.
-    void on_part(snapshot::Tick tick) {
+    void on_snapshot_part(snapshot::Tick tick) {
         if (tick > newest_) {
             newest_ = tick;
         }
     }
 
-    /// Called when a snapshot arrived that the client can use.
-    void on_usable(const UsableSnapshot& snapshot, Reporter& reporter) {
+    void on_usable_snapshot(const UsableSnapshot& snapshot, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (shown_ && snapshot.tick - shown_->tick == usual_step_ && snapshot.tick >= newest_ &&
             refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_delay()) [[likely]] {
@@ -127,8 +125,8 @@ class StallDetector {
     }
 
     /// Called when a snapshot arrived that the client cannot use.
-    void on_refused(const UsableSnapshot& snapshot, record::FindingId why,
-                    const Reporter& reporter);
+    void on_refused_snapshot(const UsableSnapshot& snapshot, record::FindingId why,
+                             const Reporter& reporter);
 
     /// Called when the client sent an input, which acknowledges the snapshot that the client shows.
     void on_input(const wire::InputBody& input, Reporter& reporter) {
@@ -163,21 +161,20 @@ class StallDetector {
     /// Called when the client acknowledged the server's vital chunks up to `ack`.
     void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunks_.on_ack(ack, time); }
 
-    /// Called when the client announced its DDNet version.
-    void on_version(std::int32_t version) { client_version_ = version; }
+    void on_client_version(std::int32_t version) { client_version_ = version; }
 
-    [[nodiscard]] std::optional<std::int32_t> version() const { return client_version_; }
+    [[nodiscard]] std::optional<std::int32_t> client_version() const { return client_version_; }
 
     /// Reports the stalls that still wait for evidence. Called when the connection ended.
-    void finish(Reporter& reporter);
+    void report_remaining_stalls(Reporter& reporter);
 
     /// Reports the stalls that wait for evidence, and forgets which snapshot the client shows.
     /// Called when the map changed or copies of datagrams were lost.
-    void restart(Reporter& reporter);
+    void forget_shown_snapshot(Reporter& reporter);
 
     /// Forgets everything about the client. Called when a new connection begins.
     void reset(Reporter& reporter) {
-        restart(reporter);
+        forget_shown_snapshot(reporter);
         client_version_.reset();
     }
 
@@ -249,8 +246,7 @@ class StallDetector {
     /// The number of rejected snapshots that are remembered, because the client may acknowledge one
     /// of them a round trip later.
     static constexpr std::size_t kStoredRejected = 16;
-    /// The number of counted freezes that are remembered, so that end_acknowledgement_run() counts
-    /// none of them again.
+    /// How many counted freezes are remembered, so that none of them is counted twice.
     static constexpr std::size_t kStoredFreezes = 4;
 
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
@@ -275,7 +271,7 @@ class StallDetector {
     /// Reports the stalls that waited for evidence and whose cause is known by now.
     void report_known_causes(Reporter& reporter) {
         if (pending_stall_ || postponed_) [[unlikely]] {
-            report_decided_stalls(reporter);
+            report_stalls_with_known_cause(reporter);
         }
     }
 
@@ -296,7 +292,7 @@ class StallDetector {
     /// number of sessions to which it was sending before. Otherwise returns nullopt.
     [[nodiscard]] std::optional<std::size_t> count_quiet_sessions(record::Timestamp to,
                                                                   bool has_ended) const;
-    void report_decided_stalls(Reporter& reporter);
+    void report_stalls_with_known_cause(Reporter& reporter);
     void judge_pending_stall(bool is_final, Reporter& reporter);
     [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
                                             const ServerActivity::Pause* pause) const;
@@ -305,14 +301,13 @@ class StallDetector {
     void report_waiting_stalls(Reporter& reporter);
     /// Reports a stall if the client has acknowledged the same tick for too long. `next`: the tick
     /// that the next inputs acknowledge, if any follow.
-    void end_acknowledgement_run(std::optional<snapshot::Tick> next, record::Timestamp end,
-                                 Reporter& reporter);
-    [[nodiscard]] StallVerdict judge_acknowledgement_run(std::optional<snapshot::Tick> next,
-                                                         record::Timestamp end) const;
-    static void add_to_totals(const Freeze& freeze, Reporter& reporter);
+    void end_repeated_acknowledgement(std::optional<snapshot::Tick> next, record::Timestamp end,
+                                      Reporter& reporter);
+    [[nodiscard]] StallVerdict judge_repeated_acknowledgement(std::optional<snapshot::Tick> next,
+                                                              record::Timestamp end) const;
+    static void add_freeze_to_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
-    /// Called when the client acknowledged a snapshot that was counted as rejected.
-    void on_refused_acknowledged(snapshot::Tick tick, Reporter& reporter);
+    void on_refused_snapshot_acknowledged(snapshot::Tick tick, Reporter& reporter);
 
     std::optional<ShownSnapshot> shown_;        ///< the newest snapshot that the client can use
     snapshot::Tick usual_step_ = 2;             ///< the usual distance between snapshots, in ticks
@@ -338,7 +333,7 @@ class StallDetector {
     const SnapshotCadence* cadence_;
     ServerActivity* server_;
     InputTimingTracker inputs_;
-    ChunkReceipts chunks_;
+    ChunkAcknowledgements chunks_;
     std::optional<PendingStall> pending_stall_;
     std::optional<PostponedStall> postponed_;
 };

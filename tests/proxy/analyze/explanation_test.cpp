@@ -577,13 +577,15 @@ class Capture {
   public:
     /// Passes a datagram of 40 bytes whose part starts at byte 10.
     void pass(std::uint32_t session, std::int32_t tick, std::int32_t part,
-              inspect::PartFate fate = inspect::PartFate::stored, bool compressed = false) {
+              inspect::SnapMessageOutcome outcome = inspect::SnapMessageOutcome::stored,
+              bool compressed = false) {
         ++frame_;
-        read(session, kOneSecond + static_cast<std::int64_t>(frame_), tick, part, fate, compressed);
+        read(session, kOneSecond + static_cast<std::int64_t>(frame_), tick, part, outcome,
+             compressed);
     }
 
     void read(std::uint32_t session, std::int64_t time, std::int32_t tick, std::int32_t part,
-              inspect::PartFate fate, bool compressed) {
+              inspect::SnapMessageOutcome outcome, bool compressed) {
         const std::span<const std::byte> datagram{bytes_};
         record::RecordHeader head;
         head.time = time;
@@ -598,7 +600,7 @@ class Capture {
         body.num_parts = 3;
         body.part = part;
         body.data = datagram.subspan(10);
-        datagrams.on_part({.body = body, .fate = fate});
+        datagrams.on_snap_message({.body = body, .outcome = outcome});
         datagrams.on_datagram_end();
     }
 
@@ -625,7 +627,7 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
     capture.pass(2, 12, 0);
     capture.pass(1, 12, 0);
     capture.pass(1, 14, 0);
-    capture.pass(1, 12, 0, inspect::PartFate::repeated);
+    capture.pass(1, 12, 0, inspect::SnapMessageOutcome::repeated);
     const auto found = capture.datagrams.find_datagrams(1, 12);
     REQUIRE(found.size() == 2);
     CHECK(found[0].part == 0);
@@ -643,7 +645,7 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
 TEST_CASE("offsets are in the payload, or in what is decompressed after the header") {
     Capture capture;
     capture.pass(1, 12, 0);
-    capture.pass(1, 13, 0, inspect::PartFate::complete, true);
+    capture.pass(1, 13, 0, inspect::SnapMessageOutcome::complete, true);
     CHECK(capture.datagrams.find_datagrams(1, 12).front().part_offset == 10);
     const auto compressed = capture.datagrams.find_datagrams(1, 13);
     CHECK(compressed.front().is_compressed);
@@ -657,7 +659,7 @@ TEST_CASE("a datagram is placed by its own time, as it may have been held back")
     capture.pass(1, 11, 0);
     for (const std::int64_t time : {kOneSecond + 1, std::int64_t{5}}) {
         CAPTURE(time);
-        capture.read(1, time, 12, 0, inspect::PartFate::stored, false);
+        capture.read(1, time, 12, 0, inspect::SnapMessageOutcome::stored, false);
         const auto found = capture.datagrams.find_datagrams(1, 12);
         REQUIRE(found.size() == 1);
         CHECK(found.front().frame == (time == 5 ? 0 : 1)); // unknown

@@ -233,7 +233,7 @@ TEST_CASE("a session opens with its first datagram and has both directions") {
     bench.see(3 * kSecond, kBob, kServer);
     bench.see(4 * kSecond, kServer, kAnn, kNonsense);
     CHECK(bench.sessions.current_time() == 4 * kSecond);
-    bench.inspector.finish(bench.sessions.current_time(), "end of capture");
+    bench.inspector.close_all_sessions(bench.sessions.current_time(), "end of capture");
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
                                  "2 open 198.51.100.2:50000 192.0.2.1:8303",
                                  "1 close end of capture", "2 close end of capture"});
@@ -418,7 +418,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
          {kTime, std::int64_t{0}, kTime - 1, kTime, kLast, std::int64_t{0}}) {
         bench.see(next, kAnn, kServer, kNonsense);
     }
-    bench.inspector.finish(bench.sessions.current_time(), "end of capture");
+    bench.inspector.close_all_sessions(bench.sessions.current_time(), "end of capture");
     std::size_t open = 0;
     std::size_t closed = 0;
     for (const std::string& line : bench.lines()) {

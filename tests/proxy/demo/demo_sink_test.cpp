@@ -534,7 +534,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         world::WorldInputConverter feed{merger};
         TrafficInspector inspector{{.messages = false}, feed};
         inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
-        merger.finish();
+        merger.merge_waiting_ticks();
         demos.finish();
         files.finish_writing();
         CHECK(loss_sentences(demos.losses()).empty());

@@ -69,7 +69,7 @@ TEST_CASE("expectations are met or say what was seen instead") {
         CAPTURE(row.text);
         Expectation expectation = expectation_of(row.text);
         for (const Record& record : samples.all()) {
-            expectation.evaluate(record);
+            expectation.evaluate_record(record);
         }
         CHECK(expectation.is_met() == row.met);
         CHECK(expectation.unmet_reason() == row.instead);
@@ -118,7 +118,7 @@ TEST_CASE("what peers send is kept short, few and harmless in reports") {
     for (int i = 0; i < 100; ++i) {
         const std::string detail = std::to_string(i) + evil;
         samples.finding.detail = detail;
-        expectation.evaluate(&samples.finding);
+        expectation.evaluate_record(&samples.finding);
     }
     const std::string instead = expectation.unmet_reason();
     CHECK(instead.find('\x1b') == std::string::npos);

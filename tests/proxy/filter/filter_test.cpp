@@ -497,6 +497,6 @@ TEST_CASE("a filter is about messages where nothing else may match") {
         CAPTURE(row.text);
         const auto filter = Filter::parse(row.text);
         REQUIRE(filter.has_value());
-        CHECK(tw::filter::matches_only_messages(filter->program()) == row.about_messages);
+        CHECK(tw::filter::matches_only_messages(filter->parsed_filter()) == row.about_messages);
     }
 }

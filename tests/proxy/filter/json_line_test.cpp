@@ -32,7 +32,7 @@ class All final : public ValueVisitor {
 std::string values(std::string_view line, std::string_view key) {
     All all;
     JsonLine json{line};
-    json.object().visit(key, all);
+    json.object().visit_values(key, all);
     return all.text;
 }
 
@@ -123,9 +123,9 @@ TEST_CASE("values that a line of twscope never has are read as they stand, or no
         // The result does not change after a search for a missing key.
         line.set_line(row.line);
         All none;
-        CHECK_FALSE(line.object().visit("none", none));
+        CHECK_FALSE(line.object().visit_values("none", none));
         All all;
-        line.object().visit(row.key, all);
+        line.object().visit_values(row.key, all);
         CHECK(all.text == row.found);
     }
     const std::string long_key(10'000, 'k');
@@ -165,10 +165,10 @@ TEST_CASE("keys of the record can be read between those of its items") {
         line.for_each_item([&](JsonObject& item) {
             ++items;
             for (const char* const key : {"b", "none", "a", "b"}) {
-                item.visit(key, all);
+                item.visit_values(key, all);
             }
-            line.object().visit("m", all);
-            line.object().visit("n", all);
+            line.object().visit_values("m", all);
+            line.object().visit_values("n", all);
             return items == 4;
         });
         CHECK(items == 4);
@@ -187,8 +187,8 @@ TEST_CASE("keys of the record can be read between those of its items") {
     line.set_line(R"({"items":[{"a":1},{"a":2 "b"},{"a":3}]})");
     All before;
     line.for_each_item([&](JsonObject& item) {
-        item.visit("a", before);
-        item.visit("b", before);
+        item.visit_values("a", before);
+        item.visit_values("b", before);
         return false;
     });
     CHECK(before.text == "1|2");

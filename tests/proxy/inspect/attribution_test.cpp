@@ -39,7 +39,7 @@ struct VerifiedBytes final : test::SinkOf<VerifiedBytes> {
 class VerifiedBits final : public inspect::Observer {
   public:
     void on_delta(const inspect::ObservedDelta& delta) override {
-        if (delta.fate != inspect::DeltaFate::accepted) {
+        if (delta.outcome != inspect::DeltaOutcome::accepted) {
             return;
         }
         for (std::size_t i = 0; i < delta.delta.body.size(); ++i) {
@@ -69,7 +69,7 @@ class Run {
         inspector_.on_datagram(session, time_ += 1'000'000, direction, bytes);
     }
 
-    void finish() { inspector_.finish(time_, "end of test"); }
+    void finish() { inspector_.close_all_sessions(time_, "end of test"); }
 
     [[nodiscard]] std::uint64_t payload(wire::Direction direction) const {
         return payload_[direction == wire::Direction::s2c ? 1 : 0];

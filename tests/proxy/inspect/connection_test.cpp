@@ -28,7 +28,7 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
         AckWindow window;
         window.reset(true);
         for (std::uint16_t sequence = 1; sequence <= row.sent; ++sequence) {
-            window.on_sent(sequence);
+            window.on_chunk_sent(sequence);
         }
         REQUIRE(window.accept_ack(row.before));
         CHECK(window.accept_ack(row.ack) == row.taken);
@@ -38,10 +38,10 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
 TEST_CASE("the window goes over the end of the sequence") {
     AckWindow window;
     window.reset(false);
-    window.on_sent(1023);
+    window.on_chunk_sent(1023);
     REQUIRE(window.accept_ack(1022)); // joined midway: the first one counts
-    window.on_sent(0);
-    window.on_sent(1);
+    window.on_chunk_sent(0);
+    window.on_chunk_sent(1);
     CHECK(window.accept_ack(1));
     CHECK_FALSE(window.accept_ack(1023));
     CHECK_FALSE(window.accept_ack(2));
@@ -187,12 +187,12 @@ TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
         VitalOrder order;
         order.reset(true);
         REQUIRE(order.classify_chunk(1, false) == kNext);
-        order.skip_chunk(1); // had already
+        order.on_undecided_chunk(1); // had already
         CHECK_FALSE(order.has_gap());
-        order.skip_chunk(2);
+        order.on_undecided_chunk(2);
         CHECK(order.on_ack(2) == true);
         CHECK(order.classify_chunk(3, false) == kNext);
-        order.skip_chunk(4);
+        order.on_undecided_chunk(4);
         CHECK_FALSE(order.on_ack(3));
         CHECK(order.classify_chunk(taken ? 4 : 5, false) == (taken ? kNext : kGap));
     }
@@ -342,12 +342,12 @@ TEST_CASE("the same handshake begins another connection when the one before has 
 TEST_CASE("what only a client says is no connection, unless no server can be heard") {
     SevenHandshake handshake;
     CHECK(handshake.on_seven_packet(kC2s, kServer) == ConnectionChange::none);
-    CHECK(handshake.infer_from_client() == ConnectionChange::none);
+    CHECK(handshake.infer_connection_from_client() == ConnectionChange::none);
     for (int i = 0; i < 300; ++i) {
         REQUIRE(handshake.on_seven_packet(kC2s, kServer) == ConnectionChange::none);
     }
     CHECK(handshake.on_seven_packet(kS2c, kClient) == ConnectionChange::none);
-    CHECK(handshake.infer_from_client() == ConnectionChange::midway);
+    CHECK(handshake.infer_connection_from_client() == ConnectionChange::midway);
 }
 
 TEST_CASE("strangers replace a connection when both sides agree on them, not before") {

@@ -132,7 +132,7 @@ struct Refused {
     Refused& operator=(const Refused&) = delete;
     ~Refused() = default;
 
-    [[nodiscard]] inspect::Suspects look_back() const {
+    [[nodiscard]] inspect::SuspectValues look_back() const {
         inspect::SearchBudget budget;
         budget.begin_search(0);
         return {mismatch, budget};
@@ -144,7 +144,7 @@ struct Refused {
     snapshot::History history;
     inspect::RebuiltSnapshot rebuilt;
     record::TypeNames types;
-    inspect::Mismatch mismatch{delta, rebuilt, history, types};
+    inspect::CrcMismatch mismatch{delta, rebuilt, history, types};
 };
 
 /// A server's delta with one of its values changed.
@@ -214,9 +214,9 @@ TEST_CASE("a damaged value is named when the next right snapshot is here, or lef
         refused.types.learn_types(next.view());
         Explanations sink;
         inspect::Reporter reporter{1, sink};
-        inspect::Suspects look_back = refused.look_back();
+        inspect::SuspectValues look_back = refused.look_back();
         look_back.on_verified(moment.ticks[2], next.view(), refused.base.view(), reporter);
-        look_back.finish(reporter);
+        look_back.report_result(reporter);
         CHECK(look_back.empty());
         REQUIRE(sink.all.size() == 1);
         const Explained& told = sink.all.front();
@@ -278,13 +278,13 @@ TEST_CASE("all values that would explain a mismatch are listed, and nothing if n
         Explanations sink;
         inspect::Reporter reporter{1, sink};
         Refused refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
-        inspect::Suspects look_back = refused.look_back();
+        inspect::SuspectValues look_back = refused.look_back();
         CHECK(look_back.empty() != row.told);
         // A snapshot that arrives late and is older changes nothing.
         look_back.on_verified(11, refused.base.view(), {}, reporter);
         CHECK(sink.all.empty());
         look_back.on_verified(14, refused.base.view(), refused.base.view(), reporter);
-        look_back.finish(reporter);
+        look_back.report_result(reporter);
         REQUIRE(sink.all.size() == (row.told ? 1 : 0));
         if (row.told) {
             CHECK_FALSE(sink.all.front().exact);
@@ -304,7 +304,7 @@ constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
 /// What is said of a full snapshot with this body, whose sum the server says is `crc`.
 inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
     const Refused refused{{}, kNoBase, 12, std::move(received), crc};
-    return inspect::explain_mismatch(refused.mismatch, refused.look_back().rank());
+    return inspect::explain_mismatch(refused.mismatch, refused.look_back().rank_suspects());
 }
 
 } // namespace

@@ -160,7 +160,7 @@ TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins"
     using inspect::LearnedSizes;
     alignas(LearnedSizes) static std::array<std::byte, sizeof(LearnedSizes)> memory{};
     auto& table = *std::launder(reinterpret_cast<LearnedSizes*>(memory.data()));
-    LearnedSizes::Server* const server = table.find_or_add_server("127.0.0.1:8303");
+    LearnedSizes::ServerSizes* const server = table.find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
     for (std::uint16_t type = 0; type < std::tuple_size_v<snapshot::AgreedSizes>; ++type) {
         CHECK_FALSE(server->find_size(snapshot::Dialect::six, type));
@@ -170,7 +170,7 @@ TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins"
 
 TEST_CASE("a type's size is found by the server's address, for as many servers as there is room") {
     const auto table = std::make_unique<inspect::LearnedSizes>();
-    inspect::LearnedSizes::Server* const server = table->find_or_add_server("127.0.0.1:8303");
+    inspect::LearnedSizes::ServerSizes* const server = table->find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
     CHECK_FALSE(server->find_size(snapshot::Dialect::six, 9));
     server->set_size(snapshot::Dialect::six, 9, 23);

@@ -30,7 +30,7 @@ TEST_CASE("of all sessions of a server the first reports a wrong map, and every 
     test::FakeMaps maps;
     maps.answer.status = inspect::MapStatus::other_version;
     test::RecordLog log;
-    const auto workspace = std::make_unique<inspect::Workspace>();
+    const auto workspace = std::make_unique<inspect::DecodeBuffers>();
     for (std::uint32_t number = 1; number <= 3; ++number) {
         const std::string server = number == 3 ? "127.0.0.1:8304" : "127.0.0.1:8303";
         inspect::Session session{number, "client", server, {}, maps, log};

@@ -47,7 +47,7 @@ Items with_type(std::string_view name) {
 }
 
 std::string_view name_of_first_uuid_type(SessionScript& script) {
-    const auto* spec = script.session().snapshots().types().object(kFirstUuidNumber);
+    const auto* spec = script.session().snapshot_tracker().types().object(kFirstUuidNumber);
     return spec == nullptr ? "" : spec->name;
 }
 

@@ -8,7 +8,7 @@
 using tw::inspect::receiver_rules;
 using tw::inspect::ReceiverProgram;
 using tw::inspect::ReceiverRules;
-using tw::inspect::TokenBit;
+using tw::inspect::TokenBitRule;
 
 TEST_CASE("a receiver refuses what its version refuses, or today's if that is not known") {
     struct Row {
@@ -17,12 +17,12 @@ TEST_CASE("a receiver refuses what its version refuses, or today's if that is no
         ReceiverRules rules; ///< compressed control, control with chunks, token bit, 0.7's header
     };
 
-    constexpr auto kIgnored = TokenBit::ignored;
-    constexpr auto kRefused = TokenBit::refused;
+    constexpr auto kIgnored = TokenBitRule::ignored;
+    constexpr auto kRefused = TokenBitRule::refused;
     constexpr ReceiverRules kClient{true, true, kRefused, false};
     constexpr ReceiverRules kServer{true, true, kRefused, true};
     const Row rows[] = {
-        {"0.6.5", {.header_token = true}, {false, false, TokenBit::token, false}},
+        {"0.6.5", {.header_token = true}, {false, false, TokenBitRule::token, false}},
         {"vanilla without a token", {.vanilla = true, .server = true}, {}},
         {"nothing is known", {}, kClient},
         {"a server of which nothing is known", {.server = true}, kServer},

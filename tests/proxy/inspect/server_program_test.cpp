@@ -55,23 +55,24 @@ struct Row {
 
 const Row kRows[] = {
     {"nothing", [](auto&) {}, std::nullopt},
-    {"DDNet 16.4 greets", [](auto& s) { s.on_chat("DDraceNetwork Mod. Version: 0.6.4, 16.4"); },
-     16040},
-    {"DDNet 20.1.1 greets", [](auto& s) { s.on_chat("DDraceNetwork Mod. Version: 0.6, 20.1.1"); },
+    {"DDNet 16.4 greets",
+     [](auto& s) { s.on_server_chat("DDraceNetwork Mod. Version: 0.6.4, 16.4"); }, 16040},
+    {"DDNet 20.1.1 greets",
+     [](auto& s) { s.on_server_chat("DDraceNetwork Mod. Version: 0.6, 20.1.1"); }, 20011},
+    {"a line of chat like it", [](auto& s) { s.on_server_chat("my Mod. Version: 0.6.4, 16.4"); },
+     std::nullopt},
+    {"a server info", [](auto& s) { s.on_server_info("0.6.4, 19.1"); }, 19010},
+    {"a version with more behind it", [](auto& s) { s.on_server_info("0.6.4, 18.9-dev"); }, 18090},
+    {"a version in words", [](auto& s) { s.on_server_info("0.6.4, newest"); }, std::nullopt},
+    {"a version beyond all numbers", [](auto& s) { s.on_server_info("0.6.4, 99999999999.1"); },
+     std::nullopt},
+    {"DDNet's server info to 0.7", [](auto& s) { s.on_server_info("0.7\u21940.6, 20.1.1"); },
      20011},
-    {"a line of chat like it", [](auto& s) { s.on_chat("my Mod. Version: 0.6.4, 16.4"); },
+    {"Teeworlds 0.7's server info", [](auto& s) { s.on_server_info("0.7.5"); }, std::nullopt, true},
+    {"an arrow to nowhere", [](auto& s) { s.on_server_info("0.7\u2194"); }, std::nullopt},
+    {"arrows without an end", [](auto& s) { s.on_server_info("0.7\u21940.7\u21940.7\u2194x"); },
      std::nullopt},
-    {"a server info", [](auto& s) { s.on_info("0.6.4, 19.1"); }, 19010},
-    {"a version with more behind it", [](auto& s) { s.on_info("0.6.4, 18.9-dev"); }, 18090},
-    {"a version in words", [](auto& s) { s.on_info("0.6.4, newest"); }, std::nullopt},
-    {"a version beyond all numbers", [](auto& s) { s.on_info("0.6.4, 99999999999.1"); },
-     std::nullopt},
-    {"DDNet's server info to 0.7", [](auto& s) { s.on_info("0.7\u21940.6, 20.1.1"); }, 20011},
-    {"Teeworlds 0.7's server info", [](auto& s) { s.on_info("0.7.5"); }, std::nullopt, true},
-    {"an arrow to nowhere", [](auto& s) { s.on_info("0.7\u2194"); }, std::nullopt},
-    {"arrows without an end", [](auto& s) { s.on_info("0.7\u21940.7\u21940.7\u2194x"); },
-     std::nullopt},
-    {"vanilla's server info", [](auto& s) { s.on_info("0.6.5"); }, std::nullopt, true},
+    {"vanilla's server info", [](auto& s) { s.on_server_info("0.6.5"); }, std::nullopt, true},
     {"a map without capabilities", [](auto& s) { s.on_map_change(); }, std::nullopt, true},
     {"a map behind capabilities",
      [](auto& s) {
@@ -82,7 +83,7 @@ const Row kRows[] = {
     {"a mod that counts its own versions",
      [](auto& s) {
          extended(s, "reconnect");
-         s.on_info("0.6.4, 12.1");
+         s.on_server_info("0.6.4, 12.1");
      },
      std::nullopt},
     {"ten ints of a character", [](auto& s) { object(s, "ddnet_character", 10); }, 18999},
@@ -91,18 +92,18 @@ const Row kRows[] = {
     {"a mod of an older server that says it is new",
      [](auto& s) {
          object(s, "ddnet_character", 10);
-         s.on_info("0.6.4, 25.0");
+         s.on_server_info("0.6.4, 25.0");
      },
      18999},
     {"a mod of a newer server that says it is old",
      [](auto& s) {
          object(s, "ddnet_player", 4);
-         s.on_info("0.6.4, 16.4");
+         s.on_server_info("0.6.4, 16.4");
      },
      std::nullopt},
     {"a new connection still knows what was said",
      [](auto& s) {
-         s.on_info("0.6.4, 16.4");
+         s.on_server_info("0.6.4, 16.4");
          s.forget_evidence();
      },
      16040},

@@ -52,7 +52,7 @@ class Script {
         }
     }
 
-    void gap() { silence_.on_gap(); }
+    void gap() { silence_.on_missed_datagrams(); }
 
     [[nodiscard]] Lines told() const { return log_.lines; }
 
@@ -239,13 +239,13 @@ TEST_CASE("a pause is known only if the server sent nothing to anybody") {
 
 TEST_CASE("servers are told apart by address, and forgotten without sessions") {
     ServerActivities servers;
-    const auto known = servers.find_or_add("127.0.0.1:8303");
-    CHECK(servers.find_or_add("127.0.0.1:8303") == known);
-    CHECK(servers.find_or_add("127.0.0.1:8304") != known);
+    const auto known = servers.find_or_add_server("127.0.0.1:8303");
+    CHECK(servers.find_or_add_server("127.0.0.1:8303") == known);
+    CHECK(servers.find_or_add_server("127.0.0.1:8304") != known);
     for (int i = 0; i < 1000; ++i) {
-        std::ignore = servers.find_or_add(std::to_string(i));
+        std::ignore = servers.find_or_add_server(std::to_string(i));
     }
-    CHECK(servers.find_or_add("127.0.0.1:8303") == known);
+    CHECK(servers.find_or_add_server("127.0.0.1:8303") == known);
 }
 
 } // namespace tw::inspect

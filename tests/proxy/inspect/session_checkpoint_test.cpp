@@ -297,11 +297,11 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
                        with_checkpoint ? std::move(read) : std::nullopt);
     }
     CHECK_FALSE(first.save(0));
-    first.finish(traffic[at].time, "handed over");
+    first.close_all_sessions(traffic[at].time, "handed over");
     for (; at < traffic.size(); ++at) {
         feed(second, open, traffic[at]);
     }
-    second.finish(traffic.back().time, "end of capture");
+    second.close_all_sessions(traffic.back().time, "end of capture");
     relief.before = first.totals();
     relief.after = second.totals();
     relief.findings = second_log.findings();
@@ -352,7 +352,7 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     const record::Timestamp later = traffic.back().time + 1;
     for (const std::uint64_t session : sessions) {
         second.on_open(session, later, "client", "server", first.save(session));
-        second.on_gap(session, later, 1, "ring_full");
+        second.on_missed_datagrams(session, later, 1, "ring_full");
         CHECK(second.save(session)->is_closed);
     }
     second.emit_summaries(later);
@@ -361,7 +361,7 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     for (const auto& each : traffic) {
         second.on_datagram(each.session, each.time, each.direction, each.bytes);
     }
-    second.finish(later, "shutdown");
+    second.close_all_sessions(later, "shutdown");
     const auto lines = log.lines({"session"});
     CHECK(std::ranges::count(lines, "session open") == static_cast<long>(sessions.size()));
     CHECK(second.totals().verified > 0);
@@ -377,7 +377,7 @@ TEST_CASE("a session that was closed elsewhere and ends unused is never reported
     next.on_open(7, 1, "client", "server", SessionCheckpoint{.map = {}, .is_closed = true});
     next.on_close(7, 2, "idle");
     CHECK_FALSE(next.save(7));
-    next.finish(3, "shutdown");
+    next.close_all_sessions(3, "shutdown");
     CHECK(log.lines({"session", "summary", "finding"}).empty());
     CHECK(next.num_sessions_opened() == 0);
 }

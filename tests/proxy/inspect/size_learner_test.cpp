@@ -301,7 +301,7 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
             static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
         }
-        const auto learned = first.save_sizes();
+        const auto learned = first.learned_sizes();
         REQUIRE(learned.size() == 2);
         CHECK(learned.front() ==
               inspect::LearnedSize{.type = 9,
@@ -312,12 +312,12 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         inspect::SizeLearner second{kTypes, after->find_or_add_server("b")};
         second.restore(learned);
         CHECK(second.sizes() == server.sizes);
-        CHECK(second.save_sizes() == learned);
+        CHECK(second.learned_sizes() == learned);
         CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
               (shown == 3));
         // A session without a misfit of its own passes on what the others named.
         const inspect::SizeLearner other{kTypes, before->find_or_add_server("a")};
-        CHECK(other.save_sizes().size() == (shown == 3 ? 2 : 0));
+        CHECK(other.learned_sizes().size() == (shown == 3 ? 2 : 0));
         Named again;
         inspect::Reporter next{1, again};
         for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {

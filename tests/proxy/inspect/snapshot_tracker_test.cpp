@@ -225,14 +225,14 @@ using tw::inspect::TickPlausibility;
 TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
     using enum TickClass;
     TickPlausibility gate;
-    REQUIRE(gate.classify(100'000, 0) == follows);
-    gate.expect_restart(kSecond);
-    CHECK(gate.classify(100'050, kSecond) == follows);  // under way
-    CHECK(gate.classify(2, 60 * kSecond) == restarted); // a map takes its time
-    CHECK(gate.classify(90'000, 60 * kSecond) == stray);
-    gate.expect_restart(60 * kSecond);
-    CHECK(gate.classify(500, 70 * kSecond) == follows); // the server goes on as before
-    CHECK(gate.classify(90'000, 70 * kSecond) == stray);
+    REQUIRE(gate.classify_tick(100'000, 0) == follows);
+    gate.expect_tick_restart(kSecond);
+    CHECK(gate.classify_tick(100'050, kSecond) == follows);  // under way
+    CHECK(gate.classify_tick(2, 60 * kSecond) == restarted); // a map takes its time
+    CHECK(gate.classify_tick(90'000, 60 * kSecond) == stray);
+    gate.expect_tick_restart(60 * kSecond);
+    CHECK(gate.classify_tick(500, 70 * kSecond) == follows); // the server goes on as before
+    CHECK(gate.classify_tick(90'000, 70 * kSecond) == stray);
 }
 
 TEST_CASE("a tick is believed when the clock allows it, or when the last three agree") {
@@ -277,7 +277,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
         TickPlausibility gate;
         for (const Step& step : row.steps) {
             CAPTURE(step.tick);
-            CHECK(gate.classify(step.tick, step.time * kSecond) == step.verdict);
+            CHECK(gate.classify_tick(step.tick, step.time * kSecond) == step.verdict);
         }
     }
 }

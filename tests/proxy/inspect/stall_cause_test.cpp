@@ -320,7 +320,7 @@ TEST_CASE("the evidence decides, and what it does not decide stays open") {
     };
 
     using enum StallCause;
-    using Outcome = inspect::InputTimingTracker::Outcome;
+    using Outcome = inspect::InputTimingTracker::InputOutcome;
     constexpr Outcome kAll{.inputs = 8, .answered = 8, .is_complete = true};
     constexpr Outcome kNone{.inputs = 8, .is_complete = true};
     constexpr Outcome kOpen{.inputs = 8};
@@ -483,16 +483,16 @@ TEST_CASE("what is made up harms nothing") {
 }
 
 TEST_CASE("a reliable chunk that passed is acknowledged in time, late or never") {
-    ChunkReceipts chunks;
-    CHECK_FALSE(chunks.was_any_acknowledged(0, 1000 * kMs));
+    ChunkAcknowledgements chunks;
+    CHECK_FALSE(chunks.was_any_chunk_acknowledged(0, 1000 * kMs));
     CHECK_FALSE(chunks.has_unacknowledged_chunk(0, 1000 * kMs, 1000 * kMs));
     chunks.on_chunk(1023, 100 * kMs);
     chunks.on_chunk(0, 200 * kMs);
     chunks.on_ack(1022, 250 * kMs);
     CHECK(chunks.has_unacknowledged_chunk(0, 1000 * kMs, 1000 * kMs));
     chunks.on_ack(1023, 300 * kMs);
-    CHECK(chunks.was_any_acknowledged(50 * kMs, 400 * kMs));
-    CHECK_FALSE(chunks.was_any_acknowledged(150 * kMs, 400 * kMs));
+    CHECK(chunks.was_any_chunk_acknowledged(50 * kMs, 400 * kMs));
+    CHECK_FALSE(chunks.was_any_chunk_acknowledged(150 * kMs, 400 * kMs));
     CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));
     chunks.on_ack(0, 500 * kMs);
     CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));

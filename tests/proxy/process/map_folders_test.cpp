@@ -74,7 +74,7 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
         const TemporaryFolder empty;
         save(folder.file(row.file), bytes);
         MapFolders maps{{empty.path(), folder.path()}};
-        const FoundMap found = maps.find(announce("dm1", bytes, row.with_sha256));
+        const FoundMap found = maps.find_map(announce("dm1", bytes, row.with_sha256));
         CHECK(found.status == MapStatus::found);
         CHECK(found.physics != nullptr);
         CHECK(found.sha256 == identity.sha256);
@@ -115,7 +115,7 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
     MapFolders maps{{folder.path(), folder.file("no such folder")}};
     for (const Row& row : rows) {
         CAPTURE(row.announcement.name);
-        const FoundMap found = maps.find(row.announcement);
+        const FoundMap found = maps.find_map(row.announcement);
         CHECK(found.status == row.status);
         CHECK(found.physics == nullptr);
         CAPTURE(found.detail);
@@ -131,17 +131,17 @@ TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") 
     MapFolders maps{{folder.path()}};
     for (std::size_t i = 0; i <= kKept; ++i) {
         save(folder.file(name(i) + ".map"), bytes);
-        REQUIRE(maps.find(announce(name(i), bytes)).status == MapStatus::found);
+        REQUIRE(maps.find_map(announce(name(i), bytes)).status == MapStatus::found);
     }
     for (std::size_t i = 0; i <= kKept; ++i) {
         std::filesystem::remove(folder.file(name(i) + ".map"));
     }
-    CHECK(maps.find(announce(name(0), bytes)).status == MapStatus::not_found);
-    const FoundMap once = maps.find(announce(name(1), bytes));
+    CHECK(maps.find_map(announce(name(0), bytes)).status == MapStatus::not_found);
+    const FoundMap once = maps.find_map(announce(name(1), bytes));
     CHECK(once.status == MapStatus::found);
-    CHECK(once.physics == maps.find(announce(name(1), bytes)).physics);
-    CHECK(maps.find(announce(name(kKept), bytes)).status == MapStatus::found);
-    CHECK(maps.find(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
+    CHECK(once.physics == maps.find_map(announce(name(1), bytes)).physics);
+    CHECK(maps.find_map(announce(name(kKept), bytes)).status == MapStatus::found);
+    CHECK(maps.find_map(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
 }
 
 TEST_CASE("a loaded map is found by its file's checksum, with the file if that is kept") {
@@ -152,7 +152,7 @@ TEST_CASE("a loaded map is found by its file's checksum, with the file if that i
         MapFolders maps{{folder.path()}, {.with_files = with_files}};
         const auto sha256 = map::identify(bytes).sha256;
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
-        const FoundMap found = maps.find(announce("one", bytes));
+        const FoundMap found = maps.find_map(announce("one", bytes));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
         const auto file = maps.find_loaded_map(sha256).file;
         CHECK((file != nullptr) == with_files);
@@ -164,9 +164,9 @@ TEST_CASE("a missing map is searched for again") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
-    CHECK(maps.find(announce("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::not_found);
     save(folder.file("dm1.map"), bytes);
-    CHECK(maps.find(announce("dm1", bytes)).status == MapStatus::found);
+    CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::found);
 }
 
 TEST_CASE("a received map is stored under the game's file name, and found again") {
@@ -177,13 +177,13 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         const TemporaryFolder cache;
         const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
-        CHECK(maps.find_stored(announcement).status == MapStatus::not_found);
+        CHECK(maps.find_stored_map(announcement).status == MapStatus::not_found);
         const FoundMap kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
-        CHECK(maps.num_stored() == 1);
+        CHECK(maps.num_stored_maps() == 1);
         for (const FoundMap& found :
-             {kept, maps.find_stored(announcement), maps.find(announcement)}) {
+             {kept, maps.find_stored_map(announcement), maps.find_map(announcement)}) {
             CHECK(found.physics == kept.physics);
             CHECK(found.from_wire);
         }
@@ -192,11 +192,11 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         CHECK(read_text(cache.file("dm1_" + id + ".map")) ==
               std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
         CHECK(files_in(cache.path()) == 1);
-        CHECK(MapFolders{{cache.path()}}.find(announcement).status == MapStatus::found);
+        CHECK(MapFolders{{cache.path()}}.find_map(announcement).status == MapStatus::found);
         MapFolders without_cache{{}};
-        CHECK(without_cache.find(announcement).status == MapStatus::not_found);
+        CHECK(without_cache.find_map(announcement).status == MapStatus::not_found);
         CHECK(without_cache.store_map(announcement, bytes).from_wire);
-        CHECK(without_cache.find(announcement).physics != nullptr);
+        CHECK(without_cache.find_map(announcement).physics != nullptr);
     }
 }
 
@@ -225,9 +225,9 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         std::filesystem::create_directory(cache);
         MapFolders maps{{}, {.cache = cache}};
         CHECK(maps.store_map(row.announcement, row.bytes).status == row.status);
-        CHECK(maps.find(row.announcement).status != MapStatus::found);
-        CHECK(maps.find_stored(row.announcement).status == MapStatus::not_found);
-        CHECK(maps.num_stored() == 0);
+        CHECK(maps.find_map(row.announcement).status != MapStatus::found);
+        CHECK(maps.find_stored_map(row.announcement).status == MapStatus::not_found);
+        CHECK(maps.num_stored_maps() == 0);
         CHECK(files_in(outside.path()) == 0);
     }
 }
@@ -247,7 +247,7 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
         const FoundMap kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
-        CHECK(maps.find(announcement).status == MapStatus::found);
+        CHECK(maps.find_map(announcement).status == MapStatus::found);
     }
     CHECK(files_in(folder.path()) == 1); // no partial file remains
 }
@@ -260,17 +260,17 @@ TEST_CASE("a map with several names is in memory once") {
     inspect::MemoryBudget memory;
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
-        const FoundMap first = maps.find(announce("dm1", bytes));
+        const FoundMap first = maps.find_map(announce("dm1", bytes));
         const std::size_t once = memory.used();
         CHECK(once == first.physics->memory_bytes());
-        CHECK(maps.find(announce("dm1", bytes, false)).physics == first.physics);
-        CHECK(maps.find(announce("copy", bytes)).physics == first.physics);
+        CHECK(maps.find_map(announce("dm1", bytes, false)).physics == first.physics);
+        CHECK(maps.find_map(announce("copy", bytes)).physics == first.physics);
         CHECK(maps.store_map(announce("again", bytes), bytes).physics == first.physics);
         CHECK(memory.used() == once);
 
         maps.free_unused_maps(); // the map is still used
         CHECK(memory.used() == once);
-        CHECK(maps.find_stored(announce("dm1", bytes)).status == MapStatus::found);
+        CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::found);
     }
     CHECK(memory.used() == 0);
 }
@@ -285,7 +285,7 @@ TEST_CASE("unused maps are dropped when memory is needed") {
     CHECK(memory.used() != 0);
     maps.free_unused_maps();
     CHECK(memory.used() == 0);
-    CHECK(maps.find_stored(announce("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::not_found);
 }
 
 TEST_CASE("a cache stores only valid maps, and no more than its quota") {
@@ -317,7 +317,7 @@ TEST_CASE("several workers can search for maps at the same time") {
     std::vector<std::thread> threads;
     threads.reserve(found.size());
     for (FoundMap& each : found) {
-        threads.emplace_back([&] { each = maps.find(announce("dm1", bytes)); });
+        threads.emplace_back([&] { each = maps.find_map(announce("dm1", bytes)); });
     }
     for (std::thread& thread : threads) {
         thread.join();

@@ -37,12 +37,12 @@ struct Worker {
 
     void order(RecordingKind kind, bool on) {
         CHECK(recordings.turn_recording(kind, on).has_value());
-        recorder.apply_current_task(0);
+        recorder.apply_current_recording_task(0);
     }
 
     std::vector<std::filesystem::path> end() {
-        recorder.finish(0);
-        recordings.finish();
+        recorder.end_recordings(0);
+        recordings.write_queued_data();
         return folder.files();
     }
 
@@ -131,7 +131,7 @@ TEST_CASE_FIXTURE(
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
     CHECK(recordings.turn_recording(RecordingKind::capture, false).has_value());
-    recorder.apply_current_task(0);
+    recorder.apply_current_recording_task(0);
     CHECK(end().empty());
 }
 
@@ -139,11 +139,11 @@ TEST_CASE_FIXTURE(Worker<>,
                   "the next capture may begin while a worker still writes to the previous one") {
     pipeline::PageRecorder slow{recordings};
     order(RecordingKind::capture, true);
-    slow.apply_current_task(0);
+    slow.apply_current_recording_task(0);
     order(RecordingKind::capture, false);
     order(RecordingKind::capture, true);
     script.snap(10, kNoBase, kOnePickup);
-    slow.finish(0);
+    slow.end_recordings(0);
     const auto files = end();
     REQUIRE(files.size() == 2);
     CHECK(snapshots_of(files[0]).size() + snapshots_of(files[1]).size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(WorkerWithSmallFolder,
     CHECK(state.stopped.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
-    recorder.apply_current_task(0);
+    recorder.apply_current_recording_task(0);
     const auto refused = recordings.turn_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);

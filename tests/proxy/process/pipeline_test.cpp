@@ -31,7 +31,7 @@ struct Written {
         pipeline::Pipeline pipeline{config, outputs, nullptr, maps, numbers};
         capture::CaptureRun run{{tw::test::test_data("golden/token-map-change.pcap")}, {}};
         run.read(pipeline.inspector());
-        pipeline.finish(run.last_time());
+        pipeline.write_remaining_data(run.last_time());
         result = pipeline.take_result();
     }
 
@@ -109,7 +109,7 @@ TEST_CASE("the results of workers add up in any order") {
     all.merge(worker(2));
     WorkerResult other = worker(5);
     const record::MessageRecord message{};
-    other.expectations.front().evaluate(&message);
+    other.expectations.front().evaluate_record(&message);
     all.merge(std::move(other));
 
     CHECK(all.totals.snapshots == 7);

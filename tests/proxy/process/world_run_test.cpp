@@ -66,7 +66,7 @@ std::string worlds_of(unsigned workers) {
     for (auto& thread : threads) {
         thread.join();
     }
-    worlds.finish();
+    worlds.finish_and_join();
     return lines.text;
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     for (const std::uint32_t session : {1U, 2U}) {
         worlds.queue(0).on_input(make_input(Kind::close, 160 * kTick, session));
     }
-    worlds.finish();
+    worlds.finish_and_join();
     std::uint64_t told = 0;
     std::uint64_t written = 0;
     for (std::size_t at = 0; (at = lines.text.find("world.views_differ", at)) != std::string::npos;
@@ -128,7 +128,7 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
     const std::vector<std::uint32_t> all{0};
     feed.interest.set_watched(all, tw::web::ViewerTopic::world_line);
     play(worlds.queue(0), 2, 200, 260);
-    worlds.finish();
+    worlds.finish_and_join();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
     web::ViewerBatch batch;
     REQUIRE(feed.mailboxes.back().take_batch(batch));
@@ -224,12 +224,12 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     for (std::size_t i = 0; i < fit + 10; ++i) {
         queue.on_input(make_input(Kind::snapshot, 5, 1, items.view()));
     }
-    CHECK(queue.dropped_count() == 10);
+    CHECK(queue.dropped_input_count() == 10);
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
     queue.on_input(make_input(Kind::snapshot, 7, 1, items.view()));
-    CHECK(queue.dropped_count() == 10); // the emptied queue has room again
+    CHECK(queue.dropped_input_count() == 10); // the emptied queue has room again
 }
 
 TEST_CASE("the queue keeps messages unchanged and in order") {
@@ -267,5 +267,5 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
                                                 "message four", "snapshot 1", "message fives",
                                                 "snapshot 1", "message "});
-    CHECK(queue.dropped_count() == 0);
+    CHECK(queue.dropped_input_count() == 0);
 }

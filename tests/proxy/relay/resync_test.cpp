@@ -27,7 +27,8 @@ TEST_CASE("the client knows nothing until the server says everything, and from t
     CHECK(turn.next_acknowledgement(kBeforeWrap + 30) == ResyncFunctions::kNoSnapshot);
     CHECK_FALSE(turn.on_datagram_rewritten());
     turn.on_full_snapshot(kBeforeWrap + 40, 4711);
-    turn.on_full_snapshot(kBeforeWrap + 80, 4713); // a later full snapshot that was already in transit
+    turn.on_full_snapshot(kBeforeWrap + 80,
+                          4713); // a later full snapshot that was already in transit
     CHECK(turn.is_in_progress());
     CHECK(turn.next_acknowledgement(kBeforeWrap + 400) == 4711);
     CHECK_FALSE(turn.on_datagram_rewritten());

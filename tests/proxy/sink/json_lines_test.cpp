@@ -49,7 +49,7 @@ struct PlainSession {
     sink::TextOutput output;
     sink::JsonLines json;
     test::FakeMaps maps;
-    std::unique_ptr<inspect::Workspace> workspace = std::make_unique<inspect::Workspace>();
+    std::unique_ptr<inspect::DecodeBuffers> workspace = std::make_unique<inspect::DecodeBuffers>();
     inspect::Session session{1, "client", "server", {}, maps, json};
 };
 

@@ -75,7 +75,7 @@ void read(const std::string& name, Read& into) {
     BothSinks both{into.ticks, feed};
     TrafficInspector inspector{{.messages = false}, both};
     inspector.play(read_traffic(name));
-    merger.finish();
+    merger.merge_waiting_ticks();
     into.totals = merger.totals();
 }
 

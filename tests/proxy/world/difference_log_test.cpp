@@ -64,7 +64,7 @@ struct TwoSessions {
     }
 
     Lines end() {
-        merger.finish();
+        merger.merge_waiting_ticks();
         return findings.lines;
     }
 };

@@ -24,7 +24,7 @@ struct Outcome {
     Items items;
     std::map<ItemKey, std::vector<std::uint32_t>> seen_by;
     std::map<ItemKey, bool> known;
-    std::vector<world::Difference> differences;
+    std::vector<world::ViewDifference> differences;
 };
 
 struct Merging {

@@ -81,7 +81,7 @@ TEST_CASE("servers with names are never taken for one, and worlds have their nam
     for (std::uint32_t session = 1; session <= 3; ++session) {
         game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     CHECK(game.log.lines == Lines{"ctf a:1 run 1 tick 100 views 2 items 2 first",
                                   "race a:1 run 1 tick 100 views 1 items 1 first"});
 }
@@ -94,7 +94,7 @@ TEST_CASE("sessions of one server make one world, those of another make another"
     for (std::uint32_t session = 1; session <= 3; ++session) {
         game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     CHECK(game.log.lines == Lines{"a:1 run 1 tick 100 views 2 items 2 first",
                                   "b:1 run 1 tick 100 views 1 items 1 first"});
     CHECK(game.merger.totals().worlds.total == 2);
@@ -114,7 +114,7 @@ TEST_CASE("sessions that another process had go on behind the tick that it wrote
             }
             game.show(2, tick, {{{9, 1}, character(1, 1)}});
         }
-        game.merger.finish();
+        game.merger.merge_waiting_ticks();
         const auto first = fmt::format("a:1 run 1 tick {} views {} items 1 first",
                                        resumed ? 102 : 100, resumed ? 2 : 1);
         CHECK(game.log.lines.front() == first);
@@ -131,7 +131,7 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
         game.show(1, tick, {{{9, 4}, character(100, 7)}});
         game.show(2, tick, {{{9, 4}, character(tick < 110 ? 100 : 132, 7)}});
     }
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     Lines findings;
     for (const auto& line : game.log.lines) {
         if (line.starts_with("world.")) {
@@ -157,7 +157,7 @@ TEST_CASE("a session whose ticks do not match is reported when it is more than a
                 game.show(3, tick + 5000, {{{9, 4}, character(100, 7)}}, -5000 * kTick);
             }
         }
-        game.merger.finish();
+        game.merger.merge_waiting_ticks();
         const record::WorldStats& worlds = game.merger.totals().worlds;
         CHECK(worlds.stray == static_cast<std::uint64_t>(strays));
         CHECK(worlds.complete == 100);
@@ -231,7 +231,7 @@ TEST_CASE("what all are told stands once behind its world, with the ids of the s
             told(3, 20, 33);
         }
     }
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     Lines lines = game.log.lines;
     std::ranges::stable_sort(lines, {}, [](const std::string& line) { return line.front(); });
     CHECK(lines ==
@@ -256,7 +256,7 @@ TEST_CASE("worlds have the map of their run, however soon another one comes") {
         for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
             game.show(1, tick, {{{9, 1}, character(1, 1)}}, 40 * kTick);
         }
-        game.merger.finish();
+        game.merger.merge_waiting_ticks();
         const auto& maps = game.log.maps;
         CHECK(maps.size() == static_cast<std::size_t>((last - 10) / 2 + 1 + 11));
         CHECK(std::ranges::count(maps, "2 ctf1") == 11);
@@ -276,14 +276,14 @@ TEST_CASE("worlds have the map that anybody in them was told of") {
             game.show(2, tick, {{{9, 1}, character(1, 1)}});
         }
     }
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     CHECK(game.log.maps == Lines{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
 }
 
 TEST_CASE("snapshots of sessions that never began are nobody's") {
     Game game;
     game.show(7, 100, {{{9, 4}, character(100, 7)}});
-    game.merger.finish();
+    game.merger.merge_waiting_ticks();
     CHECK(game.log.lines.empty());
 }
 
@@ -364,7 +364,7 @@ TEST_CASE("256 invented servers with much in each keep within one budget, and ha
     // Without a limit, there would be 255 servers with 10 ticks of two views each.
     CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
     CHECK(attack.most <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
-    attack.merger.finish();
+    attack.merger.merge_waiting_ticks();
     CHECK(attack.merger.memory_bytes() == 0);
     CHECK(attack.counts.honest == 10);
     CHECK(attack.counts.honest_views == 20);
@@ -420,7 +420,7 @@ TEST_CASE("worlds keep within their share of a run's memory, and say which close
     }
     CHECK(attack.most > kBytes / 2);
     CHECK(attack.most <= kBytes + shown[0].view().size_bytes() * 2);
-    attack.merger.finish();
+    attack.merger.merge_waiting_ticks();
     const record::WorldStats& worlds = attack.merger.totals().worlds;
     CHECK(worlds.total == 30);
     CHECK(worlds.shed > 10);
@@ -451,7 +451,7 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.show(1 + i, 122 + 2 * idle, small);
     }
-    attack.merger.finish();
+    attack.merger.merge_waiting_ticks();
     CHECK(attack.counts.honest == 10);
     CHECK(attack.merger.totals().worlds.dropped == 10);
     CHECK(attack.counts.worlds == 2 * 256 - 1 + 10);
@@ -483,7 +483,7 @@ TEST_CASE("a server that gave its place away begins with another run when it is 
         show(1 + i, tick);
     }
     show(1, 1'000'000);
-    merger.finish();
+    merger.merge_waiting_ticks();
     CHECK(std::ranges::count(log.seen, 1U) == world::WorldMerger::kMaxServers);
     CHECK(std::ranges::count(log.seen, 2U) == 2);
 }

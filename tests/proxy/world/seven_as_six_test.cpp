@@ -55,7 +55,7 @@ struct Told {
     std::vector<world::View> views;
 
     explicit Told(const Items& from, const record::Roster* roster = nullptr)
-        : items{to_snapshot(from)}, views{world::read_view(1, 0, items.view(),
+        : items{to_snapshot(from)}, views{world::make_view(1, 0, items.view(),
                                                            snapshot::Dialect::seven, roster)} {
         seven.translate_views(views);
     }
@@ -248,7 +248,7 @@ TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
         server.show(1, tick, six, Dialect::six);
         server.show(2, tick, seven, Dialect::seven, &roster);
     }
-    server.merger.finish();
+    server.merger.merge_waiting_ticks();
     CHECK(server.log.findings.empty());
     REQUIRE(server.log.worlds.size() == 3);
     const auto& world = server.log.worlds[0];
@@ -272,7 +272,7 @@ TEST_CASE("a position that clients of 0.6 and 0.7 are told differently is found"
     server.show(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
     server.show(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}}, Dialect::seven,
                 &roster);
-    server.merger.finish();
+    server.merger.merge_waiting_ticks();
     CHECK(server.log.findings == Lines{"world.views_differ x"});
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client 
     server.show(1, 102, seven, Dialect::seven, &roster);
     server.show(2, 102, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
     server.show(1, 104, seven, Dialect::seven, &roster);
-    server.merger.finish();
+    server.merger.merge_waiting_ticks();
     REQUIRE(server.log.worlds.size() == 3);
     const auto& alone = server.log.worlds[0];
     CHECK(alone.dialect == Dialect::seven);
@@ -349,7 +349,7 @@ TEST_CASE("a game has a game_info before and after its last client of 0.6 left")
         }
         server.show(2, tick, seven, Dialect::seven, &roster);
     }
-    server.merger.finish();
+    server.merger.merge_waiting_ticks();
     CHECK(server.log.findings.empty());
     REQUIRE(server.log.worlds.size() == 5);
     for (std::size_t i = 0; i < server.log.worlds.size(); ++i) {
@@ -384,7 +384,7 @@ TEST_CASE("0.7 views whose ids are not the server's are undone by the names that
                      {{11, 1}, {0, 0, 0}},
                      {{11, 63}, {0, 0, 0}}},
                     Dialect::seven, &mapped);
-        server.merger.finish();
+        server.merger.merge_waiting_ticks();
         REQUIRE(server.log.worlds.size() == 1);
         const auto& items = server.log.worlds[0].items;
         CHECK(items.contains({kSix, 20}));
@@ -403,7 +403,7 @@ TEST_CASE("0.7 views whose ids are not the server's are undone by the names that
         };
         server.show(1, 100, view(33, {kSeven, 1}), Dialect::seven, &mapped);
         server.show(2, 100, view(20, {kSeven, 5}), Dialect::seven, &other);
-        server.merger.finish();
+        server.merger.merge_waiting_ticks();
         REQUIRE(server.log.worlds.size() == 1);
         const auto& world = server.log.worlds[0];
         CHECK(world.items.contains({kSeven, 33}));

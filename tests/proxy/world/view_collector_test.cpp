@@ -306,7 +306,7 @@ TEST_CASE("a tick has the time of its earliest view, and the view that says most
             time += earliest_first ? 1 : -1;
         }
     }
-    collector.finish();
+    collector.close_all_ticks();
     CHECK(closed == 2);
 }
 

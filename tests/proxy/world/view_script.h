@@ -63,7 +63,7 @@ struct ViewScript {
     }
 
     Lines finish() {
-        collector.finish();
+        collector.close_all_ticks();
         return closed;
     }
 

@@ -47,7 +47,7 @@ Ints character(std::int32_t x, std::int32_t y, std::int32_t health) {
 
 Views& Views::add(std::uint32_t session, std::int32_t version, const Items& items) {
     snapshots_.push_back(to_snapshot(items));
-    views_.push_back(world::read_view(session, version, snapshots_.back().view()));
+    views_.push_back(world::make_view(session, version, snapshots_.back().view()));
     return *this;
 }
 
