@@ -93,7 +93,8 @@ class Arena {
         std::int32_t* memory = nullptr; ///< null after the memory was returned to the system
         std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
         std::size_t free = 0;                          ///< number of free pages
-        /// A search for this many free pages failed, so searches for as many or more are skipped.
+        /// A search for this many consecutive free pages failed. Searches for as many or more pages
+        /// skip the region.
         std::size_t too_long = 0;
     };
 

@@ -8,10 +8,9 @@ namespace tw::snapshot {
 
 namespace {
 
-// Nine of ten values in a delta take one byte, and most of these are zero. Therefore the data is
-// read in blocks. One bit per byte of a block marks longer values. The one-byte values between two
-// longer ones are widened to ints sixteen at a time. This may also widen bytes after the last
-// one-byte value.
+// Reading blocks of kBlock bytes is fast because nine of ten values in a delta take one byte. A bit
+// mask marks the bytes of longer values. The one-byte values between longer values are converted to
+// ints, kWideBytes at a time. This may also convert bytes after the last one-byte value.
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kWideBytes = 16;
 

@@ -77,8 +77,8 @@ void History::remove_before(std::int64_t tick) {
 
 // Stores a tick. Precondition: the tick is not too old, and its segment is in use.
 void History::add_stored(const StoredTick& shown) {
-    // The counter is increased first. Otherwise, removing an old tick with the same block below
-    // could free the segment.
+    // The new tick is counted first. Otherwise, if remove_before() removes the last other tick that
+    // uses the segment, the segment would be freed.
     ++segments_[shown.segment].shown;
     if (size_ != 0 && shown.tick > newest_) {
         remove_before(std::int64_t{shown.tick} - kHistoryTicks);

@@ -209,7 +209,7 @@ class History {
 
     struct Segment {
         Arena::AllocatedPages run;
-        std::size_t used = 0; ///< number of ints in use, at the start of the pages
+        std::size_t used = 0; ///< number of ints at the start of the pages that are in use
         std::uint32_t shown =
             0; ///< number of ticks with a block in this segment; 0: unused segment
 

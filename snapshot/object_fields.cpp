@@ -81,8 +81,8 @@ constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec 
     return object;
 }
 
-/// Marks an object whose items lack some values in the snapshots of clients that do not know the
-/// owner of the item.
+/// Marks an object whose items lack some values if the server hides their owner from the receiving
+/// client. Merging prefers an item with an owner.
 constexpr ObjectSpec prefer_known_client(ObjectSpec object) {
     object.merge.whole = true;
     return object;

@@ -55,8 +55,8 @@ enum class FieldKind : std::uint8_t {
 };
 
 /// How the value of a field is chosen when the snapshots that several clients received are merged
-/// into one snapshot. Servers adapt some fields to the receiving client. The best client is of 0.6
-/// if possible, then one whose snapshots contain all players, then one of the newest version.
+/// into one snapshot. Servers adapt some fields to the receiving client. The best client is one of
+/// 0.6, if possible; among these, one whose snapshots contain all players; among these, the newest.
 enum class FieldMerge : std::uint8_t {
     any,          ///< the value is the same for all clients
     varies,       ///< depends on the client's version or team: use the value of the best client
@@ -126,14 +126,14 @@ struct FieldSpec {
     return kind < kBits && (names_when >> kind & 1U) != 0;
 }
 
-/// The ints of an object's position and their unit.
+/// Which ints of an object hold its position, and in which unit.
 struct PositionSpec {
     std::uint8_t x = 0;        ///< index of the int that holds x
     std::uint8_t y = 0;        ///< index of the int that holds y
     std::uint8_t per_unit = 1; ///< factor from world units (pixels): 1; 100 for DDNet's projectiles
 };
 
-/// How to find the client to which an object belongs.
+/// Where an object holds the id of the client to which it belongs.
 struct ClientSpec {
     /// Index of the int with the client id; nullopt if the item's id is the client id.
     std::optional<std::uint8_t> field{};
