@@ -94,8 +94,8 @@ struct MapLayer {
 /// later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// Returns the layer, with version 3 instead of an unknown version (above 4). Used to read the
-/// records of a DDNet layer, which DDNet releases do not unpack in unknown versions.
+/// Returns the layer, with the unpacked version 3 in place of an unknown version (above 4), because
+/// DDNet releases do not unpack the tiles of DDNet's layers in unknown versions.
 [[nodiscard]] TileLayer with_plain_records(TileLayer layer);
 
 /// Returns the size in bytes of one tile record in a physics layer.

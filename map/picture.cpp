@@ -487,7 +487,7 @@ Result<std::vector<std::byte>> encode_png(const Picture& picture) {
             return bytes;
         }
     } catch (const std::bad_alloc&) {
-        // The caller gets the same error as when libpng runs out of memory.
+        // Reported below, like a failure of libpng, which also means a lack of memory.
     }
     return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }
