@@ -43,7 +43,7 @@ void assign_codes(HuffmanTree& tree, std::uint16_t node, SymbolCode code) {
 
 /// Joins the two rarest nodes until one node is left. The codes agree with those of other programs
 /// only if nodes of equal frequency keep their order in the list: the sort is stable, and a new
-/// parent is inserted behind all nodes of its frequency.
+/// parent is inserted after all nodes of its frequency.
 HuffmanTree build_tree() {
     struct Entry {
         std::uint32_t frequency;
@@ -239,8 +239,8 @@ constexpr std::ptrdiff_t kStepsPerFill = 4;
 static_assert(kStepsPerFill * kTableBits <= 56);
 static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
-/// Whether the input before `readable` and the output space suffice until the next fill_bits() even
-/// in the worst case. The decoder then needs no bounds checks until that fill_bits().
+/// Whether the decoder needs no bounds checks until the next fill_bits(), because enough input
+/// before `readable` and enough output space are left even in the worst case.
 [[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
                                                    const std::byte* readable) {
     return readable - at.next >= kWordSize &&

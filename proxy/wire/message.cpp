@@ -94,8 +94,8 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Returns true only if the bytes are exactly `count` encoded ints. Only compares sizes, so it may
-/// return false although all ints are valid: if one int could be longer than kMaxVarintBytes.
+/// Returns true only if the bytes are exactly `count` valid ints. For speed, it counts last bytes
+/// instead of decoding, and returns false if one int could be longer than kMaxVarintBytes.
 bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;

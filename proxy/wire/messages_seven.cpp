@@ -31,9 +31,9 @@ constexpr auto kInfo =
     layout(text("version", kOneLine), optional(secret(text("password", kOneLine))),
            optional(integer("client_version")));
 
-// The optional chunk number: to request map data, DDNet's client sends 0.6's id of
-// request_map_data, which in 0.7 is the id of enter_game. Servers ignore an enter_game that comes
-// before `ready`.
+// An enter_game with a chunk number is a request for map data: DDNet's client sends the id that
+// request_map_data has in 0.6, which in 0.7 is the id of enter_game. Servers ignore an enter_game
+// that comes before `ready`.
 constexpr auto kEnterGame = layout(optional(integer("chunk")));
 
 constexpr auto kRconAuth = layout(text("password", kOneLine));

@@ -26,8 +26,8 @@ struct CompressedPayload {
 /// one after the other. A wrong announcement only costs time.
 class PacketScratch {
   public:
-    /// Prepares for decoding `datagram`. `next`: the datagram that will be decoded after it; empty
-    /// if unknown. The bytes of both datagrams must not change until begin() is called again.
+    /// Must be called before `datagram` is decoded. `next`: the datagram that will be decoded after
+    /// it; empty if unknown. Until the next call, the bytes of both datagrams must not change.
     void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
     /// Returns the decompressed payload, which is valid until decompress() or begin() is called

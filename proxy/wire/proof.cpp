@@ -194,7 +194,7 @@ DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byt
         judgement.is_answered = true;
     } else {
         judgement.trust = trust_of_datagram(state, datagram);
-        // Servers answer clients that are in a handshake or play.
+        // Servers answer clients that have started a handshake or already play.
         judgement.is_answered = judgement.trust >= Trust::unverified || state.trust == Trust::weak;
     }
     const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;

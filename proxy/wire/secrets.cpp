@@ -27,7 +27,7 @@ constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
-/// Commands whose arguments are a code or a private message, whatever their descriptions say.
+/// Commands whose arguments are always secret, whatever a server's descriptions of them say.
 constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
                                                 "pm",      "r",        "reply",  "save", "tell",
                                                 "timeout", "w",        "whisper"};
@@ -319,8 +319,8 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
                                    : shown_size_of_chat(text, shown));
 }
 
-/// Marks the secret part of a 0.7 chat command: its name without the slash, and its arguments, which
-/// a truncated message lacks.
+/// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
+/// arguments, which a truncated message lacks.
 void mark_command(std::vector<FieldValue>& values, const ShownCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
     hide_after(values.front(), shown_size_of_command(command, shown));

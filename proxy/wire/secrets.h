@@ -100,7 +100,7 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 /// decode_fields calls this function.
 void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown = {});
 
-/// Like decode_fields in message.h, but the arguments of the commands in `shown` are not marked
+/// Like decode_fields in message.h, but does not mark the arguments of the commands in `shown` as
 /// secret.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
                    const ShownCommands& shown);
