@@ -195,7 +195,8 @@ struct RenumberedClient {
     friend bool operator==(const RenumberedClient&, const RenumberedClient&) = default;
 };
 
-/// The sessions that received each item of a world, and the ints of items that no session received.
+/// Where a world's items come from: the sessions that received each item, the ints that no session
+/// received, and who assigned the client ids.
 struct Sightings {
     /// The sessions whose snapshots were merged into the world, in ascending order.
     std::span<const std::uint32_t> sessions{};

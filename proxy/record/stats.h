@@ -197,7 +197,7 @@ struct DirectionCounters {
 
 template <typename Cell>
 struct DirectionSpreads {
-    // The plain mean of these values. RFC 3550's jitter smooths the same values instead.
+    // The mean of these values is not smoothed, unlike the jitter of RFC 3550.
     Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 

@@ -8,7 +8,6 @@
 
 namespace tw::record {
 
-/// The code points from `first` to `last`.
 struct CodePointRange {
     std::uint32_t first;
     std::uint32_t last;
