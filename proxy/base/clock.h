@@ -21,7 +21,7 @@ using Timestamp = std::int64_t;
     return time / 1'000'000;
 }
 
-// Formats of format_utc(); records add a fraction and a Z to theirs.
+// Formats for format_utc(). Records append the fraction of the second and "Z" to kRecordTime.
 inline constexpr char kRecordTime[] = "%Y-%m-%dT%H:%M:%S";
 inline constexpr char kFileNameTime[] = "%Y%m%dT%H%M%SZ";
 

@@ -51,7 +51,7 @@ class RaisedFileSizeLimit {
     bool is_known_; ///< true if before_ contains the limit
 };
 
-/// A buffer for the control message with a packet's descriptors.
+/// A buffer for the control message (cmsghdr) that carries the descriptors of a packet.
 union DescriptorControl {
     std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> bytes;
     cmsghdr header;
