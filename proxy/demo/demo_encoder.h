@@ -31,7 +31,7 @@ inline constexpr int kMarkersVersion = 4; ///< first version with a table of mar
 inline constexpr int kStepsVersion = 5;
 inline constexpr int kSha256Version = 6; ///< first version with the map's SHA-256
 
-/// The offsets of the fields in the header, in bytes.
+/// The offsets of the fields in the header of a demo, in bytes.
 inline constexpr std::size_t kVersionAt = 7;
 inline constexpr std::size_t kNetVersionAt = 8;
 inline constexpr std::size_t kMapNameAt = 72;
@@ -88,7 +88,7 @@ struct Header {
     std::uint32_t map_crc = 0;
     std::string type{"client"};
     std::int32_t length = 0; ///< in seconds; 0 if the recording was never finished
-    std::string timestamp{}; ///< local time of the recording machine, such as "2026-11-21_16-15-30"
+    std::string timestamp{}; ///< "2026-11-21_16-15-30"; in UTC if twscope wrote it, else local
     std::vector<std::int32_t> markers{};
     std::optional<std::array<std::uint8_t, 32>> sha256{};
 };
@@ -130,7 +130,7 @@ class DemoEncoder {
     /// Appends a final chunk to `out` if demo players would otherwise not show the final tick.
     void finish(std::vector<std::byte>& out);
 
-    /// Returns the parts of the header that are known only at the end.
+    /// Returns the parts of the header that are known only when the demo ends.
     [[nodiscard]] std::vector<DemoPatch> patches() const;
 
     [[nodiscard]] std::optional<snapshot::Tick> first_tick() const { return first_; }

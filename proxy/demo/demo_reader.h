@@ -94,8 +94,8 @@ struct DemoParts {
 /// Source: DEMO.md.
 [[nodiscard]] DemoResult<DemoParts> decode_demo_parts(std::span<const std::byte> file);
 
-/// Converts the timestamp of a header (UTC) to nanoseconds since 1970. Returns nullopt if the
-/// timestamp is invalid.
+/// Converts the timestamp of a header to nanoseconds since 1970, as if it were UTC. Returns nullopt
+/// if the timestamp is invalid.
 [[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
 struct DemoChunk {

@@ -47,8 +47,8 @@ class SevenDemoItems {
     void on_message(const record::MessageRecord& record);
 
     /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
-    /// tuning, in place of such items in the snapshot. `roster`: names the players that no message
-    /// described; may be null.
+    /// tuning, in place of such items in the snapshot. `roster`: the source of players that no
+    /// message described; may be null.
     void add(const snapshot::SnapshotView& items, const record::Roster* roster,
              snapshot::Snapshot& out) const;
 
@@ -92,15 +92,15 @@ struct DemoLosses {
     std::uint64_t large_messages = 0; ///< messages that were too large
     /// Messages before the first snapshot that exceeded the limit of stored messages.
     std::uint64_t early_messages = 0;
-    std::uint64_t mapless = 0; ///< sessions, or map visits of a server, whose map is unknown
-    /// Map visits without a demo: clients cannot play a demo with a single snapshot.
+    std::uint64_t mapless = 0; ///< sessions without a demo, because their map is unknown
+    /// Demos that were not written, because clients cannot play a demo with a single snapshot.
     std::uint64_t single = 0;
-    // Counts of world demos:
+    // Only in the demos of worlds:
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
     std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
     std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
     std::uint64_t ticks_without_id = 0;
-    /// Servers without a demo, because too many servers had a demo at that time.
+    /// Worlds of servers without a demo, because too many other servers had a demo at that time.
     std::uint64_t worlds = 0;
     std::uint64_t messages_without_id = 0; ///< messages about players without an id
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of messages per tick
@@ -147,7 +147,7 @@ class DemoSink final : public record::RecordSink {
     [[nodiscard]] const DemoLosses& losses() const { return losses_; }
 
   private:
-    /// The most bytes of messages that wait for the start of a demo: vote options, settings, chat.
+    /// The most bytes of messages, such as vote options, stored until a session's demo starts.
     static constexpr std::size_t kMaxPendingBytes = std::size_t{256} << 10U;
     /// Collected chunks are passed to the file after this many ticks or bytes.
     static constexpr snapshot::Tick kFlushTicks = 25;
@@ -169,10 +169,10 @@ class DemoSink final : public record::RecordSink {
         std::uint64_t waiting = 0; ///< number of snapshots in `gathered`
     };
 
-    /// The recording state of a session.
+    /// The demo of a session, and the data that its next demo starts with.
     struct SessionDemo {
         std::optional<Recording> recording{};
-        std::optional<snapshot::Tick> paused{}; ///< when recording paused; nullopt: not paused
+        std::optional<snapshot::Tick> paused{}; ///< when the demo was given up (see kPause)
         std::string map_name{};
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};
@@ -196,7 +196,7 @@ class DemoSink final : public record::RecordSink {
     void begin_recording(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
     void add_message(SessionDemo& session_demo, std::span<const std::byte> payload);
     void flush_chunks(Recording& recording);
-    /// Writes the collected chunks and closes the file. Precondition: the recording has a file.
+    /// Completes the header and closes the file. Precondition: the demo has a file.
     void close_recording(Recording& recording);
     void end_demo(SessionDemo& session_demo);
 

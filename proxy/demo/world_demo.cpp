@@ -218,7 +218,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
 }
 
 bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
-    // An absolute value, because a second capture may be older than the first.
+    // The time can also be before the last world, if a second capture is older than the first.
     const auto silence = [&](const auto& each) {
         return std::abs(now.time - each.second.last_world);
     };

@@ -45,7 +45,7 @@ class DemoPlayers {
   private:
     static constexpr std::uint16_t kMaxSlots = 64;
 
-    /// Players keep ids below `kept`. Players with other ids get an id below `slots`.
+    /// Players with ids below `kept` keep them. Other players get an id below `slots`.
     struct Limits {
         std::uint16_t kept = 0;
         std::uint16_t slots = 0;
@@ -95,7 +95,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         record::Timestamp last_world = 0; ///< time of the server's last world
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
-        std::uint64_t ordinal = 0;                          ///< number of the next world of the map
+        std::uint64_t ordinal = 0; ///< number of worlds since the map or dialect changed
         bool named = false; ///< true if the name of the server's current map is known
         DemoPlayers players{false};
     };
@@ -124,7 +124,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;
     DemoLosses losses_;         ///< losses that demos_ does not count
-    std::uint64_t mapless_ = 0; ///< number of server starts and map changes without a known map
+    std::uint64_t mapless_ = 0; ///< number of server starts and map changes with an unknown map
 };
 
 } // namespace tw::demo
