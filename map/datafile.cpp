@@ -62,22 +62,22 @@ std::span<const std::byte> Datafile::stored_block(std::size_t index) const {
     return std::span{file_}.subspan(info.offset, info.stored);
 }
 
-SizeField Datafile::compare_size(std::int32_t value, std::uint64_t full) const {
+SizeCheck Datafile::check_size(std::int32_t value, std::uint64_t full) const {
     const std::uint64_t sizes = header_.version == 4 ? block_count() * 4 : 0;
     if (value >= 0 && static_cast<std::uint64_t>(value) == full) {
-        return SizeField::full;
+        return SizeCheck::full;
     }
-    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full ? SizeField::shortened
-                                                                           : SizeField::wrong;
+    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full ? SizeCheck::shortened
+                                                                           : SizeCheck::wrong;
 }
 
-SizeField Datafile::size_field() const {
-    return compare_size(header_.size, file_.size() - trailing_ - 16);
+SizeCheck Datafile::check_size_field() const {
+    return check_size(header_.size, file_.size() - trailing_ - 16);
 }
 
-SizeField Datafile::swaplen_field() const {
-    return compare_size(header_.swaplen, file_.size() - trailing_ - 16 -
-                                             static_cast<std::uint64_t>(header_.data_size));
+SizeCheck Datafile::check_swaplen_field() const {
+    return check_size(header_.swaplen, file_.size() - trailing_ - 16 -
+                                           static_cast<std::uint64_t>(header_.data_size));
 }
 
 namespace {
@@ -145,8 +145,8 @@ Result<Block> Datafile::block(std::int64_t index) const {
     try {
         Block block{static_cast<std::size_t>(info.size)};
         if (!packed) {
-            std::memcpy(block.writable().data(), stored.data(), stored.size());
-        } else if (const MapErrc code = inflate_exactly(stored, block.writable());
+            std::memcpy(block.writable_bytes().data(), stored.data(), stored.size());
+        } else if (const MapErrc code = inflate_exactly(stored, block.writable_bytes());
                    code != MapErrc::none) {
             return fail(code);
         }
@@ -215,7 +215,7 @@ class DatafileParser {
         } catch (const std::bad_alloc&) {
             return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
         }
-        compare_size_fields();
+        check_size_fields();
         return std::move(out_);
     }
 
@@ -413,15 +413,15 @@ class DatafileParser {
         return true;
     }
 
-    void compare_size_fields() {
+    void check_size_fields() {
         if (out_.trailing_ > 0) {
             out_.warnings_.add(WarningId::trailing_bytes);
         }
-        const SizeField size = out_.size_field();
-        const SizeField swaplen = out_.swaplen_field();
-        if (size == SizeField::wrong || swaplen == SizeField::wrong) {
+        const SizeCheck size = out_.check_size_field();
+        const SizeCheck swaplen = out_.check_swaplen_field();
+        if (size == SizeCheck::wrong || swaplen == SizeCheck::wrong) {
             out_.warnings_.add(WarningId::header_sizes);
-        } else if (size == SizeField::shortened || swaplen == SizeField::shortened) {
+        } else if (size == SizeCheck::shortened || swaplen == SizeCheck::shortened) {
             out_.warnings_.add(WarningId::header_sizes_short);
         }
     }

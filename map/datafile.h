@@ -67,7 +67,7 @@ class Block {
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
 
-    [[nodiscard]] std::span<std::byte> writable() { return {bytes_.get(), size_}; }
+    [[nodiscard]] std::span<std::byte> writable_bytes() { return {bytes_.get(), size_}; }
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -112,7 +112,7 @@ struct BlockInfo {
 
 /// Tells whether a size field of the header is right. `shortened`: the field leaves out the table
 /// of inflated sizes, as old writers did. See FORMAT.md, section 1.
-enum class SizeField : std::uint8_t { full, shortened, wrong };
+enum class SizeCheck : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
 /// inflated when block() is called.
@@ -137,8 +137,8 @@ class Datafile {
     /// Returns the number of bytes after the last block.
     [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_; }
 
-    [[nodiscard]] SizeField size_field() const;
-    [[nodiscard]] SizeField swaplen_field() const;
+    [[nodiscard]] SizeCheck check_size_field() const;
+    [[nodiscard]] SizeCheck check_swaplen_field() const;
 
     /// Returns the item types that the file lists, in the order of the file.
     [[nodiscard]] std::span<const ItemType> item_types() const { return types_; }
@@ -177,7 +177,7 @@ class Datafile {
   private:
     friend class DatafileParser;
     Datafile() = default;
-    [[nodiscard]] SizeField compare_size(std::int32_t value, std::uint64_t full) const;
+    [[nodiscard]] SizeCheck check_size(std::int32_t value, std::uint64_t full) const;
 
     std::vector<std::byte> file_;
     Limits limits_;

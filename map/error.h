@@ -83,7 +83,6 @@ struct ErrorInfo {
     std::string_view sentence; ///< one sentence in plain words
 };
 
-/// All errors, in the order of MapErrc.
 inline constexpr std::array kErrorTable{
 #define TW_ROW(name, sentence) ErrorInfo{MapErrc::name, #name, sentence},
     TW_MAP_ERRORS(TW_ROW)
@@ -149,7 +148,6 @@ struct WarningInfo {
     bool strict; ///< DDNet master rejects maps with this warning
 };
 
-/// All warnings, in the order of WarningId.
 inline constexpr std::array kWarningTable{
 #define TW_ROW(name, sentence, strict) WarningInfo{WarningId::name, #name, sentence, strict},
     TW_MAP_WARNINGS(TW_ROW)
@@ -191,7 +189,7 @@ class Warnings {
     }
 
     /// Returns the first warning for which DDNet master rejects the file, or nullopt.
-    [[nodiscard]] std::optional<WarningId> first_strict() const {
+    [[nodiscard]] std::optional<WarningId> first_strict_warning() const {
         const auto found = std::ranges::find_if(
             list_, [](const Warning& warning) { return warning_info(warning.id).strict; });
         return found == list_.end() ? std::nullopt : std::optional{found->id};

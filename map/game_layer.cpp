@@ -106,7 +106,7 @@ std::uint8_t PhysicsLayers::index(Layer layer, TilePos tile) const noexcept {
     if (!has(layer)) {
         return kTileAir;
     }
-    const std::size_t at = cell_index(clamp_to_map(tile)) * record_size(layer) +
+    const std::size_t at = cell_index(clamp_to_map(tile)) * tile_bytes(layer) +
                            kIdOffset[static_cast<std::size_t>(layer)];
     return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
 }
@@ -117,7 +117,7 @@ Location PhysicsLayers::at(TilePos tile) const noexcept {
     found.position = {found.tile.x * kTileSize, found.tile.y * kTileSize};
     const std::size_t number = cell_index(found.tile);
     const auto byte = [&](Layer layer, std::size_t i) {
-        const std::size_t at = number * record_size(layer) + i;
+        const std::size_t at = number * tile_bytes(layer) + i;
         return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
     };
     found.game = byte(Layer::game, 0);
@@ -130,7 +130,7 @@ Location PhysicsLayers::at(TilePos tile) const noexcept {
         found.tele = {byte(Layer::tele, 0), byte(Layer::tele, 1)};
     }
     if (has(Layer::speedup)) {
-        const std::size_t at = number * record_size(Layer::speedup);
+        const std::size_t at = number * tile_bytes(Layer::speedup);
         found.speedup = {byte(Layer::speedup, 0), byte(Layer::speedup, 1), byte(Layer::speedup, 2),
                          read_i16(plane(Layer::speedup).bytes(), at + 4)};
     }

@@ -40,12 +40,12 @@ std::vector<std::string> split_lines(std::span<const std::byte> block) {
 
 } // namespace
 
-std::optional<Info> read_info(const Map& map) {
+std::optional<MapInfo> read_info(const Map& map) {
     const auto item = map.datafile().find_item_by_id(kItemInfo, 0);
     if (!item || item->ints.size() < 5) {
         return std::nullopt;
     }
-    Info info;
+    MapInfo info;
     info.item_ints = item->ints.size();
     info.version = item->ints[0];
     info.author = block_text(map, item->ints[1], 31);
@@ -107,7 +107,7 @@ std::optional<Envelope> read_envelope(const Map& map, std::size_t index) {
 }
 
 Result<Block> read_tiles(const Map& map, const TileLayer& layer) {
-    return load_tiles(map.datafile(), layer, layer.data, record_size(Layer::game));
+    return load_tiles(map.datafile(), layer, layer.data, tile_bytes(Layer::game));
 }
 
 namespace {

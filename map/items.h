@@ -14,7 +14,7 @@
 namespace tw::map {
 
 /// The map's author and other texts, and its console commands.
-struct Info {
+struct MapInfo {
     std::size_t item_ints = 0;
     std::int32_t version = 0;
     std::optional<std::string> author;      ///< at most 31 bytes
@@ -27,7 +27,7 @@ struct Info {
 
 /// Reads the info item. Returns nullopt if there is none; a quarter of real maps have none. A text
 /// is nullopt if it is not UTF-8 or not a single NUL-terminated string. A too long text is cut.
-[[nodiscard]] std::optional<Info> read_info(const Map& map);
+[[nodiscard]] std::optional<MapInfo> read_info(const Map& map);
 
 struct Image {
     std::int32_t version = 0;

@@ -86,7 +86,7 @@ std::optional<Layer> physics_layer_of(std::int32_t flags) {
                                  : std::optional{static_cast<Layer>(found - kFlags.begin())};
 }
 
-std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind) {
+std::optional<std::int32_t> tile_block(const TileLayer& layer, Layer kind) {
     const std::array<std::optional<std::int32_t>, kPhysicsLayers> blocks{
         layer.data, layer.front, layer.tele, layer.speedup, layer.switch_, layer.tune};
     return blocks.at(static_cast<std::size_t>(kind));
@@ -96,14 +96,14 @@ bool is_packed(const TileLayer& layer) {
     return layer.version >= kPackedVersion;
 }
 
-TileLayer with_plain_records(TileLayer layer) {
+TileLayer downgrade_unknown_version(TileLayer layer) {
     if (layer.version > kPackedVersion) {
         layer.version = kPackedVersion - 1;
     }
     return layer;
 }
 
-std::size_t record_size(Layer kind) {
+std::size_t tile_bytes(Layer kind) {
     constexpr std::array<std::size_t, kPhysicsLayers> kSizes = {4, 4, 2, 6, 4, 2};
     return kSizes.at(static_cast<std::size_t>(kind));
 }
@@ -142,7 +142,7 @@ void add_warning(Warnings* warnings, WarningId id, std::uint64_t where) {
 Block unpack_tiles(std::span<const std::byte> packed, std::size_t tiles, Warnings* warnings,
                    std::uint64_t where) {
     Block block{tiles * kTileBytes};
-    const auto out = block.writable();
+    const auto out = block.writable_bytes();
     const std::size_t entries = packed.size() / kTileBytes;
     std::size_t filled = 0;
     std::size_t entry = 0;

@@ -88,7 +88,7 @@ struct MapLayer {
 
 /// Returns the index of the data block with the tiles of a physics layer of this kind; nullopt if
 /// the layer's item is too short to contain the index. Precondition: the layer is of this kind.
-[[nodiscard]] std::optional<std::int32_t> own_data(const TileLayer& layer, Layer kind);
+[[nodiscard]] std::optional<std::int32_t> tile_block(const TileLayer& layer, Layer kind);
 
 /// Whether the tiles in the layer's `data` block are packed, as in version 4. DDNet releases treat
 /// later versions as version 4.
@@ -96,10 +96,10 @@ struct MapLayer {
 
 /// Returns the layer, with the unpacked version 3 in place of an unknown version (above 4), because
 /// DDNet releases do not unpack the tiles of DDNet's layers in unknown versions.
-[[nodiscard]] TileLayer with_plain_records(TileLayer layer);
+[[nodiscard]] TileLayer downgrade_unknown_version(TileLayer layer);
 
 /// Returns the size in bytes of one tile record in a physics layer.
-[[nodiscard]] std::size_t record_size(Layer kind);
+[[nodiscard]] std::size_t tile_bytes(Layer kind);
 
 /// Returns the number of tiles of a layer. Dimensions above the limits are an error.
 ///

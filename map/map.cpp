@@ -33,7 +33,7 @@ Result<Map> Map::open(const std::filesystem::path& path, const Limits& limits) {
     return parse(std::move(*file), limits);
 }
 
-std::size_t Map::count(std::uint16_t type) const {
+std::size_t Map::count_items(std::uint16_t type) const {
     const auto range = file_.find_type(type);
     return range ? range->num : 0;
 }
@@ -106,7 +106,7 @@ void Map::find_physics_layers() {
         if ((tiles->flags & kFlagGame) != 0) {
             set_last(mixed_game_layer, here);
         }
-        if (const auto kind = physics_layer_of(tiles->flags); kind && own_data(*tiles, *kind)) {
+        if (const auto kind = physics_layer_of(tiles->flags); kind && tile_block(*tiles, *kind)) {
             auto& place = physics_[static_cast<std::size_t>(*kind)];
             if (place) {
                 warnings_.add(WarningId::physics_layer_twice, i);
@@ -129,7 +129,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
         return {};
     }
     const auto item = map.layer(place->layer);
-    const TileLayer layer = with_plain_records(std::get<TileLayer>(item->content));
+    const TileLayer layer = downgrade_unknown_version(std::get<TileLayer>(item->content));
     const auto tiles = count_tiles(layer, map.datafile().limits());
     Warnings unused;
     Warnings& report = warnings != nullptr ? *warnings : unused;
@@ -140,7 +140,7 @@ Block load_extra_layer(const Map& map, Layer kind, std::uint64_t game_tiles, War
     if (!tiles || *tiles < game_tiles) {
         return {}; // Map::warnings() contains a warning about such a layer
     }
-    auto block = load_tiles(map.datafile(), layer, *own_data(layer, kind), record_size(kind));
+    auto block = load_tiles(map.datafile(), layer, *tile_block(layer, kind), tile_bytes(kind));
     if (!block) {
         report.add(WarningId::physics_data_unusable, place->layer);
         return {};
@@ -158,7 +158,7 @@ Result<PhysicsLayers> Map::physics(Warnings* warnings) const {
     const auto item = layer(place->layer);
     const auto& game = std::get<TileLayer>(item->content);
     auto records =
-        load_tiles(file_, game, game.data, record_size(Layer::game), warnings, place->layer);
+        load_tiles(file_, game, game.data, tile_bytes(Layer::game), warnings, place->layer);
     if (!records) {
         return tl::unexpected{records.error()};
     }
@@ -285,7 +285,7 @@ void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index,
         return;
     }
     const auto kind = physics_layer_of(layer.flags);
-    if (const auto block = kind ? own_data(layer, *kind) : std::optional{layer.data}) {
+    if (const auto block = kind ? tile_block(layer, *kind) : std::optional{layer.data}) {
         use.add(*block, index, warnings);
     } else {
         warnings.add(WarningId::physics_index_missing, index);
@@ -364,15 +364,15 @@ std::string rejection_text(std::string_view why) {
 
 } // namespace
 
-MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics) {
+MapAcceptance acceptance_of(const Warnings& warnings, const Result<PhysicsLayers>& physics) {
     if (!physics) {
-        return judge(physics.error());
+        return acceptance_of(physics.error());
     }
-    const auto strict = warnings.first_strict();
+    const auto strict = warnings.first_strict_warning();
     return {strict ? rejection_text(warning_info(*strict).name) : "accepts", "accepts"};
 }
 
-MapAcceptance judge(const MapError& error) {
+MapAcceptance acceptance_of(const MapError& error) {
     const std::string acceptance = rejection_text(error_info(error.code).name);
     return {acceptance, acceptance};
 }

@@ -51,11 +51,11 @@ class Map {
     /// blocks.
     [[nodiscard]] const Warnings& warnings() const { return warnings_; }
 
-    [[nodiscard]] std::size_t count(std::uint16_t type) const;
+    [[nodiscard]] std::size_t count_items(std::uint16_t type) const;
 
-    [[nodiscard]] std::size_t group_count() const { return count(kItemGroup); }
+    [[nodiscard]] std::size_t group_count() const { return count_items(kItemGroup); }
 
-    [[nodiscard]] std::size_t layer_count() const { return count(kItemLayer); }
+    [[nodiscard]] std::size_t layer_count() const { return count_items(kItemLayer); }
 
     /// Returns the group with the given index; nullopt if it does not exist or its item is too
     /// short.
@@ -98,9 +98,10 @@ struct MapAcceptance {
 
 /// Determines whether programs accept a map. `warnings`: the warnings about the map and about its
 /// physics layers.
-[[nodiscard]] MapAcceptance judge(const Warnings& warnings, const Result<PhysicsLayers>& physics);
+[[nodiscard]] MapAcceptance acceptance_of(const Warnings& warnings,
+                                          const Result<PhysicsLayers>& physics);
 /// Returns the result for a file that is not a map: all programs reject it because of `error`.
-[[nodiscard]] MapAcceptance judge(const MapError& error);
+[[nodiscard]] MapAcceptance acceptance_of(const MapError& error);
 
 /// The layers of a group, as a range [first, end) of indices among all layers of the map.
 struct LayerRange {

@@ -84,10 +84,10 @@ Arena::~Arena() {
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
-    region.memory = map_region(num_regions_ != 0 && given_ < kPages);
+    region.memory = map_region(num_regions_ != 0 && pages_freed_ < kPages);
     region.free = kPages;
-    region.too_long = kPages + 1;
-    given_ = 0;
+    region.failed_search = kPages + 1;
+    pages_freed_ = 0;
     ++num_regions_;
     ++num_empty_;
     return static_cast<std::size_t>(&region - regions_.data());
@@ -111,12 +111,12 @@ Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     std::size_t at = 0;
     for (; at < regions_.size() && !begin; ++at) {
         Region& region = regions_[at];
-        if (region.free < pages || region.too_long <= pages) {
+        if (region.free < pages || region.failed_search <= pages) {
             continue;
         }
         begin = find_free_pages(region.used, pages);
         if (!begin) {
-            region.too_long = pages;
+            region.failed_search = pages;
         }
     }
     const std::size_t index = begin ? at - 1 : add_region();
@@ -135,9 +135,9 @@ void Arena::free_pages(std::size_t region_index, std::span<const std::int32_t> m
     const auto first = static_cast<std::size_t>(memory.data() - region.memory) / kPageInts;
     const std::size_t pages = memory.size() / kPageInts;
     flip_used_bits(region.used, first, pages);
-    given_ += pages;
+    pages_freed_ += pages;
     region.free += pages;
-    region.too_long = kPages + 1;
+    region.failed_search = kPages + 1;
     if (region.free == kPages && ++num_empty_ > 1) {
         --num_empty_;
         return_region(region);

@@ -95,7 +95,7 @@ class Arena {
         std::size_t free = 0;                          ///< number of free pages
         /// A search for this many consecutive free pages failed. Searches for as many or more pages
         /// skip the region.
-        std::size_t too_long = 0;
+        std::size_t failed_search = 0;
     };
 
     [[nodiscard]] std::size_t add_region();
@@ -105,7 +105,7 @@ class Arena {
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory
     std::size_t num_empty_ = 0;   ///< number of regions whose pages are all free
-    std::size_t given_ = 0;       ///< number of pages freed since the newest region was added
+    std::size_t pages_freed_ = 0; ///< number of pages freed since the newest region was added
 };
 
 } // namespace tw::snapshot

@@ -64,7 +64,6 @@ struct ErrorInfo {
     int ddnet_code;            ///< the code that DDNet's client logs for this error; 0: no code
 };
 
-/// All errors, in the order of DecodeErrc.
 inline constexpr std::array kErrorTable{
 #define TW_ROW(name, sentence, ddnet_code) ErrorInfo{DecodeErrc::name, #name, sentence, ddnet_code},
     TW_DECODE_ERRORS(TW_ROW)

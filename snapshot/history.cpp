@@ -18,7 +18,7 @@ static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 // Selects the segment for the next blocks: an unused segment, or a new one.
 void History::open_segment(std::size_t ints) {
     const auto fits = [ints](const Segment& segment) {
-        return segment.shown == 0 && segment.run.ints().size() >= ints;
+        return segment.num_ticks == 0 && segment.pages.ints().size() >= ints;
     };
     auto found = std::ranges::find_if(segments_, fits);
     if (found == segments_.end()) {
@@ -27,15 +27,15 @@ void History::open_segment(std::size_t ints) {
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
-        Arena::AllocatedPages run = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
-        segment_bytes_ += run.bytes();
+        auto pages = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
+        segment_bytes_ += pages.bytes();
         found = std::ranges::find_if(segments_, [](const Segment& segment) {
-            return segment.shown == 0; // an unused segment, whose pages were returned to the arena
+            return segment.num_ticks == 0; // an unused segment without pages
         });
         if (found == segments_.end()) {
             found = segments_.emplace(segments_.end());
         }
-        found->run = std::move(run);
+        found->pages = std::move(pages);
     }
     found->used = 0;
     last_ = static_cast<std::uint32_t>(std::distance(segments_.begin(), found));
@@ -43,54 +43,54 @@ void History::open_segment(std::size_t ints) {
 
 void History::free_unused_memory() {
     for (Segment& segment : segments_) {
-        if (segment.shown == 0) {
-            segment_bytes_ -= segment.run.bytes();
+        if (segment.num_ticks == 0) {
+            segment_bytes_ -= segment.pages.bytes();
             segment = {};
         }
     }
 }
 
 // Removes a stored tick. If it was the last tick in its segment, frees or empties the segment.
-void History::remove_stored(StoredTick& shown) {
-    Segment& segment = segments_[shown.segment];
-    kept_ints_ -= 2 * std::size_t{shown.num_items} + shown.num_ints;
+void History::remove_stored(StoredTick& stored) {
+    Segment& segment = segments_[stored.segment];
+    kept_ints_ -= 2 * std::size_t{stored.num_items} + stored.num_ints;
     --size_;
-    if (--segment.shown == 0) {
-        if (shown.segment == last_) {
+    if (--segment.num_ticks == 0) {
+        if (stored.segment == last_) {
             segment.used = 0;
         } else {
-            segment_bytes_ -= segment.run.bytes();
+            segment_bytes_ -= segment.pages.bytes();
             segment = {};
         }
     }
-    shown.segment = kNowhere;
+    stored.segment = kNowhere;
 }
 
 void History::remove_before(std::int64_t tick) {
     for (; size_ != 0 && oldest_ < tick; ++oldest_) {
-        StoredTick& shown = ticks_[table_index(oldest_)];
-        if (shown.segment != kNowhere && shown.tick == oldest_) {
-            remove_stored(shown);
+        StoredTick& stored = ticks_[table_index(oldest_)];
+        if (stored.segment != kNowhere && stored.tick == oldest_) {
+            remove_stored(stored);
         }
     }
 }
 
 // Stores a tick. Precondition: the tick is not too old, and its segment is in use.
-void History::add_stored(const StoredTick& shown) {
+void History::add_stored(const StoredTick& stored) {
     // The new tick is counted first. Otherwise, if remove_before() removes the last other tick that
     // uses the segment, the segment would be freed.
-    ++segments_[shown.segment].shown;
-    if (size_ != 0 && shown.tick > newest_) {
-        remove_before(std::int64_t{shown.tick} - kHistoryTicks);
+    ++segments_[stored.segment].num_ticks;
+    if (size_ != 0 && stored.tick > newest_) {
+        remove_before(std::int64_t{stored.tick} - kHistoryTicks);
     }
-    newest_ = size_ == 0 ? shown.tick : std::max(newest_, shown.tick);
-    oldest_ = size_ == 0 ? shown.tick : std::min(oldest_, shown.tick);
-    StoredTick& place = ticks_[table_index(shown.tick)];
+    newest_ = size_ == 0 ? stored.tick : std::max(newest_, stored.tick);
+    oldest_ = size_ == 0 ? stored.tick : std::min(oldest_, stored.tick);
+    StoredTick& place = ticks_[table_index(stored.tick)];
     if (place.segment != kNowhere) {
         remove_stored(place); // the entry can only have an earlier snapshot of the same tick
     }
-    place = shown;
-    kept_ints_ += 2 * std::size_t{shown.num_items} + shown.num_ints;
+    place = stored;
+    kept_ints_ += 2 * std::size_t{stored.num_items} + stored.num_ints;
     ++size_;
     // The memory limit must leave space for the next segment.
     while (segment_bytes_ > kMaxHistoryBytes - kMaxSegmentBytes && size_ > 1) {
@@ -106,7 +106,7 @@ bool History::commit(Tick tick, const SnapshotView& block) {
         ticks_.resize(kTableSize);
     }
     Segment& segment = segments_[last_];
-    const std::int32_t* const begin = segment.run.ints().data() + segment.used;
+    const std::int32_t* const begin = segment.pages.ints().data() + segment.used;
     segment.used += block.block_ints();
     add_stored({.tick = tick,
                 .segment = last_,
@@ -124,14 +124,14 @@ void History::store(Tick tick, const SnapshotView& snapshot) {
     commit(tick, snapshot);
 }
 
-bool History::store_again(Tick base, Tick tick) {
+bool History::store_unchanged(Tick base, Tick tick) {
     const StoredTick* const found = find_stored(base);
     if (found == nullptr || is_too_old(tick)) {
         return false;
     }
-    StoredTick shown = *found;
-    shown.tick = tick;
-    add_stored(shown);
+    StoredTick stored = *found;
+    stored.tick = tick;
+    add_stored(stored);
     return true;
 }
 
@@ -145,11 +145,11 @@ void History::trim(Tick oldest) {
 }
 
 void History::clear() {
-    for (StoredTick& shown : ticks_) {
-        shown.segment = kNowhere;
+    for (StoredTick& stored : ticks_) {
+        stored.segment = kNowhere;
     }
     for (Segment& segment : segments_) {
-        segment.shown = 0;
+        segment.num_ticks = 0;
         segment.used = 0;
     }
     size_ = 0;

@@ -134,21 +134,21 @@ class History {
     ~History() = default;
 
     /// Returns the snapshot of the given tick; nullopt if it is not stored. The view is valid until
-    /// the next call of `commit`, `store`, `store_again`, `trim` or `clear`.
+    /// the next call of `commit`, `store`, `store_unchanged`, `trim` or `clear`.
     [[nodiscard]] std::optional<SnapshotView> find(Tick tick) const {
-        const StoredTick* const shown = find_stored(tick);
-        return shown == nullptr ? std::nullopt : std::optional{view_of(*shown)};
+        const StoredTick* const stored = find_stored(tick);
+        return stored == nullptr ? std::nullopt : std::optional{view_of(*stored)};
     }
 
     [[nodiscard]] bool contains(Tick tick) const { return find_stored(tick) != nullptr; }
 
-    /// Calls `use(tick, view)` for each snapshot from tick `oldest` on, in ascending order of
+    /// Calls `visit(tick, view)` for each snapshot from tick `oldest` on, in ascending order of
     /// ticks.
-    template <typename Use>
-    void for_each_from(Tick oldest, Use&& use) const {
+    template <typename Visit>
+    void for_each_from(Tick oldest, Visit&& visit) const {
         for (std::int64_t tick = std::max(oldest, oldest_); size_ != 0 && tick <= newest_; ++tick) {
-            if (const StoredTick* const shown = find_stored(static_cast<Tick>(tick))) {
-                use(shown->tick, view_of(*shown));
+            if (const StoredTick* const stored = find_stored(static_cast<Tick>(tick))) {
+                visit(stored->tick, view_of(*stored));
             }
         }
     }
@@ -163,10 +163,10 @@ class History {
     /// stored snapshot. Throws std::bad_alloc if the system has no memory or if the block is larger
     /// than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
-        if (segments_.empty() || segments_[last_].left() < ints) {
+        if (segments_.empty() || segments_[last_].ints_left() < ints) {
             open_segment(ints);
         }
-        return segments_[last_].run.ints().subspan(segments_[last_].used, ints);
+        return segments_[last_].pages.ints().subspan(segments_[last_].used, ints);
     }
 
     /// Stores the block at the start of the reserved memory as the snapshot of `tick`. Replaces an
@@ -178,7 +178,7 @@ class History {
     void store(Tick tick, const SnapshotView& snapshot);
     /// Stores the snapshot of tick `base` also as the snapshot of `tick`, without copying it.
     /// Returns false if `base` is not stored or `tick` is too old.
-    bool store_again(Tick base, Tick tick);
+    bool store_unchanged(Tick base, Tick tick);
     /// Removes all snapshots before tick `oldest`, and frees unused memory.
     void trim(Tick oldest);
     /// Removes all snapshots, but does not free the memory.
@@ -187,7 +187,7 @@ class History {
     /// Returns the number of stored ticks.
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    [[nodiscard]] std::size_t capacity_bytes() const { return segment_bytes_; }
+    [[nodiscard]] std::size_t segment_bytes() const { return segment_bytes_; }
 
     /// Returns the size of the allocated memory in bytes, including the tables.
     [[nodiscard]] std::size_t memory_bytes() const {
@@ -208,12 +208,12 @@ class History {
     };
 
     struct Segment {
-        Arena::AllocatedPages run;
+        Arena::AllocatedPages pages;
         std::size_t used = 0; ///< number of ints at the start of the pages that are in use
-        std::uint32_t shown =
+        std::uint32_t num_ticks =
             0; ///< number of ticks with a block in this segment; 0: unused segment
 
-        [[nodiscard]] std::size_t left() const { return run.ints().size() - used; }
+        [[nodiscard]] std::size_t ints_left() const { return pages.ints().size() - used; }
     };
 
     /// Size of the table of ticks. A tick's index is its low bits, so all ticks of a history have
@@ -229,14 +229,14 @@ class History {
         if (ticks_.empty()) {
             return nullptr;
         }
-        const StoredTick& shown = ticks_[table_index(tick)];
-        return shown.tick == tick && shown.segment != kNowhere ? &shown : nullptr;
+        const StoredTick& stored = ticks_[table_index(tick)];
+        return stored.tick == tick && stored.segment != kNowhere ? &stored : nullptr;
     }
 
-    [[nodiscard]] static SnapshotView view_of(const StoredTick& shown) {
+    [[nodiscard]] static SnapshotView view_of(const StoredTick& stored) {
         return SnapshotView::of_block(
-            {shown.block, 2 * std::size_t{shown.num_items} + shown.num_ints}, shown.num_items,
-            shown.num_ints);
+            {stored.block, 2 * std::size_t{stored.num_items} + stored.num_ints}, stored.num_items,
+            stored.num_ints);
     }
 
     [[nodiscard]] bool is_too_old(Tick tick) const {
@@ -245,9 +245,9 @@ class History {
 
     void open_segment(std::size_t ints);
     void free_unused_memory();
-    void add_stored(const StoredTick& shown);
+    void add_stored(const StoredTick& stored);
     void remove_before(std::int64_t tick);
-    void remove_stored(StoredTick& shown);
+    void remove_stored(StoredTick& stored);
 
     std::unique_ptr<Arena> own_;
     Arena* arena_;

@@ -84,7 +84,7 @@ constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec 
 /// Marks an object whose items lack some values if the server hides their owner from the receiving
 /// client. Merging prefers an item with an owner.
 constexpr ObjectSpec prefer_known_client(ObjectSpec object) {
-    object.merge.whole = true;
+    object.merge.prefer_known_client = true;
     return object;
 }
 
@@ -96,16 +96,16 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
 
 /// Marks a 0.7 object that also exists in 0.6. `six`: its name in 0.6; empty if the name is the
 /// same.
-constexpr ObjectSpec in_both(ObjectSpec object, std::string_view six = {}) {
+constexpr ObjectSpec also_in_six(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
-    object.merge.six = six.empty() ? object.name : six;
+    object.merge.six_name = six.empty() ? object.name : six;
     return object;
 }
 
 /// Marks a 0.7 object whose content is part of other objects in 0.6.
-constexpr ObjectSpec left_to_six(ObjectSpec object) {
+constexpr ObjectSpec covered_by_six(ObjectSpec object) {
     object = of_seven(object);
-    object.merge.six_tells = true;
+    object.merge.covered_by_six = true;
     return object;
 }
 
@@ -178,28 +178,28 @@ constexpr std::array kObjects{
     of_client(by_uuid("character_display_info", "character-display-info@netobj.ddnet.tw",
                       "e7b431e5-dee0-3e5f-9224-2c95efb38878", 5, {})),
     // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
-    in_both(numbered(1, "player_input", seven::kPlayerInput)),
-    in_both(form_of(ObjectFamily::projectile, 2, numbered(2, "projectile", kProjectile))),
-    in_both(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kLaser))),
-    in_both(form_of(ObjectFamily::pickup, 1, numbered(4, "pickup", seven::kPickup))),
-    in_both(numbered(5, "flag", kFlag)),
-    left_to_six(numbered(6, "game_data", seven::kGameData)),
-    in_both(numbered(7, "game_data_team", seven::kGameDataTeam), "game_data"),
-    in_both(numbered(8, "game_data_flag", seven::kGameDataFlag), "game_data"),
-    in_both(numbered(9, "character_core", std::span{seven::kCharacter}.first(15))),
-    in_both(of_client(numbered(kSevenCharacterType, "character", seven::kCharacter))),
-    in_both(of_client(numbered(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
-    in_both(per_session(of_client(numbered(12, "spectator_info", seven::kSpectatorInfo)))),
-    left_to_six(of_client(numbered(13, "de_client_info", seven::kDeClientInfo))),
-    left_to_six(numbered(14, "de_game_info", seven::kDeGameInfo)),
-    left_to_six(numbered(15, "de_tune_params", seven::kDeTuneParams)),
-    in_both(event(numbered(16, "common", kPlace))),
-    in_both(event(numbered(17, "explosion", kPlace))),
-    in_both(event(numbered(18, "spawn", kPlace))),
-    in_both(event(numbered(19, "hammer_hit", kPlace))),
-    in_both(event(numbered(kSevenDeathType, "death", kDeath))),
-    in_both(event(numbered(21, "sound_world", kSoundGlobal))),
-    in_both(event(numbered(22, "damage", seven::kDamage)), "damage_ind"),
+    also_in_six(numbered(1, "player_input", seven::kPlayerInput)),
+    also_in_six(form_of(ObjectFamily::projectile, 2, numbered(2, "projectile", kProjectile))),
+    also_in_six(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kLaser))),
+    also_in_six(form_of(ObjectFamily::pickup, 1, numbered(4, "pickup", seven::kPickup))),
+    also_in_six(numbered(5, "flag", kFlag)),
+    covered_by_six(numbered(6, "game_data", seven::kGameData)),
+    also_in_six(numbered(7, "game_data_team", seven::kGameDataTeam), "game_data"),
+    also_in_six(numbered(8, "game_data_flag", seven::kGameDataFlag), "game_data"),
+    also_in_six(numbered(9, "character_core", std::span{seven::kCharacter}.first(15))),
+    also_in_six(of_client(numbered(kSevenCharacterType, "character", seven::kCharacter))),
+    also_in_six(of_client(numbered(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
+    also_in_six(per_session(of_client(numbered(12, "spectator_info", seven::kSpectatorInfo)))),
+    covered_by_six(of_client(numbered(13, "de_client_info", seven::kDeClientInfo))),
+    covered_by_six(numbered(14, "de_game_info", seven::kDeGameInfo)),
+    covered_by_six(numbered(15, "de_tune_params", seven::kDeTuneParams)),
+    also_in_six(event(numbered(16, "common", kPlace))),
+    also_in_six(event(numbered(17, "explosion", kPlace))),
+    also_in_six(event(numbered(18, "spawn", kPlace))),
+    also_in_six(event(numbered(19, "hammer_hit", kPlace))),
+    also_in_six(event(numbered(kSevenDeathType, "death", kDeath))),
+    also_in_six(event(numbered(21, "sound_world", kSoundGlobal))),
+    also_in_six(event(numbered(22, "damage", seven::kDamage)), "damage_ind"),
     of_client(of_seven(numbered(23, "player_info_race", seven::kPlayerInfoRace))),
     of_seven(numbered(24, "game_data_race", seven::kGameDataRace)),
 };

@@ -39,13 +39,13 @@ constexpr FieldSpec tick(std::string_view name) {
     return {.name = name, .kind = FieldKind::tick};
 }
 
-constexpr FieldSpec named(std::string_view name, const NameTable& names) {
+constexpr FieldSpec with_names(std::string_view name, const NameTable& names) {
     return {.name = name, .kind = FieldKind::named, .names = &names};
 }
 
 /// A weapon, if the powerup in the int before it is `weapon` or `ninja`.
 constexpr FieldSpec pickup_weapon(std::string_view name) {
-    FieldSpec field = named(name, names::weapon);
+    FieldSpec field = with_names(name, names::weapon);
     field.names_when = 1U << 2U | 1U << 3U;
     return field;
 }
@@ -59,111 +59,112 @@ constexpr FieldSpec integers(std::string_view name, std::uint8_t count) {
 }
 
 template <typename Field>
-constexpr FieldSpec merge(FieldMerge how, const Field& field) {
-    FieldSpec merged = to_field(field);
-    merged.merge = how;
-    return merged;
+constexpr FieldSpec merged(FieldMerge how, const Field& field) {
+    FieldSpec spec = to_field(field);
+    spec.merge = how;
+    return spec;
 }
 
 template <typename Field>
-constexpr FieldSpec in_six(RelationToSix what, const Field& field) {
+constexpr FieldSpec six_relation(RelationToSix what, const Field& field) {
     FieldSpec related = to_field(field);
-    related.in_six = what;
+    related.six_relation = what;
     return related;
 }
 
-inline constexpr auto kPlayerInput =
-    layout("direction", "target_x", "target_y", "jump", "fire", "hook",
-           named("player_flags", names::playerflag), "wanted_weapon", "next_weapon", "prev_weapon");
+inline constexpr auto kPlayerInput = layout("direction", "target_x", "target_y", "jump", "fire",
+                                            "hook", with_names("player_flags", names::playerflag),
+                                            "wanted_weapon", "next_weapon", "prev_weapon");
 
 inline constexpr auto kProjectile =
-    layout("x", "y", "vel_x", "vel_y", named("type", names::weapon), tick("start_tick"));
+    layout("x", "y", "vel_x", "vel_y", with_names("type", names::weapon), tick("start_tick"));
 
 inline constexpr auto kLaser =
-    layout("x", "y", merge(FieldMerge::varies, "from_x"), merge(FieldMerge::varies, "from_y"),
-           merge(FieldMerge::varies, tick("start_tick")));
+    layout("x", "y", merged(FieldMerge::varies, "from_x"), merged(FieldMerge::varies, "from_y"),
+           merged(FieldMerge::varies, tick("start_tick")));
 
 inline constexpr auto kPickup =
-    layout("x", "y", merge(FieldMerge::varies, named("type", names::powerup)),
-           merge(FieldMerge::varies, pickup_weapon("subtype")));
+    layout("x", "y", merged(FieldMerge::varies, with_names("type", names::powerup)),
+           merged(FieldMerge::varies, pickup_weapon("subtype")));
 
-inline constexpr auto kFlag = layout("x", "y", named("team", names::team));
+inline constexpr auto kFlag = layout("x", "y", with_names("team", names::team));
 
 inline constexpr auto kGameInfo =
-    layout(named("game_flags", names::gameflag),
-           merge(FieldMerge::race_flags, named("game_state_flags", names::gamestateflag)),
-           tick("round_start_tick"), merge(FieldMerge::race_timer, "warmup_timer"), "score_limit",
+    layout(with_names("game_flags", names::gameflag),
+           merged(FieldMerge::race_flags, with_names("game_state_flags", names::gamestateflag)),
+           tick("round_start_tick"), merged(FieldMerge::race_timer, "warmup_timer"), "score_limit",
            "time_limit", "round_num", "round_current");
 
-inline constexpr auto kGameData = layout("teamscore_red", "teamscore_blue",
-                                         named("flag_carrier_red", names::flag_carrier_special),
-                                         named("flag_carrier_blue", names::flag_carrier_special));
+inline constexpr auto kGameData = layout(
+    "teamscore_red", "teamscore_blue", with_names("flag_carrier_red", names::flag_carrier_special),
+    with_names("flag_carrier_blue", names::flag_carrier_special));
 
-inline constexpr auto kCharacter = layout(
-    tick("tick"), "x", "y", "vel_x", "vel_y", "angle", "direction", "jumped",
-    merge(FieldMerge::client, "hooked_player"), named("hook_state", names::hook_state), "hook_tick",
-    "hook_x", "hook_y", "hook_dx", "hook_dy", named("player_flags", names::playerflag),
-    merge(FieldMerge::own, "health"), merge(FieldMerge::own, "armor"),
-    merge(FieldMerge::own, named("ammo_count", names::ammo)),
-    merge(FieldMerge::varies, named("weapon", names::held_weapon)), named("emote", names::emote),
-    tick("attack_tick"));
+inline constexpr auto kCharacter =
+    layout(tick("tick"), "x", "y", "vel_x", "vel_y", "angle", "direction", "jumped",
+           merged(FieldMerge::client, "hooked_player"), with_names("hook_state", names::hook_state),
+           "hook_tick", "hook_x", "hook_y", "hook_dx", "hook_dy",
+           with_names("player_flags", names::playerflag), merged(FieldMerge::own, "health"),
+           merged(FieldMerge::own, "armor"),
+           merged(FieldMerge::own, with_names("ammo_count", names::ammo)),
+           merged(FieldMerge::varies, with_names("weapon", names::held_weapon)),
+           with_names("emote", names::emote), tick("attack_tick"));
 
 inline constexpr auto kPlayerInfo =
-    layout(merge(FieldMerge::viewer, boolean("local")), merge(FieldMerge::client, "client_id"),
-           merge(FieldMerge::varies, named("team", names::team)),
-           merge(FieldMerge::own_first, "score"), merge(FieldMerge::scoreboard, "latency"));
+    layout(merged(FieldMerge::viewer, boolean("local")), merged(FieldMerge::client, "client_id"),
+           merged(FieldMerge::varies, with_names("team", names::team)),
+           merged(FieldMerge::own_first, "score"), merged(FieldMerge::scoreboard, "latency"));
 
 inline constexpr auto kClientInfo =
     layout(text("name", 4), text("clan", 3), "country", text("skin", 6),
            boolean("use_custom_color"), "color_body", "color_feet");
 
 inline constexpr auto kSpectatorInfo =
-    layout(named("spectator_id", names::spectator_special), "x", "y");
+    layout(with_names("spectator_id", names::spectator_special), "x", "y");
 
 inline constexpr auto kPlace = layout("x", "y");
 
-inline constexpr auto kDeath = layout("x", "y", merge(FieldMerge::client, "client_id"));
+inline constexpr auto kDeath = layout("x", "y", merged(FieldMerge::client, "client_id"));
 
-inline constexpr auto kSoundGlobal = layout("x", "y", named("sound_id", names::sound));
+inline constexpr auto kSoundGlobal = layout("x", "y", with_names("sound_id", names::sound));
 
 inline constexpr auto kDamageInd = layout("x", "y", "angle");
 
 inline constexpr auto kTest = layout("test");
 
 inline constexpr auto kDdnetCharacter =
-    layout(named("flags", names::characterflag), tick("freeze_end"), "jumps", "tele_checkpoint",
-           merge(FieldMerge::untranslated, "strong_weak_id"), "jumped_total",
+    layout(with_names("flags", names::characterflag), tick("freeze_end"), "jumps",
+           "tele_checkpoint", merged(FieldMerge::untranslated, "strong_weak_id"), "jumped_total",
            tick("ninja_activation_tick"), tick("freeze_start"), "target_x", "target_y",
            "tune_zone_override");
 
 inline constexpr auto kDdnetPlayer =
-    layout(named("flags", names::explayerflag),
-           merge(FieldMerge::greatest, named("auth_level", names::authed)),
-           merge(FieldMerge::own_first, "finish_time_seconds"),
-           merge(FieldMerge::own_first, "finish_time_millis"));
+    layout(with_names("flags", names::explayerflag),
+           merged(FieldMerge::greatest, with_names("auth_level", names::authed)),
+           merged(FieldMerge::own_first, "finish_time_seconds"),
+           merged(FieldMerge::own_first, "finish_time_millis"));
 
-inline constexpr auto kGameInfoEx =
-    layout(named("flags", names::gameinfoflag), "version", named("flags2", names::gameinfoflag2),
-           "min_team_size", "max_team_size", "num_ddrace_teams");
+inline constexpr auto kGameInfoEx = layout(with_names("flags", names::gameinfoflag), "version",
+                                           with_names("flags2", names::gameinfoflag2),
+                                           "min_team_size", "max_team_size", "num_ddrace_teams");
 
-inline constexpr auto kDdraceProjectile =
-    layout("x", "y", "angle", merge(FieldMerge::varies, named("data", names::legacyprojectileflag)),
-           named("type", names::weapon), tick("start_tick"));
+inline constexpr auto kDdraceProjectile = layout(
+    "x", "y", "angle", merged(FieldMerge::varies, with_names("data", names::legacyprojectileflag)),
+    with_names("type", names::weapon), tick("start_tick"));
 
 inline constexpr auto kDdnetLaser =
-    layout("to_x", "to_y", "from_x", "from_y", merge(FieldMerge::varies, tick("start_tick")),
-           merge(FieldMerge::client, "owner"), named("type", names::lasertype), "switch_number",
-           "subtype", named("flags", names::laserflag));
+    layout("to_x", "to_y", "from_x", "from_y", merged(FieldMerge::varies, tick("start_tick")),
+           merged(FieldMerge::client, "owner"), with_names("type", names::lasertype),
+           "switch_number", "subtype", with_names("flags", names::laserflag));
 
 inline constexpr auto kDdnetProjectile =
-    layout("x", "y", "vel_x", "vel_y", named("type", names::weapon), tick("start_tick"),
-           merge(FieldMerge::client, "owner"), "switch_number", "tune_zone",
-           named("flags", names::projectileflag));
+    layout("x", "y", "vel_x", "vel_y", with_names("type", names::weapon), tick("start_tick"),
+           merged(FieldMerge::client, "owner"), "switch_number", "tune_zone",
+           with_names("flags", names::projectileflag));
 
 inline constexpr auto kDdnetPickup =
-    layout("x", "y", merge(FieldMerge::varies, named("type", names::powerup)),
-           merge(FieldMerge::varies, pickup_weapon("subtype")), "switch_number",
-           named("flags", names::pickupflag));
+    layout("x", "y", merged(FieldMerge::varies, with_names("type", names::powerup)),
+           merged(FieldMerge::varies, pickup_weapon("subtype")), "switch_number",
+           with_names("flags", names::pickupflag));
 
 inline constexpr auto kDdnetSpectatorInfo =
     layout(boolean("has_camera_info"), "zoom", "deadzone", "follow_factor", "spectator_count");
@@ -171,19 +172,19 @@ inline constexpr auto kDdnetSpectatorInfo =
 inline constexpr auto kSpectatorCount = layout("num_spectators");
 
 inline constexpr auto kSwitchState =
-    layout(merge(FieldMerge::varies, "highest_switch_number"),
-           merge(FieldMerge::varies, integers("status", 8)),
-           merge(FieldMerge::varies, integers("switch_numbers", 4)),
-           merge(FieldMerge::varies, integers("end_ticks", 4)));
+    layout(merged(FieldMerge::varies, "highest_switch_number"),
+           merged(FieldMerge::varies, integers("status", 8)),
+           merged(FieldMerge::varies, integers("switch_numbers", 4)),
+           merged(FieldMerge::varies, integers("end_ticks", 4)));
 
 inline constexpr auto kEntityEx =
-    layout("switch_number", "layer", named("entity_class", names::entityclass));
+    layout("switch_number", "layer", with_names("entity_class", names::entityclass));
 
 inline constexpr auto kMapBestTime = layout("map_best_time_seconds", "map_best_time_millis");
 
 inline constexpr auto kMapSoundWorld = layout("x", "y", "sound_id");
 
-inline constexpr auto kAuthInfo = layout(named("auth_level", names::authed));
+inline constexpr auto kAuthInfo = layout(with_names("auth_level", names::authed));
 
 } // namespace tw::snapshot::fields
 
@@ -191,60 +192,64 @@ inline constexpr auto kAuthInfo = layout(named("auth_level", names::authed));
 /// tests/snapshot/objects_test.cpp compares these fields with the specification.
 namespace tw::snapshot::fields::seven {
 
-inline constexpr auto kPlayerInput = layout("direction", "target_x", "target_y", "jump", "fire",
-                                            "hook", named("player_flags", names::seven::playerflag),
-                                            "wanted_weapon", "next_weapon", "prev_weapon");
+inline constexpr auto kPlayerInput =
+    layout("direction", "target_x", "target_y", "jump", "fire", "hook",
+           with_names("player_flags", names::seven::playerflag), "wanted_weapon", "next_weapon",
+           "prev_weapon");
 
-inline constexpr auto kPickup = layout(
-    "x", "y",
-    merge(FieldMerge::varies, in_six(RelationToSix::remade, named("type", names::seven::pickup))));
+inline constexpr auto kPickup =
+    layout("x", "y",
+           merged(FieldMerge::varies, six_relation(RelationToSix::recomputed,
+                                                   with_names("type", names::seven::pickup))));
 
 inline constexpr auto kGameData =
-    layout(tick("game_start_tick"), named("game_state_flags", names::seven::gamestateflag),
+    layout(tick("game_start_tick"), with_names("game_state_flags", names::seven::gamestateflag),
            tick("game_state_end_tick"));
 
 inline constexpr auto kGameDataTeam = layout("teamscore_red", "teamscore_blue");
 
 inline constexpr auto kGameDataFlag =
-    layout(named("flag_carrier_red", names::flag_carrier_special),
-           named("flag_carrier_blue", names::flag_carrier_special), tick("flag_drop_tick_red"),
+    layout(with_names("flag_carrier_red", names::flag_carrier_special),
+           with_names("flag_carrier_blue", names::flag_carrier_special), tick("flag_drop_tick_red"),
            tick("flag_drop_tick_blue"));
 
-inline constexpr auto kCharacter = layout(
-    tick("tick"), "x", "y", "vel_x", "vel_y", in_six(RelationToSix::remade, "angle"), "direction",
-    "jumped", merge(FieldMerge::client, "hooked_player"), named("hook_state", names::hook_state),
-    in_six(RelationToSix::remade, "hook_tick"), "hook_x", "hook_y", "hook_dx", "hook_dy",
-    merge(FieldMerge::own, "health"), merge(FieldMerge::own, "armor"),
-    merge(FieldMerge::own, named("ammo_count", names::ammo)),
-    merge(FieldMerge::varies, named("weapon", names::held_weapon)), named("emote", names::emote),
-    tick("attack_tick"), named("triggered_events", names::seven::coreeventflag));
+inline constexpr auto kCharacter =
+    layout(tick("tick"), "x", "y", "vel_x", "vel_y",
+           six_relation(RelationToSix::recomputed, "angle"), "direction", "jumped",
+           merged(FieldMerge::client, "hooked_player"), with_names("hook_state", names::hook_state),
+           six_relation(RelationToSix::recomputed, "hook_tick"), "hook_x", "hook_y", "hook_dx",
+           "hook_dy", merged(FieldMerge::own, "health"), merged(FieldMerge::own, "armor"),
+           merged(FieldMerge::own, with_names("ammo_count", names::ammo)),
+           merged(FieldMerge::varies, with_names("weapon", names::held_weapon)),
+           with_names("emote", names::emote), tick("attack_tick"),
+           with_names("triggered_events", names::seven::coreeventflag));
 
 inline constexpr auto kPlayerInfo =
-    layout(merge(FieldMerge::watched_flag, named("player_flags", names::seven::playerflag)),
-           merge(FieldMerge::own_first, in_six(RelationToSix::another, "score")),
-           merge(FieldMerge::scoreboard, "latency"));
+    layout(merged(FieldMerge::watched_flag, with_names("player_flags", names::seven::playerflag)),
+           merged(FieldMerge::own_first, six_relation(RelationToSix::other_meaning, "score")),
+           merged(FieldMerge::scoreboard, "latency"));
 
 inline constexpr auto kSpectatorInfo =
-    layout(named("spec_mode", names::seven::spec_mode), "spectator_id", "x", "y");
+    layout(with_names("spec_mode", names::seven::spec_mode), "spectator_id", "x", "y");
 
 inline constexpr auto kDeClientInfo =
-    layout(boolean("local"), named("team", names::team), text("name", 4), text("clan", 3),
+    layout(boolean("local"), with_names("team", names::team), text("name", 4), text("clan", 3),
            "country", integers("skin_part_names", 36), integers("use_custom_colors", 6),
            integers("skin_part_colors", 6));
 
 inline constexpr auto kDeGameInfo =
-    layout(named("game_flags", names::seven::gameflag), "score_limit", "time_limit", "match_num",
-           "match_current");
+    layout(with_names("game_flags", names::seven::gameflag), "score_limit", "time_limit",
+           "match_num", "match_current");
 
 inline constexpr auto kDeTuneParams = layout(integers("tune_params", 32));
 
-inline constexpr auto kDamage = layout("x", "y", merge(FieldMerge::client, "client_id"),
-                                       in_six(RelationToSix::another, "angle"), "health_amount",
-                                       "armor_amount", boolean("self"));
+inline constexpr auto kDamage = layout("x", "y", merged(FieldMerge::client, "client_id"),
+                                       six_relation(RelationToSix::other_meaning, "angle"),
+                                       "health_amount", "armor_amount", boolean("self"));
 
-inline constexpr auto kPlayerInfoRace = layout(merge(FieldMerge::varies, tick("race_start_tick")));
+inline constexpr auto kPlayerInfoRace = layout(merged(FieldMerge::varies, tick("race_start_tick")));
 
-inline constexpr auto kGameDataRace = layout(merge(FieldMerge::varies, "best_time"), "precision",
-                                             named("race_flags", names::seven::raceflag));
+inline constexpr auto kGameDataRace = layout(merged(FieldMerge::varies, "best_time"), "precision",
+                                             with_names("race_flags", names::seven::raceflag));
 
 } // namespace tw::snapshot::fields::seven

@@ -79,9 +79,9 @@ enum class FieldMerge : std::uint8_t {
 /// How a 0.7 field relates to the 0.6 field of the same name. A server that supports 0.6 and 0.7
 /// keeps its state in the form of 0.6 and converts some values for 0.7 clients.
 enum class RelationToSix : std::uint8_t {
-    same,    ///< the same value
-    remade,  ///< the same meaning; the value is computed anew and may differ
-    another, ///< another meaning: 0.7 has no field with the value of the 0.6 field
+    same,          ///< the same value
+    recomputed,    ///< the same meaning; the value is computed anew and may differ
+    other_meaning, ///< another meaning: 0.7 has no field with the value of the 0.6 field
 };
 
 /// Families of objects with the same meaning. The client's version determines which object of a
@@ -93,12 +93,12 @@ struct MergeSpec {
     bool per_session = false; ///< the object is about the receiving client, so it is not merged
     ObjectFamily family = ObjectFamily::none;
     std::uint8_t form = 0; ///< number of the object in its family; the object 0 has the most fields
-    bool whole = false;    ///< prefer an item whose field of kind FieldMerge::client is not -1
+    bool prefer_known_client = false; ///< prefer an item whose FieldMerge::client field is not -1
     /// 0.7 only: name of the equivalent 0.6 object, used if 0.6 and 0.7 snapshots are merged.
-    std::string_view six{};
+    std::string_view six_name{};
     /// 0.7 only: the object is left out if 0.6 and 0.7 snapshots are merged, because 0.6 objects
     /// contain the same values.
-    bool six_tells = false;
+    bool covered_by_six = false;
 };
 
 struct FieldSpec {
@@ -111,13 +111,13 @@ struct FieldSpec {
     /// Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
     FieldMerge merge = FieldMerge::any;
-    RelationToSix in_six =
+    RelationToSix six_relation =
         RelationToSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
 };
 
 /// Whether FieldSpec::names apply to a field of an item. Precondition: `data` contains the field.
-[[nodiscard]] constexpr bool names_hold(std::uint32_t names_when, std::size_t offset,
-                                        std::span<const std::int32_t> data) {
+[[nodiscard]] constexpr bool names_apply(std::uint32_t names_when, std::size_t offset,
+                                         std::span<const std::int32_t> data) {
     if (names_when == 0) {
         return true;
     }
@@ -194,7 +194,6 @@ inline constexpr std::uint16_t kDeathType = 17;
 // Type numbers of objects in 0.7.
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
-
 inline constexpr std::uint16_t kSevenDeathType = 20;
 
 [[nodiscard]] constexpr std::uint16_t character_type(Dialect dialect) {
@@ -265,11 +264,6 @@ class SpecStorage {
         const auto kept = std::make_shared<const T>(std::move(value));
         kept_.push_back(kept);
         return *kept;
-    }
-
-    /// Stores names of values, or of bits if `flags` is set.
-    const NameTable& keep_names(std::string_view name, bool flags, std::vector<NamedValue> values) {
-        return keep(NameTable{.name = name, .flags = flags, .values = keep(std::move(values))});
     }
 
   private:

@@ -103,7 +103,7 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
 
 // Returns an unused slot; if all are used, the slot of the oldest complete tick; if all ticks are
 // incomplete, the slot of the oldest one, or null if that tick is not older than `tick`.
-PartAssembler::Slot* PartAssembler::find_slot_for(Tick tick) {
+PartAssembler::Slot* PartAssembler::choose_slot_for(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {
         return slot.state == Slot::State::unused ? 0 : slot.state == Slot::State::complete ? 1 : 2;
@@ -136,7 +136,7 @@ PartStatus PartAssembler::add_single(const Part& part) {
     return PartStatus::complete;
 }
 
-PartStatus PartAssembler::finish(const Slot& slot) {
+PartStatus PartAssembler::finish_delta(const Slot& slot) {
     const std::size_t size =
         static_cast<std::size_t>(slot.num_parts - 1) * kMaxPartSize + slot.last_size;
     assembled_ = {.tick = slot.tick,
@@ -166,7 +166,7 @@ PartStatus PartAssembler::add(const Part& part) {
     auto status = PartStatus::incomplete;
     Slot* slot = find_slot(part.tick);
     if (slot == nullptr) {
-        slot = find_slot_for(part.tick);
+        slot = choose_slot_for(part.tick);
         if (slot == nullptr) {
             return PartStatus::too_old;
         }
@@ -183,7 +183,7 @@ PartStatus PartAssembler::add(const Part& part) {
         return status;
     }
     slot->state = Slot::State::complete;
-    return finish(*slot);
+    return finish_delta(*slot);
 }
 
 std::span<const LostDelta> PartAssembler::reset() {

@@ -25,7 +25,7 @@ inline constexpr Tick kMaxPartAge = 25;
 /// One part of a delta. A snapshot message contains one part.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase; ///< tick of the base, or kNoBase; messages contain the distance
+    Tick delta_tick = kNoBase; ///< tick of the base or kNoBase; messages contain `tick` minus it
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
@@ -92,14 +92,14 @@ class PartAssembler {
     /// Returns the size of the memory for all bodies, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// Calls `use(part)` for each stored part of an incomplete tick. Adding these parts in the same
-    /// order to another assembler gives it the same state.
-    template <typename Use>
-    void for_each_open(Use&& use) const {
+    /// Calls `visit(part)` for each stored part of an incomplete tick. Adding these parts in the
+    /// same order to another assembler gives it the same state.
+    template <typename Visit>
+    void for_each_incomplete_part(Visit&& visit) const {
         for (const Slot& slot : slots_) {
             for (std::size_t i = 0; slot.state == Slot::State::open && i < kMaxParts; ++i) {
                 if (slot.have[i]) {
-                    use(slot.part(i));
+                    visit(slot.part(i));
                 }
             }
         }
@@ -132,9 +132,9 @@ class PartAssembler {
     void abandon(Slot& slot);
     void abandon_old_slots();
     [[nodiscard]] Slot* find_slot(Tick tick);
-    [[nodiscard]] Slot* find_slot_for(Tick tick);
+    [[nodiscard]] Slot* choose_slot_for(Tick tick);
     [[nodiscard]] PartStatus add_single(const Part& part);
-    [[nodiscard]] PartStatus finish(const Slot& slot);
+    [[nodiscard]] PartStatus finish_delta(const Slot& slot);
 
     std::array<Slot, kMaxOpenTicks> slots_;
     std::array<LostDelta, kMaxOpenTicks> lost_{};

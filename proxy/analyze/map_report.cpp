@@ -46,7 +46,7 @@ json::object counts_of(const Counts& counts) {
     return object;
 }
 
-std::string_view field_name(map::SizeField field) {
+std::string_view field_name(map::SizeCheck field) {
     constexpr std::array<std::string_view, 3> kNames = {"full", "short", "wrong"};
     return kNames.at(static_cast<std::size_t>(field));
 }
@@ -68,8 +68,8 @@ void add_container(json::object& out, const map::Datafile& file) {
                        {"num_data", header.num_data},
                        {"item_size", header.item_size},
                        {"data_size", header.data_size},
-                       {"size_field", field_name(file.size_field())},
-                       {"swaplen_field", field_name(file.swaplen_field())},
+                       {"size_field", field_name(file.check_size_field())},
+                       {"swaplen_field", field_name(file.check_swaplen_field())},
                        {"trailing_bytes", file.trailing_bytes()}};
     json::array types;
     for (const map::ItemType& type : file.item_types()) {
@@ -108,13 +108,13 @@ json::value info_json(const map::Map& map) {
 json::object images_json(const map::Map& map) {
     std::size_t external = 0;
     std::set<std::int32_t> versions;
-    for (std::size_t i = 0; i < map.count(map::kItemImage); ++i) {
+    for (std::size_t i = 0; i < map.count_items(map::kItemImage); ++i) {
         if (const auto image = map::read_image(map, i)) {
             external += image->external ? 1U : 0U;
             versions.insert(image->version);
         }
     }
-    return {{"total", map.count(map::kItemImage)},
+    return {{"total", map.count_items(map::kItemImage)},
             {"external", external},
             {"versions", array_of(versions)}};
 }
@@ -124,7 +124,7 @@ json::object envelopes_json(const map::Map& map) {
     std::set<std::size_t> ints;
     std::map<std::int32_t, std::size_t> channels;
     std::int64_t points_needed = 0;
-    for (std::size_t i = 0; i < map.count(map::kItemEnvelope); ++i) {
+    for (std::size_t i = 0; i < map.count_items(map::kItemEnvelope); ++i) {
         if (const auto envelope = map::read_envelope(map, i)) {
             versions.insert(envelope->version);
             ints.insert(envelope->item_ints);
@@ -138,7 +138,7 @@ json::object envelopes_json(const map::Map& map) {
     for (std::size_t i = 0; range && i < range->num; ++i) {
         points_ints.push_back(map.datafile().item(range->start + i).ints.size());
     }
-    return {{"total", map.count(map::kItemEnvelope)},
+    return {{"total", map.count_items(map::kItemEnvelope)},
             {"versions", array_of(versions)},
             {"ints", array_of(ints)},
             {"channels", counts_of(channels)},
@@ -268,19 +268,19 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     constexpr std::array<std::size_t, map::kPhysicsLayers> kIdAt = {0, 0, 1, 2, 1, 1};
     const auto item = map.layer(place.layer);
     const auto& layer = std::get<map::TileLayer>(item->content);
-    const std::int32_t own = map::own_data(layer, kind).value_or(-1);
+    const std::int32_t own = map::tile_block(layer, kind).value_or(-1);
     json::object out = place_json(place, layer);
     out["item_ints"] = item->item_ints;
     out["name"] = text(layer.name);
     out["data_bytes"] = declared_bytes(map, own);
     out["own_data_index"] = own;
     out["compat_data_index"] = layer.data;
-    const map::TileLayer plain = map::with_plain_records(layer);
+    const map::TileLayer plain = map::downgrade_unknown_version(layer);
     if (map::is_packed(plain)) {
         out["problem"] = error_name({.code = map::MapErrc::unknown_tile_record});
         return out;
     }
-    const std::size_t size = map::record_size(kind);
+    const std::size_t size = map::tile_bytes(kind);
     const auto records = map::load_tiles(map.datafile(), plain, own, size);
     if (!records) {
         out["problem"] = error_name(records.error());
@@ -295,7 +295,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
 void add_content(json::object& out, const map::Map& map) {
     out["info"] = info_json(map);
     out["images"] = images_json(map);
-    out["sounds"] = map.count(map::kItemSound);
+    out["sounds"] = map.count_items(map::kItemSound);
     out["envelopes"] = envelopes_json(map);
     add_layers(out, map);
     out["game_layer"] = game_layer_json(map);
@@ -350,7 +350,7 @@ json::object map_json(const map::Map& map, std::string_view file, const MapPosit
     add_content(out, map);
     map::Warnings warnings = map.warnings();
     const auto physics = map.physics(&warnings);
-    add_acceptance(out, map::judge(warnings, physics), warnings);
+    add_acceptance(out, map::acceptance_of(warnings, physics), warnings);
     if (physics) {
         add_positions(out, *physics, positions);
     }
@@ -365,7 +365,7 @@ json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError
         add_container(out, *datafile);
         warnings = datafile->warnings();
     }
-    add_acceptance(out, map::judge(error), warnings);
+    add_acceptance(out, map::acceptance_of(error), warnings);
     return out;
 }
 

@@ -197,7 +197,7 @@ namespace {
 template <template <typename> class Totals>
 void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
     for (const record::CounterValue& counted : record::counts_by_topic<Totals>(totals)) {
-        if (counted.row->topic != record::Topic::live) {
+        if (counted.row->topic != record::CounterTopic::live) {
             object.emplace(counted.row->key, counted.value);
         }
     }

@@ -75,7 +75,7 @@ std::vector<UniqueFd> descriptors_in(msghdr& header) {
 
 } // namespace
 
-UniqueFd own_descriptor(int descriptor, const char* what) {
+UniqueFd take_descriptor(int descriptor, const char* what) {
     if (descriptor < 0) {
         throw_system_error(what);
     }

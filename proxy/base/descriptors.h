@@ -46,9 +46,9 @@ class UniqueFd {
     int fd_ = kNone;
 };
 
-/// Takes ownership of a descriptor that a system call returned. Errors: throws std::system_error with
-/// errno and the text `what` if the descriptor is negative.
-[[nodiscard]] UniqueFd own_descriptor(int descriptor, const char* what);
+/// Takes ownership of a descriptor that a system call returned. Errors: if the descriptor is
+/// negative, throws std::system_error with errno and the text `what`.
+[[nodiscard]] UniqueFd take_descriptor(int descriptor, const char* what);
 
 /// The maximum number of descriptors that one packet carries. Linux allows 253.
 inline constexpr std::size_t kMaxPacketDescriptors = 128;

@@ -76,7 +76,7 @@ class KeyedHash {
   public:
     explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
 
-    [[nodiscard]] static KeyedHash random() {
+    [[nodiscard]] static KeyedHash with_random_key() {
         std::random_device device;
         return KeyedHash{(std::uint64_t{device()} << 32U) | device()};
     }

@@ -194,7 +194,7 @@ bool DecodeCommand::write_queued_demos() {
         return true;
     }
     if (world_demos_) {
-        world_demos_->finish();
+        world_demos_->end_demos();
     }
     files_->finish_writing();
     while (const auto complaint = files_->take_error_text()) {

@@ -282,7 +282,7 @@ bool parse_names(const JsonReader& in, std::string_view field, bool is_int,
     if (values.empty()) {
         return false;
     }
-    names = &storage.keep_names(field, flags, std::move(values));
+    names = &storage.keep(snapshot::NameTable{field, flags, storage.keep(std::move(values))});
     return true;
 }
 

@@ -81,7 +81,7 @@ bool can_encode_delta(const SnapshotView& from, const SnapshotView& to,
 
 } // namespace
 
-Bytes DemoEncoder::encode_start(const Header& header, std::span<const std::byte> map) {
+Bytes DemoEncoder::encode_start(const DemoHeader& header, std::span<const std::byte> map) {
     Bytes out;
     put_raw({reinterpret_cast<const std::uint8_t*>(kMagic.data()), kMagic.size()}, out);
     out.push_back(static_cast<std::byte>(header.version));
@@ -139,18 +139,6 @@ bool DemoEncoder::put_chunk(std::uint8_t type, std::span<const std::byte> varint
     return true;
 }
 
-void DemoEncoder::set_base(snapshot::Tick tick, const SnapshotView& items) {
-    first_ = first_.value_or(tick);
-    last_ = tick;
-    ++ticks_;
-    if (!unchanged_) {
-        base_.clear();
-        for (std::size_t i = 0; i < items.size(); ++i) {
-            base_.append(items[i].key, items[i].data);
-        }
-    }
-}
-
 bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items, Bytes& out) {
     if (tick < 0 || tick > kMaxTick || (first_ && tick <= last_) ||
         items.size() > snapshot::kMaxItems || items.size_bytes() > snapshot::kMaxSnapshotBytes) {
@@ -171,9 +159,16 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
         return false;
     }
     keyframe_ = keyframe ? tick : keyframe_;
-    unchanged_ = unchanged;
     unshown_ = unchanged;
-    set_base(tick, items);
+    first_ = first_.value_or(tick);
+    last_ = tick;
+    ++ticks_;
+    if (!unchanged) {
+        base_.clear();
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            base_.append(items[i].key, items[i].data);
+        }
+    }
     return true;
 }
 
@@ -200,7 +195,7 @@ void DemoEncoder::add_marker() {
     }
 }
 
-void DemoEncoder::finish(Bytes& out) {
+void DemoEncoder::append_final_chunk(Bytes& out) {
     // Demo players show the last tick only if a chunk follows it; an empty delta is enough.
     if (unshown_ && put_chunk(kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
         unshown_ = false;

@@ -80,7 +80,7 @@ inline constexpr std::size_t kMaxPayload = 65536; ///< the most bytes of a chunk
 inline constexpr std::size_t kMaxCompressed = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
-struct Header {
+struct DemoHeader {
     int version = kSha256Version;
     std::string net_version{kNetVersion};
     std::string map_name{};
@@ -112,7 +112,7 @@ class DemoEncoder {
         : version_{version}, sizes_{&snapshot::agreed_sizes(dialect)} {}
 
     /// Returns the start of a demo: header and map. Texts that are too long are truncated.
-    [[nodiscard]] static std::vector<std::byte> encode_start(const Header& header,
+    [[nodiscard]] static std::vector<std::byte> encode_start(const DemoHeader& header,
                                                              std::span<const std::byte> map);
 
     /// Appends a tick and its snapshot to `out`, as a delta if that is possible. Returns false and
@@ -128,7 +128,7 @@ class DemoEncoder {
     /// marker is less than kMarkerTicks earlier.
     void add_marker();
     /// Appends a final chunk to `out` if demo players would otherwise not show the final tick.
-    void finish(std::vector<std::byte>& out);
+    void append_final_chunk(std::vector<std::byte>& out);
 
     /// Returns the parts of the header that are known only when the demo ends.
     [[nodiscard]] std::vector<DemoPatch> patches() const;
@@ -143,7 +143,6 @@ class DemoEncoder {
     void put_tick(snapshot::Tick tick, bool keyframe, std::vector<std::byte>& out) const;
     [[nodiscard]] static bool put_chunk(std::uint8_t type, std::span<const std::byte> varints,
                                         std::vector<std::byte>& out);
-    void set_base(snapshot::Tick tick, const snapshot::SnapshotView& items);
 
     int version_;
     const snapshot::AgreedSizes* sizes_;
@@ -151,7 +150,6 @@ class DemoEncoder {
     snapshot::Tick last_ = 0;
     snapshot::Tick keyframe_ = 0;
     std::uint64_t ticks_ = 0;
-    bool unchanged_ = false; ///< the snapshots of the last two ticks are equal
     /// True if the latest tick has no chunk, because its snapshot is unchanged. Demo players do not
     /// show such a tick at the end of a demo.
     bool unshown_ = false;

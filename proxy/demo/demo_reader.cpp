@@ -45,7 +45,7 @@ std::size_t header_bytes(int version) {
     return version < kMarkersVersion ? kHeaderBytes : kMarkersEnd;
 }
 
-void read_markers(BytesView file, Header& header) {
+void read_markers(BytesView file, DemoHeader& header) {
     // DDNet's player does not reject a count out of range, but limits the number of markers.
     const auto count = static_cast<std::int32_t>(big_endian_at(file, kNumMarkersAt));
     const auto kept = std::clamp<std::int32_t>(count, 0, kMaxMarkers);
@@ -82,7 +82,7 @@ DemoResult<DemoParts> decode_demo_parts(BytesView file) {
         return error(DemoErrc::header_cut, file.size());
     }
     DemoParts head;
-    Header& header = head.header;
+    DemoHeader& header = head.header;
     header.version = std::to_integer<int>(file[kVersionAt]);
     if (header.version < kOldestVersion || header.version > kSha256Version) {
         return error(DemoErrc::version_unsupported, kVersionAt);
@@ -348,7 +348,7 @@ using snapshot::Tick;
 constexpr std::int64_t kNanosecondsPerTick = 1'000'000'000 / kTicksPerSecond;
 
 /// Returns the dialect that demo players use for the header's net version.
-snapshot::Dialect dialect_of(const Header& header) {
+snapshot::Dialect dialect_of(const DemoHeader& header) {
     return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
                                                  : snapshot::Dialect::six;
 }
@@ -380,7 +380,7 @@ class DemoPlayer {
 
   private:
     void inspect_map() {
-        const Header& header = demo_->header;
+        const DemoHeader& header = demo_->header;
         playback_->set_map({.name = header.map_name,
                             .crc = header.map_crc,
                             .size = header.map_size,

@@ -57,7 +57,6 @@ struct DemoErrorInfo {
     std::string_view sentence; ///< explanation, to be written after the file's name
 };
 
-/// All errors, in the order of DemoErrc.
 inline constexpr std::array kDemoErrorTable{
 #define TW_ROW(name, sentence) DemoErrorInfo{DemoErrc::name, #name, sentence},
     TW_DEMO_ERRORS(TW_ROW)
@@ -79,7 +78,7 @@ inline constexpr std::array kDemoErrorTable{
 
 /// A demo's header and the positions of its parts.
 struct DemoParts {
-    Header header;
+    DemoHeader header;
     std::size_t map_at = 0;              ///< position of the map in the file
     std::span<const std::byte> map{};    ///< empty if the demo has no map
     std::span<const std::byte> chunks{}; ///< the bytes after the map

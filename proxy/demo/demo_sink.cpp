@@ -132,7 +132,7 @@ std::span<const FieldSpec> fields_of(std::uint16_t type) {
 
 } // namespace
 
-SevenDemoItems::ClientInfo SevenDemoItems::unknown_client() {
+SevenDemoItems::ClientInfo SevenDemoItems::make_unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kClientInfo)) {
@@ -156,7 +156,7 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
     const Values values = record.values;
     const auto client = client_in(values);
     if (record.name == "sv_client_info" && client) {
-        put_values(values, fields_of(kClientInfo), clients_[*client] = unknown_client());
+        put_values(values, fields_of(kClientInfo), clients_[*client] = make_unknown_client());
     } else if (record.name == "sv_client_drop" && client) {
         clients_.erase(*client);
     } else if ((record.name == "sv_team" || record.name == "sv_skin_change") && client) {
@@ -178,12 +178,13 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
     }
 }
 
-void SevenDemoItems::append_items(const record::Roster* roster, snapshot::Snapshot& out) const {
+void SevenDemoItems::append_demo_items(const record::Roster* roster,
+                                       snapshot::Snapshot& out) const {
     auto clients = clients_;
     if (roster != nullptr) {
         roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (client < record::Roster::kMaxClients && !clients.contains(client)) {
-                ClientInfo& info = clients[client] = unknown_client();
+                ClientInfo& info = clients[client] = make_unknown_client();
                 info[kTeam] = entry.team;
                 std::ranges::copy(entry.name, info.begin() + kName);
             }
@@ -210,19 +211,20 @@ std::size_t SevenDemoItems::count_added_items(const record::Roster* roster) {
     return count;
 }
 
-bool SevenDemoItems::are_contained_in(const snapshot::SnapshotView& items) {
+bool SevenDemoItems::has_demo_items(const snapshot::SnapshotView& items) {
     const std::size_t at = items.lower_bound({.type = kClientInfo, .id = 0});
     return at < items.size() && items[at].key.type <= kTuneParams;
 }
 
-void SevenDemoItems::add(const snapshot::SnapshotView& items, const record::Roster* roster,
-                         snapshot::Snapshot& out) const {
+void SevenDemoItems::copy_with_demo_items(const snapshot::SnapshotView& items,
+                                          const record::Roster* roster,
+                                          snapshot::Snapshot& out) const {
     out.clear();
     std::size_t i = 0;
     for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
         out.append(items[i].key, items[i].data);
     }
-    append_items(roster, out);
+    append_demo_items(roster, out);
     for (; i < items.size(); ++i) {
         if (items[i].key.type > kTuneParams) {
             out.append(items[i].key, items[i].data);
@@ -246,7 +248,7 @@ constexpr std::array kLossKinds{
     LossKind{&DemoLosses::items_without_id,
              "left out {} item[s] in {}: no id left for [its|their] player[s]",
              &DemoLosses::ticks_without_id},
-    LossKind{&DemoLosses::worlds, "left out {} world[s]: too many servers at once"},
+    LossKind{&DemoLosses::worlds_over_limit, "left out {} world[s]: too many servers at once"},
     LossKind{&DemoLosses::messages_without_id,
              "left out {} message[s]: no id left for [its|their] player[s]"},
     LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
@@ -385,7 +387,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
     if (!on_) {
         return;
     }
-    if (session_demo.recording) {
+    if (session_demo.demo) {
         add_message(session_demo, record.payload);
         return;
     }
@@ -399,8 +401,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
 }
 
 void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
-    if (!session_demo.recording->encoder.append_message(payload,
-                                                        session_demo.recording->gathered)) {
+    if (!session_demo.demo->encoder.append_message(payload, session_demo.demo->gathered)) {
         ++losses_.large_messages;
     }
 }
@@ -424,22 +425,21 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
         return;
     }
     session_demo.paused.reset();
-    if (!session_demo.recording) {
-        begin_recording(session_demo, record);
+    if (!session_demo.demo) {
+        open_demo(session_demo, record);
     }
-    Recording& recording = *session_demo.recording;
-    DemoEncoder& encoder = recording.encoder;
+    OpenDemo& demo = *session_demo.demo;
+    DemoEncoder& encoder = demo.encoder;
     if (encoder.first_tick() && record.tick <= encoder.last_tick()) {
         ++losses_.late;
         return;
     }
     const bool first = !encoder.first_tick();
-    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record),
-                                 recording.gathered)) {
+    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record), demo.gathered)) {
         ++losses_.large_snapshots;
         return;
     }
-    ++recording.waiting;
+    ++demo.waiting;
     if (first) {
         for (const Bytes& message : std::exchange(session_demo.pending, {})) {
             add_message(session_demo, message);
@@ -450,12 +450,12 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
         session_demo.pending_bytes = 0;
         return;
     }
-    if (record.tick - recording.flushed >= kFlushTicks || !recording.file ||
-        recording.gathered.size() >= kFlushBytes) {
-        flush_chunks(recording);
-        recording.flushed = record.tick;
-        if (!recording.file) {
-            session_demo.recording.reset();
+    if (record.tick - demo.flushed >= kFlushTicks || !demo.file ||
+        demo.gathered.size() >= kFlushBytes) {
+        flush_chunks(demo);
+        demo.flushed = record.tick;
+        if (!demo.file) {
+            session_demo.demo.reset();
             session_demo.paused = record.tick;
         }
     }
@@ -463,8 +463,8 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
 
 snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
                                             const record::SnapshotRecord& record) {
-    if (session_demo.seven && !(record.of_demo && SevenDemoItems::are_contained_in(record.items))) {
-        session_demo.seven_items.add(record.items, record.roster, changed_);
+    if (session_demo.seven && !(record.of_demo && SevenDemoItems::has_demo_items(record.items))) {
+        session_demo.seven_items.copy_with_demo_items(record.items, record.roster, changed_);
         return changed_.view();
     }
     if (!session_demo.seven && options_.version < kStepsVersion) {
@@ -474,17 +474,17 @@ snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
     return record.items;
 }
 
-void DemoSink::begin_recording(SessionDemo& session_demo,
-                               const record::SnapshotRecord& record) const {
-    Header header{.version = session_demo.seven ? kSevenVersion : options_.version,
-                  .net_version = std::string{session_demo.seven ? kSevenNetVersion : kNetVersion},
-                  .map_name = map::is_valid_map_name(session_demo.map_name)
-                                  ? session_demo.map_name
-                                  : safe_file_name(session_demo.map_name),
-                  .map_crc = session_demo.map_crc,
-                  .type = options_.of_server ? "server" : "client",
-                  .timestamp = base::format_utc(record.head.time / kSecond, "%Y-%m-%d_%H-%M-%S"),
-                  .sha256 = session_demo.map_sha256};
+void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord& record) const {
+    DemoHeader header{
+        .version = session_demo.seven ? kSevenVersion : options_.version,
+        .net_version = std::string{session_demo.seven ? kSevenNetVersion : kNetVersion},
+        .map_name = map::is_valid_map_name(session_demo.map_name)
+                        ? session_demo.map_name
+                        : safe_file_name(session_demo.map_name),
+        .map_crc = session_demo.map_crc,
+        .type = options_.of_server ? "server" : "client",
+        .timestamp = base::format_utc(record.head.time / kSecond, "%Y-%m-%d_%H-%M-%S"),
+        .sha256 = session_demo.map_sha256};
     if (header.version == kSha256Version && !header.sha256) {
         header.version = kStepsVersion; // the last version without the map's SHA-256
     }
@@ -492,57 +492,57 @@ void DemoSink::begin_recording(SessionDemo& session_demo,
         "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTime),
         owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
     const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
-    session_demo.recording.emplace(Recording{.encoder = DemoEncoder{header.version, dialect},
-                                             .header = std::move(header),
-                                             .map = session_demo.map,
-                                             .name = std::move(name),
-                                             .flushed = record.tick});
+    session_demo.demo.emplace(OpenDemo{.encoder = DemoEncoder{header.version, dialect},
+                                       .header = std::move(header),
+                                       .map = session_demo.map,
+                                       .name = std::move(name),
+                                       .flushed = record.tick});
 }
 
-/// Passes the collected chunks to the file. Sets `recording.file` to nullopt if the demo ends
+/// Passes the collected chunks to the file. Sets `demo.file` to nullopt if the demo ends
 /// because the queue or disk was full.
-void DemoSink::flush_chunks(Recording& recording) {
-    if (recording.gathered.empty()) {
+void DemoSink::flush_chunks(OpenDemo& demo) {
+    if (demo.gathered.empty()) {
         return;
     }
-    const std::uint64_t waiting = std::exchange(recording.waiting, 0);
-    if (recording.file) {
-        if (!files_->append(*recording.file, std::exchange(recording.gathered, {}))) {
-            close_recording(recording);
+    const std::uint64_t waiting = std::exchange(demo.waiting, 0);
+    if (demo.file) {
+        if (!files_->append(*demo.file, std::exchange(demo.gathered, {}))) {
+            close_file(demo);
             losses_.unwritten_snapshots += waiting;
         }
         return;
     }
-    Bytes bytes = DemoEncoder::encode_start(
-        recording.header, recording.map ? std::span{*recording.map} : std::span<std::byte>{});
-    bytes.insert(bytes.end(), recording.gathered.begin(), recording.gathered.end());
-    recording.gathered.clear();
-    recording.file = files_->create(options_.folder / recording.name, std::move(bytes));
-    if (!recording.file) {
+    Bytes bytes = DemoEncoder::encode_start(demo.header, demo.map ? std::span{*demo.map}
+                                                                  : std::span<std::byte>{});
+    bytes.insert(bytes.end(), demo.gathered.begin(), demo.gathered.end());
+    demo.gathered.clear();
+    demo.file = files_->create(options_.folder / demo.name, std::move(bytes));
+    if (!demo.file) {
         losses_.unwritten_snapshots += waiting;
     }
 }
 
-void DemoSink::close_recording(Recording& recording) {
-    for (DemoPatch& patch : recording.encoder.patches()) {
-        files_->patch(*recording.file, patch.at, std::move(patch.bytes));
+void DemoSink::close_file(OpenDemo& demo) {
+    for (DemoPatch& patch : demo.encoder.patches()) {
+        files_->patch(*demo.file, patch.at, std::move(patch.bytes));
     }
-    files_->close(*recording.file);
-    recording.file.reset();
+    files_->close(*demo.file);
+    demo.file.reset();
 }
 
 void DemoSink::end_demo(SessionDemo& session_demo) {
-    if (session_demo.recording && session_demo.recording->file) {
-        Recording& recording = *session_demo.recording;
-        recording.encoder.finish(recording.gathered);
-        flush_chunks(recording);
-        if (recording.file) {
-            close_recording(recording);
+    if (session_demo.demo && session_demo.demo->file) {
+        OpenDemo& demo = *session_demo.demo;
+        demo.encoder.append_final_chunk(demo.gathered);
+        flush_chunks(demo);
+        if (demo.file) {
+            close_file(demo);
         }
-    } else if (session_demo.recording && session_demo.recording->encoder.first_tick()) {
+    } else if (session_demo.demo && session_demo.demo->encoder.first_tick()) {
         ++losses_.single;
     }
-    session_demo.recording.reset();
+    session_demo.demo.reset();
 }
 
 void DemoSink::handle_record(const record::FindingRecord& record) {
@@ -550,8 +550,8 @@ void DemoSink::handle_record(const record::FindingRecord& record) {
         return;
     }
     if (const auto found = session_demos_.find(record.head.session);
-        found != session_demos_.end() && found->second.recording) {
-        found->second.recording->encoder.add_marker();
+        found != session_demos_.end() && found->second.demo) {
+        found->second.demo->encoder.add_marker();
     }
 }
 
@@ -566,7 +566,7 @@ void DemoSink::set_enabled(bool on) {
     }
 }
 
-void DemoSink::finish() {
+void DemoSink::end_demos() {
     for (auto& [unused, session_demo] : session_demos_) {
         end_demo(session_demo);
     }

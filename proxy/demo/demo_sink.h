@@ -49,12 +49,12 @@ class SevenDemoItems {
     /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
     /// tuning, in place of such items in the snapshot. `roster`: the source of players that no
     /// message described; may be null.
-    void add(const snapshot::SnapshotView& items, const record::Roster* roster,
-             snapshot::Snapshot& out) const;
+    void copy_with_demo_items(const snapshot::SnapshotView& items, const record::Roster* roster,
+                              snapshot::Snapshot& out) const;
 
     /// Returns whether a snapshot already contains items as add() adds them. Snapshots of demos do;
     /// servers do not send such items.
-    [[nodiscard]] static bool are_contained_in(const snapshot::SnapshotView& items);
+    [[nodiscard]] static bool has_demo_items(const snapshot::SnapshotView& items);
 
     /// Returns the number of de_client_info items that add() adds if no message described a player.
     [[nodiscard]] static std::size_t count_added_items(const record::Roster* roster);
@@ -75,8 +75,8 @@ class SevenDemoItems {
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
 
     /// Returns the item of a client about which nothing is known.
-    [[nodiscard]] static ClientInfo unknown_client();
-    void append_items(const record::Roster* roster, snapshot::Snapshot& out) const;
+    [[nodiscard]] static ClientInfo make_unknown_client();
+    void append_demo_items(const record::Roster* roster, snapshot::Snapshot& out) const;
 
     std::map<std::uint16_t, ClientInfo> clients_; ///< by client id below Roster::kMaxClients
     std::optional<GameInfo> game_;
@@ -101,7 +101,7 @@ struct DemoLosses {
     std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
     std::uint64_t ticks_without_id = 0;
     /// Worlds of servers without a demo, because too many other servers had a demo at that time.
-    std::uint64_t worlds = 0;
+    std::uint64_t worlds_over_limit = 0;
     std::uint64_t messages_without_id = 0; ///< messages about players without an id
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of messages per tick
 
@@ -141,8 +141,7 @@ class DemoSink final : public record::RecordSink {
     /// collects the data that a demo needs when it starts in the middle of a game.
     void set_enabled(bool on);
 
-    /// Ends every demo.
-    void finish();
+    void end_demos();
 
     [[nodiscard]] const DemoLosses& losses() const { return losses_; }
 
@@ -158,9 +157,9 @@ class DemoSink final : public record::RecordSink {
     using Bytes = std::vector<std::byte>;
 
     /// A demo being written.
-    struct Recording {
+    struct OpenDemo {
         DemoEncoder encoder;
-        Header header;
+        DemoHeader header;
         std::shared_ptr<const std::vector<std::byte>> map;
         std::string name;
         std::optional<store::FileQueue::File> file{}; ///< nullopt before the second snapshot
@@ -171,7 +170,7 @@ class DemoSink final : public record::RecordSink {
 
     /// The demo of a session, and the data that its next demo starts with.
     struct SessionDemo {
-        std::optional<Recording> recording{};
+        std::optional<OpenDemo> demo{};
         std::optional<snapshot::Tick> paused{}; ///< when the demo was given up (see kPause)
         std::string map_name{};
         std::uint32_t map_crc = 0;
@@ -193,11 +192,11 @@ class DemoSink final : public record::RecordSink {
     void handle_record(const record::SnapshotRecord& record);
     void handle_record(const record::FindingRecord& record);
 
-    void begin_recording(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
+    void open_demo(SessionDemo& session_demo, const record::SnapshotRecord& record) const;
     void add_message(SessionDemo& session_demo, std::span<const std::byte> payload);
-    void flush_chunks(Recording& recording);
+    void flush_chunks(OpenDemo& demo);
     /// Completes the header and closes the file. Precondition: the demo has a file.
-    void close_recording(Recording& recording);
+    void close_file(OpenDemo& demo);
     void end_demo(SessionDemo& session_demo);
 
     DemoOptions options_;

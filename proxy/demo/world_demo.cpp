@@ -21,7 +21,7 @@ constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
 
-DemoPlayers::Limits DemoPlayers::limits_of(const record::SnapshotRecord& world) const {
+DemoPlayers::IdLimits DemoPlayers::id_limits_for(const record::SnapshotRecord& world) const {
     if (record::dialect_of(world) == snapshot::Dialect::seven) {
         return {.kept = record::Roster::kMaxClients, .slots = kMaxSlots};
     }
@@ -119,7 +119,7 @@ std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world)
 }
 
 DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
-    limits_ = limits_of(world);
+    limits_ = id_limits_for(world);
     collect_clients(world);
     if (present_.lower_bound(limits_.kept) == present_.end()) {
         return {.items = world.items, .roster = world.roster};
@@ -145,7 +145,7 @@ enum class Rank : std::uint8_t { descriptor, game, player, character, flag, enti
 
 constexpr std::uint16_t kFlagType = 5;
 
-Rank rank_of(const record::TypeNames& types, std::uint16_t type) {
+Rank rank_of(const record::ItemTypes& types, std::uint16_t type) {
     if (type == snapshot::kDescriptorType) {
         return Rank::descriptor;
     }
@@ -248,15 +248,15 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
     return &known->second;
 }
 
-void WorldDemo::begin_map_run(ServerDemo& game, const record::WorldRecord& world) {
-    if (!game.named && game.run == world.run) {
+void WorldDemo::begin_map(ServerDemo& server_demo, const record::WorldRecord& world) {
+    if (!server_demo.named && server_demo.run == world.run) {
         --mapless_; // only the dialect changed, and this map was counted in mapless_ before
     }
-    game.run = world.run;
-    game.dialect = record::dialect_of(world.shown);
-    game.ordinal = 0;
-    game.named = false;
-    game.players = DemoPlayers{vanilla_};
+    server_demo.run = world.run;
+    server_demo.dialect = record::dialect_of(world.shown);
+    server_demo.ordinal = 0;
+    server_demo.named = false;
+    server_demo.players = DemoPlayers{vanilla_};
     ++mapless_;
 }
 
@@ -270,35 +270,35 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     const snapshot::Dialect dialect = record::dialect_of(world.shown);
     ServerDemo* const place = demo_of_server(world);
     if (place == nullptr) {
-        ++losses_.worlds;
+        ++losses_.worlds_over_limit;
         return;
     }
-    ServerDemo& game = *place;
-    if (game.run != world.run || game.dialect != dialect) {
-        begin_map_run(game, world);
+    ServerDemo& server_demo = *place;
+    if (server_demo.run != world.run || server_demo.dialect != dialect) {
+        begin_map(server_demo, world);
     }
-    if (!game.named) {
+    if (!server_demo.named) {
         if (world.map->name.empty()) {
             return;
         }
-        game.named = true; // a client that joined later received the map's name
+        server_demo.named = true; // a client that joined later received the map's name
         --mapless_;
     }
-    if (game.ordinal == 0) {
+    if (server_demo.ordinal == 0) {
         record::MapRecord map = *world.map;
         map.head = world.head;
-        map.head.session = game.number;
+        map.head.session = server_demo.number;
         demos_.on_record(&map);
     }
     record::SnapshotRecord shown = world.shown;
-    shown.head.session = game.number;
-    const DemoItems placed = game.players.assign_ids(world.shown);
+    shown.head.session = server_demo.number;
+    const DemoItems placed = server_demo.players.assign_ids(world.shown);
     losses_.items_without_id += placed.left_out;
     losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;
     shown.roster = placed.roster;
     shown.items = playable_items(shown);
-    shown.ordinal = game.ordinal++;
+    shown.ordinal = server_demo.ordinal++;
     demos_.on_record(&shown);
 }
 

@@ -46,12 +46,12 @@ class DemoPlayers {
     static constexpr std::uint16_t kMaxSlots = 64;
 
     /// Players with ids below `kept` keep them. Other players get an id below `slots`.
-    struct Limits {
+    struct IdLimits {
         std::uint16_t kept = 0;
         std::uint16_t slots = 0;
     };
 
-    [[nodiscard]] Limits limits_of(const record::SnapshotRecord& world) const;
+    [[nodiscard]] IdLimits id_limits_for(const record::SnapshotRecord& world) const;
     void collect_clients(const record::SnapshotRecord& world);
     void assign_slot(std::uint16_t client);
     [[nodiscard]] std::uint64_t renumber_players(const record::SnapshotRecord& world);
@@ -62,7 +62,7 @@ class DemoPlayers {
     };
 
     bool vanilla_;
-    Limits limits_{};
+    IdLimits limits_{};
     std::set<std::uint16_t> present_; ///< the clients in the current world
     std::array<std::optional<std::uint16_t>, kMaxSlots> slots_{};
     std::vector<RenumberedItem> moved_;
@@ -84,7 +84,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     void on_record(const record::Record& record) override;
     void on_world_message(const record::WorldMessage& message) override;
 
-    void finish() { demos_.finish(); }
+    void end_demos() { demos_.end_demos(); }
 
     [[nodiscard]] DemoLosses losses() const;
 
@@ -96,7 +96,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
         std::uint64_t ordinal = 0; ///< number of worlds since the map or dialect changed
-        bool named = false; ///< true if the name of the server's current map is known
+        bool named = false;        ///< true if the name of the server's current map is known
         DemoPlayers players{false};
     };
 
@@ -111,7 +111,7 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     /// servers had a world in the last kIdle nanoseconds.
     [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
-    void begin_map_run(ServerDemo& game, const record::WorldRecord& world);
+    void begin_map(ServerDemo& server_demo, const record::WorldRecord& world);
     /// Returns the items that a demo player of this dialect knows and a snapshot has room for,
     /// valid until the next call.
     [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);

@@ -430,7 +430,7 @@ namespace {
 /// Returns a partly redacted text, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
     const std::string_view shown =
-        value.kind == FieldValue::Kind::string ? wire::shown_part(value) : std::string_view{};
+        value.kind == FieldValue::Kind::string ? wire::unredacted_part(value) : std::string_view{};
     const std::size_t room = buffer.text.size() - wire::kRedacted.size();
     auto* const end = std::ranges::copy(shown.substr(0, room), buffer.text.data()).out;
     std::ranges::copy(wire::kRedacted, end);
@@ -619,7 +619,7 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
                visit_ints(item.data().subspan(field->offset, field->count), visitor);
     case Key::Location::names:
         return field != nullptr && field->names != nullptr &&
-               snapshot::names_hold(field->names_when, field->offset, item.data()) &&
+               snapshot::names_apply(field->names_when, field->offset, item.data()) &&
                visit_names(*field->names, item.data()[field->offset], visitor);
     case Key::Location::data:
         return visit_ints(item.data(), visitor);

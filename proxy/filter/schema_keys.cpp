@@ -204,7 +204,7 @@ constexpr UntypedRow untyped_row() {
     using Get = std::remove_cvref_t<decltype(kRow.get)>;
     using Type = std::remove_cvref_t<std::invoke_result_t<Get, const Object&>>;
     UntypedRow untyped{.get = &kRow.get};
-    if constexpr (!record::kIsTotals<SchemaRow> && !record::kIsMerged<SchemaRow>) {
+    if constexpr (!record::kIsTotals<SchemaRow> && !record::kIsInlined<SchemaRow>) {
         untyped.key = kRow.key.name();
     }
     if constexpr (std::is_pointer_v<Type>) {

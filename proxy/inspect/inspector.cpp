@@ -315,7 +315,7 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                             std::span<const std::byte> bytes, std::span<const std::byte> next) {
-    workspace_.packet.begin(bytes, next);
+    workspace_.packet.begin_datagram(bytes, next);
     auto found = sessions_.find(key);
     if (found == sessions_.end()) {
         auto closed = closed_elsewhere_.extract(key);

@@ -75,7 +75,7 @@ class DemoSession {
     MessageReporter messages_;
     const wire::MessageSet* described_; ///< messages that a mod's description adds
     MapTracker maps_;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     record::Roster roster_; ///< the players; used for 0.7 only
     SnapshotChecks checks_;
     snapshot::AgreedSizes sizes_;
@@ -137,7 +137,7 @@ class Inspector {
 
     /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
     /// be inspected.
-    void forget_next_datagram() { workspace_.packet.begin({}, {}); }
+    void forget_next_datagram() { workspace_.packet.begin_datagram({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
     /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.

@@ -229,7 +229,7 @@ void MessageReporter::update_announced_commands(const wire::MessageHeader& head)
     }
     announced_.remove(info->name);
     if (!wire::may_show_arguments(info->name, {}) &&
-        wire::is_announced_harmless(info->name, info->args_format, info->help_text)) {
+        wire::is_described_harmless(info->name, info->args_format, info->help_text)) {
         announced_.add(info->name);
     }
 }

@@ -60,7 +60,7 @@ struct ObservedDelta {
     DeltaOutcome outcome = DeltaOutcome::accepted;
     /// The decoded delta; null if its base is unknown or it cannot be decoded.
     const snapshot::Delta* decoded = nullptr;
-    const record::TypeNames* types = nullptr;
+    const record::ItemTypes* types = nullptr;
 };
 
 /// An observer is notified of each step of reading a session's traffic, in the order of the bytes.

@@ -173,7 +173,7 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
     if (change != ConnectionChange::none ||
         (acceptance_.connection().is_established() && !held_.empty())) {
         read_held_datagrams(change, workspace);
-        workspace.packet.begin(bytes, {});
+        workspace.packet.begin_datagram(bytes, {});
     }
     return waits;
 }
@@ -188,7 +188,7 @@ void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& worksp
         begin_connection(change);
     }
     for (const HeldDatagrams::HeldDatagram& each : held) {
-        workspace.packet.begin(each.bytes, {});
+        workspace.packet.begin_datagram(each.bytes, {});
         read_datagram(each.time, each.direction, each.bytes, workspace);
     }
     reporter_.set_head(now.time, now.direction);

@@ -304,7 +304,7 @@ void PageRecorder::apply_current_recording_task(record::Timestamp now) {
 
 void PageRecorder::end_recordings(record::Timestamp now) {
     apply_current_recording_task(now);
-    demos_.finish();
+    demos_.end_demos();
     if (capture_) {
         end_capture(now);
     }
@@ -358,7 +358,7 @@ std::string RecordPageData::keys_json() const {
 std::string RecordPageData::snapshot_line(const web::InspectedSnapshot& seen,
                                           const snapshot::SnapshotView& items) const {
     auto physics = map_of_session(seen.session).physics;
-    record::TypeNames types{objects()};
+    record::ItemTypes types{objects()};
     types.learn_types(items);
     const bool has_map = physics != nullptr;
     const record::TileMap tile_map{std::move(physics)};

@@ -209,7 +209,7 @@ void Pipeline::flush(record::Timestamp now) {
 
 void Pipeline::write_remaining_data(record::Timestamp now) {
     if (demos_) {
-        demos_->finish();
+        demos_->end_demos();
     }
     if (capture_) {
         capture_->write_remaining_data(now);

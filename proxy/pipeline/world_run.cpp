@@ -236,7 +236,7 @@ void WorldThread::finish_and_join() {
         }
         thread_.join();
         if (demos_) {
-            demos_->finish();
+            demos_->end_demos();
         }
         if (const auto dropped = totals().worlds.dropped;
             dropped != 0 && page_interest_ == nullptr) {

@@ -27,8 +27,8 @@ namespace {
 constexpr int kFirstFreeDescriptor = 10;
 
 base::UniqueFd duplicate_with_high_number(int descriptor) {
-    return base::own_descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor),
-                                "duplicate a descriptor");
+    return base::take_descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFreeDescriptor),
+                                 "duplicate a descriptor");
 }
 
 /// Prepares the start of a child process, which gets the standard streams, two further descriptors,

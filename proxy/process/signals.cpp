@@ -69,7 +69,7 @@ SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_lis
     : watch_{io} {
     const sigset_t blocked = block_signals(signals, nullptr);
     signals_ =
-        base::own_descriptor(::signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC), "signalfd");
+        base::take_descriptor(::signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC), "signalfd");
     watch_.start(signals_.get(), [this] {
         signalfd_siginfo signal{};
         if (::read(signals_.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {

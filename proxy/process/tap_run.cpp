@@ -173,7 +173,7 @@ void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::Clos
 
 TapRun::TapRun(TapRunOptions options)
     : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
-      ring_{shared_.ring_memory(0)}, wake_event_{base::own_descriptor(
+      ring_{shared_.ring_memory(0)}, wake_event_{base::take_descriptor(
                                          ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")} {
     drop_privileges();
     channel::RelayFacts& facts = shared_.block().facts;

@@ -41,8 +41,8 @@ inline constexpr auto kSpeedupSchema =
            key("angle", "Where it pushes, in degrees.", &map::SpeedupTile::angle));
 
 inline constexpr auto kSwitchSchema =
-    schema(merged(kNumberedTileSchema<map::Layer::switch_, map::SwitchTile>,
-                  [](const map::SwitchTile& tile) { return &tile; }),
+    schema(inlined(kNumberedTileSchema<map::Layer::switch_, map::SwitchTile>,
+                   [](const map::SwitchTile& tile) { return &tile; }),
            key("delay", "Seconds, of a timed switch.", &map::SwitchTile::delay));
 
 inline constexpr auto kPlaceSchema = schema(
@@ -78,7 +78,7 @@ constexpr std::string_view type_name(std::uint16_t type, const snapshot::ObjectS
 
 /// Returns the UUID of an item's type; nullopt if the type has no UUID or the UUID is unknown.
 inline std::optional<snapshot::Uuid>
-type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const TypeNames* types) {
+type_uuid(std::uint16_t type, const snapshot::ObjectSpec* object, const ItemTypes* types) {
     if (object != nullptr) {
         return object->type == 0 ? std::optional{object->uuid} : std::nullopt;
     }

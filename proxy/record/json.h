@@ -44,7 +44,7 @@ template <template <typename> class Totals>
 void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
     const auto cells = cells_of<Totals>(totals);
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        const SpreadRow& row = spreads_of<Totals>()[i];
+        const SpreadRow& row = spread_rows<Totals>()[i];
         object.emplace(row.key, spread_json(cells[i]));
         if (row.limit != 0) {
             object.emplace(std::string{row.key} + "_limit", row.limit);

@@ -82,7 +82,7 @@ map::Location TileMap::tiles_at_misplaced_character(int x, int y) const {
     return at;
 }
 
-void TypeNames::learn_types(const snapshot::SnapshotView& items,
+void ItemTypes::learn_types(const snapshot::SnapshotView& items,
                             const snapshot::SnapshotView& learned) {
     const std::size_t count = count_descriptors(items);
     if (have_same_first_items(items, learned, count)) {
@@ -105,12 +105,12 @@ void TypeNames::learn_types(const snapshot::SnapshotView& items,
     }
 }
 
-const TypeNames::Entry* TypeNames::find(std::uint16_t type) const {
+const ItemTypes::Entry* ItemTypes::find(std::uint16_t type) const {
     const auto at = std::ranges::lower_bound(entries_, type, {}, &Entry::type);
     return at != entries_.end() && at->type == type ? &*at : nullptr;
 }
 
-const snapshot::ObjectSpec* TypeNames::object(std::uint16_t type) const {
+const snapshot::ObjectSpec* ItemTypes::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
         const snapshot::ObjectSpec* const object = objects_->find(type, dialect_);
         return object == nullptr && mixed_ ? objects_->find(type, other_dialect(dialect_)) : object;

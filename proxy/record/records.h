@@ -59,7 +59,7 @@ struct WorldPosition {
 
 /// Maps the type numbers of a server to UUIDs. The descriptor items of snapshots contain the UUIDs.
 /// A number stands for the same UUID until the server process ends.
-class TypeNames {
+class ItemTypes {
   public:
     struct Entry {
         std::uint16_t type = 0;
@@ -67,7 +67,7 @@ class TypeNames {
         const snapshot::ObjectSpec* object = nullptr; ///< null if the UUID is unknown
     };
 
-    explicit TypeNames(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
+    explicit ItemTypes(const snapshot::ObjectSet& objects = snapshot::ObjectSet::standard())
         : objects_{&objects} {}
 
     /// The maximum number of types. Further types are ignored. Servers use at most 64 types.
@@ -225,14 +225,14 @@ struct Sightings {
         return bits.subspan(item * words, words);
     }
 
-    /// Calls `use(session)` for each session that received the item, in ascending order. Stops when
-    /// `use` returns true.
-    template <typename Use>
-    void for_each_session(std::size_t item, const Use& use) const {
+    /// Calls `visit(session)` for each session that received the item, in ascending order. Stops
+    /// when `visit` returns true.
+    template <typename Visit>
+    void for_each_session(std::size_t item, const Visit& visit) const {
         constexpr std::size_t kBits = 64;
         const auto seen = session_bits(item);
         for (std::size_t i = 0; i < sessions.size(); ++i) {
-            if ((seen[i / kBits] >> (i % kBits) & 1U) != 0 && use(sessions[i])) {
+            if ((seen[i / kBits] >> (i % kBits) & 1U) != 0 && visit(sessions[i])) {
                 return;
             }
         }
@@ -258,7 +258,7 @@ struct SnapshotRecord {
     /// The previous decoded snapshot of the session; nullopt if there is none.
     std::optional<snapshot::SnapshotView> previous{};
     std::uint64_t ordinal = 0; ///< number of the connection's decoded snapshots before this one
-    const TypeNames* types = nullptr;  ///< the UUIDs of the type numbers
+    const ItemTypes* types = nullptr;  ///< the UUIDs of the type numbers
     const TileMap* tile_map = nullptr; ///< null while the map is missing
     const Roster* roster = nullptr;    ///< the players in 0.7; null in 0.6, where `items` has them
     /// The client's DDNet version. Not written to JSON.
@@ -303,7 +303,7 @@ struct Candidate {
 };
 
 /// The possible causes of a finding whose cause is not certain.
-struct CandidateList {
+struct CandidateSummary {
     std::uint64_t count = 0;                ///< number of all possible causes
     std::span<const Candidate> likeliest{}; ///< the most likely causes, the likeliest first
 };
@@ -319,7 +319,7 @@ struct FindingRecord {
     std::string_view field{}; ///< name of the item's affected field
     /// The possible causes if the finding's item is not certain. `item` is then empty or the
     /// likeliest one.
-    std::optional<CandidateList> candidates{};
+    std::optional<CandidateSummary> candidates{};
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
@@ -454,7 +454,7 @@ struct MessageFields {
 };
 
 /// The names of a message's enum values. If no value has a name, the key is left out.
-struct FieldNames {
+struct ValueNames {
     std::span<const wire::FieldValue> values;
 };
 
@@ -469,7 +469,8 @@ struct NumberPair {
     std::int32_t y;
 };
 
-/// Stands for a value that no getter returns, because the writer of `items` computes it.
+/// The value of a key of snapshots and items that no getter returns, because the writer of the
+/// items computes it.
 struct WrittenWithItems {};
 
 /// A list of candidates. Each is written as an object with the keys of kCandidateSchema.

@@ -86,12 +86,12 @@ class Roster {
     /// Returns the client id of the client that receives the messages; nullopt if unknown.
     [[nodiscard]] std::optional<std::uint16_t> own_id() const { return own_; }
 
-    /// Calls `use(client, entry)` for each known player, in ascending order of client ids.
-    template <typename Use>
-    void for_each_player(const Use& use) const {
+    /// Calls `visit(client, entry)` for each known player, in ascending order of client ids.
+    template <typename Visit>
+    void for_each_player(const Visit& visit) const {
         for (std::size_t i = 0; i < players_.size(); ++i) {
             if (players_[i]) {
-                use(static_cast<std::uint16_t>(i), *players_[i]);
+                visit(static_cast<std::uint16_t>(i), *players_[i]);
             }
         }
     }

@@ -71,12 +71,12 @@ struct TotalsRow {
     /// Returns the cells of a struct of these totals or of a derived struct.
     static constexpr auto get = [](const Totals<Cell>& source) { return cells_of<Totals>(source); };
 
-    [[nodiscard]] static const auto& rows() { return rows_of<Totals, Row>(); }
+    [[nodiscard]] static const auto& rows() { return rows_describing<Totals, Row>(); }
 };
 
 /// A row of a schema that adds all keys of another object's schema to this object.
 template <typename Get, typename Schema>
-struct MergedRow {
+struct InlinedRow {
     Get get; ///< returns a pointer to the other object; never null
     const Schema* schema;
 };
@@ -93,7 +93,7 @@ inline constexpr bool kIsObject = requires(Row row) {
 };
 
 template <typename Row>
-inline constexpr bool kIsMerged = requires(Row row) {
+inline constexpr bool kIsInlined = requires(Row row) {
     row.schema;
 }
 
@@ -120,7 +120,7 @@ object(const char (&name)[Length], std::string_view sentence, const Schema& sche
 // NOLINTEND(*-avoid-c-arrays)
 
 template <typename Get, typename Schema>
-constexpr MergedRow<Get, Schema> merged(const Schema& schema, Get get) {
+constexpr InlinedRow<Get, Schema> inlined(const Schema& schema, Get get) {
     return {get, &schema};
 }
 
@@ -162,7 +162,7 @@ template <auto kMember>
 inline constexpr auto kPointerTo =
     [](const auto& record) { return record.*kMember ? &*(record.*kMember) : nullptr; };
 
-/// The getter of a key whose value the writer of `items` computes.
+/// The getter of a key whose value the writer of a snapshot's items computes.
 inline constexpr auto kWrittenWithItems = [](const auto& /*record*/) { return WrittenWithItems{}; };
 
 /// Returns the word that stands for an enumerator.
@@ -195,8 +195,8 @@ inline constexpr auto kHeadSchema = schema(
         [](const TypedHeader& r) { return non_empty(r.head->server_name); }));
 
 template <typename Value>
-constexpr std::optional<Value> value_if(bool there, Value value) {
-    return there ? std::optional{value} : std::nullopt;
+constexpr std::optional<Value> value_if(bool is_present, Value value) {
+    return is_present ? std::optional{value} : std::nullopt;
 }
 
 inline constexpr auto kSessionSchema = schema(
@@ -269,7 +269,7 @@ inline constexpr auto kMessageSchema = schema(
         "records show their contents.",
         [](const MessageRecord& r) { return value_if(!r.name.empty(), MessageFields{r.values}); }),
     key("names", "The names of enum values and flag bits in `fields`, under the same keys.",
-        [](const MessageRecord& r) { return value_if(!r.name.empty(), FieldNames{r.values}); }));
+        [](const MessageRecord& r) { return value_if(!r.name.empty(), ValueNames{r.values}); }));
 
 inline constexpr auto kMapSchema =
     schema(key("name", "As announced.", &MapRecord::name),
@@ -372,12 +372,12 @@ inline constexpr auto kCandidateSchema = schema(
     key("value", "What the delta gave.", &Candidate::value),
     key("expected", "What it must have been, if this is the wrong one.", &Candidate::expected));
 
-inline constexpr auto kCandidateListSchema =
-    schema(key("count", "How many there are.", &CandidateList::count),
+inline constexpr auto kCandidateSummarySchema =
+    schema(key("count", "How many there are.", &CandidateSummary::count),
            key("likeliest",
                "The likeliest few, the likeliest first: `item`, `field`, `value` and `expected` as "
                "in the finding.",
-               [](const CandidateList& r) { return Candidates{r.likeliest}; }));
+               [](const CandidateSummary& r) { return Candidates{r.likeliest}; }));
 
 inline constexpr auto kFindingSchema = schema(
     key("id", "From a closed table; `twscope explain` prints it with causes.", &FindingRecord::id),
@@ -392,7 +392,7 @@ inline constexpr auto kFindingSchema = schema(
     object("item", "The item it is about.", kFindingItemSchema, kPointerTo<&FindingRecord::item>),
     key("field", "The item's field; `int_4` for an int without a name, counted from 0.",
         kUnlessEmpty<&FindingRecord::field>),
-    object("candidates", "What it may be about, if that is not known.", kCandidateListSchema,
+    object("candidates", "What it may be about, if that is not known.", kCandidateSummarySchema,
            kPointerTo<&FindingRecord::candidates>),
     key("crc_wanted", "The server's checksum.", &FindingRecord::crc_wanted),
     key("crc_got", "The checksum of what was rebuilt.", &FindingRecord::crc_got),
@@ -474,7 +474,7 @@ inline constexpr auto kStatsSchema =
 inline constexpr auto kSummarySchema = schema(
     key("sessions", "Number of sessions; only for the run.",
         [](const SummaryRecord& r) { return value_if(r.head.session == 0, r.sessions); }),
-    merged(kStatsSchema, [](const SummaryRecord& r) { return r.stats; }),
+    inlined(kStatsSchema, [](const SummaryRecord& r) { return r.stats; }),
     object("impaired", "What became of datagrams on impaired lines; only for a run that had some.",
            kImpairedSchema, kPointerTo<&SummaryRecord::impaired>),
     object("worlds", "Totals of worlds; only for a run that made some.", kWorldTotalsSchema,

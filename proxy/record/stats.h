@@ -23,7 +23,7 @@
 namespace tw::record {
 
 /// The topic of a counter. In reports, counters are grouped by topic, in this order.
-enum class Topic : std::uint8_t {
+enum class CounterTopic : std::uint8_t {
     traffic,
     rejected,
     other_packets, ///< packets without chunks
@@ -41,9 +41,9 @@ enum class Topic : std::uint8_t {
 /// The description of a counter.
 struct CounterRow {
     std::string_view key{};
-    Topic topic = Topic::traffic;
+    CounterTopic topic = CounterTopic::traffic;
     std::string_view sentence{};
-    /// Name of the counter's metric without the prefix; empty if the counter has no metric.
+    /// Name of the counter's metric without "twscope_"; empty if the counter has no metric.
     std::string_view metric{};
     /// True for a counter of snapshots that reports also show as a share of all snapshots.
     bool share = false;
@@ -70,13 +70,13 @@ constexpr Cell cell(const Row& row) {
 }
 
 template <typename Cell>
-constexpr Cell counter(std::string_view key, Topic topic, std::string_view sentence,
+constexpr Cell counter(std::string_view key, CounterTopic topic, std::string_view sentence,
                        std::string_view metric = {}) {
     return cell<Cell>(CounterRow{key, topic, sentence, metric});
 }
 
 template <typename Cell>
-constexpr Cell snapshot_counter(std::string_view key, Topic topic, std::string_view sentence,
+constexpr Cell snapshot_counter(std::string_view key, CounterTopic topic, std::string_view sentence,
                                 std::string_view metric = {}) {
     return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
@@ -89,19 +89,19 @@ template <template <typename> class Totals, typename Cell>
 
 /// Returns the rows that describe the cells of `Totals`, in the order of the cells.
 template <template <typename> class Totals, typename Row>
-[[nodiscard]] const auto& rows_of() {
+[[nodiscard]] const auto& rows_describing() {
     static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
     return rows;
 }
 
 template <template <typename> class Totals>
-[[nodiscard]] const auto& counters_of() {
-    return rows_of<Totals, CounterRow>();
+[[nodiscard]] const auto& counter_rows() {
+    return rows_describing<Totals, CounterRow>();
 }
 
 template <template <typename> class Totals>
-[[nodiscard]] const auto& spreads_of() {
-    return rows_of<Totals, SpreadRow>();
+[[nodiscard]] const auto& spread_rows() {
+    return rows_describing<Totals, SpreadRow>();
 }
 
 struct CounterValue {
@@ -115,7 +115,7 @@ template <template <typename> class Totals>
     const auto cells = cells_of<Totals>(totals);
     std::vector<CounterValue> counts;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        counts.push_back({&counters_of<Totals>()[i], cells[i]});
+        counts.push_back({&counter_rows<Totals>()[i], cells[i]});
     }
     std::ranges::stable_sort(counts, [](const CounterValue& a, const CounterValue& b) {
         return a.row->topic < b.row->topic;
@@ -174,25 +174,25 @@ struct Spread {
 
 template <typename Cell>
 struct DirectionCounters {
-    Cell datagrams = counter<Cell>("datagrams", Topic::traffic, "UDP datagrams.");
-    Cell bytes = counter<Cell>("bytes", Topic::traffic, "Bytes of UDP payload.");
-    Cell malformed = counter<Cell>("malformed", Topic::rejected, "Datagrams that are not packets.", "malformed_datagrams_total");
-    Cell control = counter<Cell>("control", Topic::other_packets, "Control packets: handshake, keepalive, close.");
-    Cell connless = counter<Cell>("connless", Topic::other_packets, "Packets outside any connection, like server info.");
-    Cell compressed = counter<Cell>("compressed", Topic::compression, "Compressed packets.");
-    Cell compressed_bytes = counter<Cell>("compressed_bytes", Topic::compression, "Bytes of their payload, as sent.");
-    Cell decompressed_bytes = counter<Cell>("decompressed_bytes", Topic::compression, "Bytes of their payload, decompressed.");
-    Cell chunks = counter<Cell>("chunks", Topic::chunks, "Chunks in packets.", "chunks_total");
-    Cell messages = counter<Cell>("messages", Topic::chunks, "Accepted messages.", "messages_total");
-    Cell vital = counter<Cell>("vital", Topic::chunks, "Accepted reliable chunks.", "vital_chunks_total");
-    Cell resent = counter<Cell>("resent", Topic::chunks, "Chunks marked as resent.", "resent_chunks_total");
-    Cell duplicates = counter<Cell>("duplicates", Topic::dropped_chunks, "Duplicate reliable chunks.", "duplicate_chunks_total");
-    Cell gaps = counter<Cell>("gaps", Topic::dropped_chunks, "Reliable chunks after a missing one.", "gap_chunks_total");
-    Cell recovered = counter<Cell>("recovered", Topic::chunks, "Reliable chunks recovered by retransmission: lost once.", "recovered_chunks_total");
-    Cell reordered = counter<Cell>("reordered", Topic::order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
-    Cell resend_requests = counter<Cell>("resend_requests", Topic::order, "Packets that request a resend.", "resend_requests_total");
-    Cell wrong_token = counter<Cell>("wrong_token", Topic::rejected, "Packets whose token is not the connection's.");
-    Cell not_accepted = counter<Cell>("not_accepted", Topic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
+    Cell datagrams = counter<Cell>("datagrams", CounterTopic::traffic, "UDP datagrams.");
+    Cell bytes = counter<Cell>("bytes", CounterTopic::traffic, "Bytes of UDP payload.");
+    Cell malformed = counter<Cell>("malformed", CounterTopic::rejected, "Datagrams that are not packets.", "malformed_datagrams_total");
+    Cell control = counter<Cell>("control", CounterTopic::other_packets, "Control packets: handshake, keepalive, close.");
+    Cell connless = counter<Cell>("connless", CounterTopic::other_packets, "Packets outside any connection, like server info.");
+    Cell compressed = counter<Cell>("compressed", CounterTopic::compression, "Compressed packets.");
+    Cell compressed_bytes = counter<Cell>("compressed_bytes", CounterTopic::compression, "Bytes of their payload, as sent.");
+    Cell decompressed_bytes = counter<Cell>("decompressed_bytes", CounterTopic::compression, "Bytes of their payload, decompressed.");
+    Cell chunks = counter<Cell>("chunks", CounterTopic::chunks, "Chunks in packets.", "chunks_total");
+    Cell messages = counter<Cell>("messages", CounterTopic::chunks, "Accepted messages.", "messages_total");
+    Cell vital = counter<Cell>("vital", CounterTopic::chunks, "Accepted reliable chunks.", "vital_chunks_total");
+    Cell resent = counter<Cell>("resent", CounterTopic::chunks, "Chunks marked as resent.", "resent_chunks_total");
+    Cell duplicates = counter<Cell>("duplicates", CounterTopic::dropped_chunks, "Duplicate reliable chunks.", "duplicate_chunks_total");
+    Cell gaps = counter<Cell>("gaps", CounterTopic::dropped_chunks, "Reliable chunks after a missing one.", "gap_chunks_total");
+    Cell recovered = counter<Cell>("recovered", CounterTopic::chunks, "Reliable chunks recovered by retransmission: lost once.", "recovered_chunks_total");
+    Cell reordered = counter<Cell>("reordered", CounterTopic::order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
+    Cell resend_requests = counter<Cell>("resend_requests", CounterTopic::order, "Packets that request a resend.", "resend_requests_total");
+    Cell wrong_token = counter<Cell>("wrong_token", CounterTopic::rejected, "Packets whose token is not the connection's.");
+    Cell not_accepted = counter<Cell>("not_accepted", CounterTopic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
 };
 
 template <typename Cell>
@@ -203,20 +203,20 @@ struct DirectionSpreads {
 
 template <typename Cell>
 struct SnapshotCounters {
-    Cell snapshots = counter<Cell>("total", Topic::outcome, "Complete snapshots, rebuilt or not.");
-    Cell verified = snapshot_counter<Cell>("verified", Topic::outcome, "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
-    Cell mismatched = snapshot_counter<Cell>("mismatched", Topic::outcome, "Snapshots whose checksum did not match.", "snapshots_total");
-    Cell undecodable = snapshot_counter<Cell>("undecodable", Topic::outcome, "Snapshots with a broken delta.", "snapshots_total");
-    Cell unknown_base = snapshot_counter<Cell>("unknown_base", Topic::outcome, "Snapshots on an unknown base.", "snapshots_total");
-    Cell incomplete = snapshot_counter<Cell>("incomplete", Topic::outcome, "Snapshots with parts missing.", "snapshots_total");
-    Cell repeated = snapshot_counter<Cell>("repeated", Topic::shape, "Snapshots that repeat a tick.", "snapshots_total");
-    Cell full = snapshot_counter<Cell>("full", Topic::shape, "Full snapshots, without a base.");
-    Cell empty = snapshot_counter<Cell>("empty", Topic::shape, "Snapshots in which nothing changed.");
-    Cell parts = counter<Cell>("parts", Topic::shape, "Parts that snapshots arrived in.", "snapshot_parts_total");
-    Cell delta_bytes = counter<Cell>("delta_bytes", Topic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
-    Cell missed = snapshot_counter<Cell>("missed", Topic::missing, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
-    Cell ticks_skipped = counter<Cell>("ticks_skipped", Topic::missing, "Ticks between snapshots beyond the usual step.");
-    Cell frozen_ms = counter<Cell>("frozen_ms", Topic::missing, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
+    Cell snapshots = counter<Cell>("total", CounterTopic::outcome, "Complete snapshots, rebuilt or not.");
+    Cell verified = snapshot_counter<Cell>("verified", CounterTopic::outcome, "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
+    Cell mismatched = snapshot_counter<Cell>("mismatched", CounterTopic::outcome, "Snapshots whose checksum did not match.", "snapshots_total");
+    Cell undecodable = snapshot_counter<Cell>("undecodable", CounterTopic::outcome, "Snapshots with a broken delta.", "snapshots_total");
+    Cell unknown_base = snapshot_counter<Cell>("unknown_base", CounterTopic::outcome, "Snapshots on an unknown base.", "snapshots_total");
+    Cell incomplete = snapshot_counter<Cell>("incomplete", CounterTopic::outcome, "Snapshots with parts missing.", "snapshots_total");
+    Cell repeated = snapshot_counter<Cell>("repeated", CounterTopic::shape, "Snapshots that repeat a tick.", "snapshots_total");
+    Cell full = snapshot_counter<Cell>("full", CounterTopic::shape, "Full snapshots, without a base.");
+    Cell empty = snapshot_counter<Cell>("empty", CounterTopic::shape, "Snapshots in which nothing changed.");
+    Cell parts = counter<Cell>("parts", CounterTopic::shape, "Parts that snapshots arrived in.", "snapshot_parts_total");
+    Cell delta_bytes = counter<Cell>("delta_bytes", CounterTopic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
+    Cell missed = snapshot_counter<Cell>("missed", CounterTopic::missing, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
+    Cell ticks_skipped = counter<Cell>("ticks_skipped", CounterTopic::missing, "Ticks between snapshots beyond the usual step.");
+    Cell frozen_ms = counter<Cell>("frozen_ms", CounterTopic::missing, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
 };
 
 template <typename Cell>
@@ -236,32 +236,32 @@ struct SessionSpreads {
 
 template <typename Cell>
 struct SessionCounters {
-    Cell map_changes = counter<Cell>("map_changes", Topic::session, "Map changes.");
-    Cell gap_lost = counter<Cell>("gap_lost", Topic::live, "Copies of datagrams that were never inspected.");
+    Cell map_changes = counter<Cell>("map_changes", CounterTopic::session, "Map changes.");
+    Cell gap_lost = counter<Cell>("gap_lost", CounterTopic::live, "Copies of datagrams that were never inspected.");
 };
 
 /// Counts of the datagrams that the simulated impairment lost, duplicated or reordered in one
 /// direction.
 template <typename Cell>
 struct ImpairmentCounters {
-    Cell datagrams = counter<Cell>("datagrams", Topic::live, "Datagrams that arrived while the line was impaired.");
-    Cell lost = counter<Cell>("lost", Topic::live, "Datagrams lost on purpose.");
-    Cell rate_dropped = counter<Cell>("rate_dropped", Topic::live, "Datagrams dropped because too much was queued ahead of them.");
-    Cell queue_full = counter<Cell>("queue_full", Topic::live, "Datagrams dropped because more were waiting than the relay allows.");
-    Cell duplicated = counter<Cell>("duplicated", Topic::live, "Datagrams sent twice.");
-    Cell reordered = counter<Cell>("reordered", Topic::live, "Datagrams overtaken by later ones.");
+    Cell datagrams = counter<Cell>("datagrams", CounterTopic::live, "Datagrams that arrived while the line was impaired.");
+    Cell lost = counter<Cell>("lost", CounterTopic::live, "Datagrams lost on purpose.");
+    Cell rate_dropped = counter<Cell>("rate_dropped", CounterTopic::live, "Datagrams dropped because too much was queued ahead of them.");
+    Cell queue_full = counter<Cell>("queue_full", CounterTopic::live, "Datagrams dropped because more were waiting than the relay allows.");
+    Cell duplicated = counter<Cell>("duplicated", CounterTopic::live, "Datagrams sent twice.");
+    Cell reordered = counter<Cell>("reordered", CounterTopic::live, "Datagrams overtaken by later ones.");
 };
 
 /// Counts of worlds, and of snapshots that were merged into worlds or left out.
 template <typename Cell>
 struct WorldCounters {
-    Cell total = counter<Cell>("total", Topic::outcome, "Worlds: one for each tick that was sent to any session.");
-    Cell complete = counter<Cell>("complete", Topic::outcome, "Worlds that include every session that was due.");
-    Cell views = counter<Cell>("views", Topic::outcome, "Snapshots that arrived to be merged.");
-    Cell late = counter<Cell>("late", Topic::missing, "Snapshots that arrived after the world of their tick.");
-    Cell stray = counter<Cell>("stray", Topic::missing, "Snapshots whose ticks do not match those of the server's other sessions.");
-    Cell dropped = counter<Cell>("dropped", Topic::live, "Snapshots dropped because too many were waiting to be merged.");
-    Cell shed = counter<Cell>("shed", Topic::missing, "Worlds closed early because memory ran out.");
+    Cell total = counter<Cell>("total", CounterTopic::outcome, "Worlds: one for each tick that was sent to any session.");
+    Cell complete = counter<Cell>("complete", CounterTopic::outcome, "Worlds that include every session that was due.");
+    Cell views = counter<Cell>("views", CounterTopic::outcome, "Snapshots that arrived to be merged.");
+    Cell late = counter<Cell>("late", CounterTopic::missing, "Snapshots that arrived after the world of their tick.");
+    Cell stray = counter<Cell>("stray", CounterTopic::missing, "Snapshots whose ticks do not match those of the server's other sessions.");
+    Cell dropped = counter<Cell>("dropped", CounterTopic::live, "Snapshots dropped because too many were waiting to be merged.");
+    Cell shed = counter<Cell>("shed", CounterTopic::missing, "Worlds closed early because memory ran out.");
 };
 
 // clang-format on
@@ -302,7 +302,7 @@ struct BusTotals {
 enum class MetricKind : bool { counter, gauge };
 
 struct BusMetricRow {
-    std::string_view metric; ///< name of the metric without the prefix
+    std::string_view metric; ///< name of the metric without "twscope_"
     std::string_view result; ///< value of the metric's label `result`; empty without this label
     MetricKind kind;
     std::string_view sentence; ///< description of the metric; the same in all rows of the metric

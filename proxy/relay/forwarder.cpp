@@ -70,7 +70,7 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
 
 Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
                      const ResyncFunctions& resync, std::chrono::milliseconds shortest, Ring* ring)
-    : ready_set_{base::own_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
+    : ready_set_{base::take_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
       tap_{ring, observation.observer}, thread_{thread}, observation_{observation},
       counters_{observation.counters_of(0, thread)}, timers_{shortest}, resync_{resync} {
     if (resync_.rewrite != nullptr) {

@@ -333,7 +333,7 @@ class NewClientFilter {
   public:
     /// `hash`: selects the table entry of an address; tests pass a fixed hash.
     NewClientFilter(const NewClientLimits& limits, const SessionPoolSizes& pools,
-                    const base::KeyedHash& hash = base::KeyedHash::random());
+                    const base::KeyedHash& hash = base::KeyedHash::with_random_key());
 
     /// Decides whether a datagram may begin a session of this standing. `standing`: not `connless`.
     /// `is_first`: the client's network has no stray, unverified or verified session.

@@ -56,9 +56,9 @@ itimerspec to_itimerspec(base::Clock::time_point time) {
 
 RelayThread::RelayThread(const Options& options, unsigned thread, ObserverSharedMemory& observation,
                          Ring* ring)
-    : wakeup_{base::own_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
-      timer_{base::own_descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
-                                  "timerfd_create")},
+    : wakeup_{base::take_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")},
+      timer_{base::take_descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
+                                   "timerfd_create")},
       forwarder_{observation, thread, options.resync_functions,
                  std::min({options.idle_timeout, options.new_client_limits.unverified_time,
                            options.new_client_limits.connless_time}),

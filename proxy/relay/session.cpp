@@ -30,8 +30,8 @@ SessionIndex::ClientKey SessionIndex::key_of(const base::Endpoint& client,
 }
 
 SessionIndex::SessionIndex(std::size_t expected)
-    : by_client_(expected, KeyHash{base::KeyedHash::random()}),
-      by_network_(expected, KeyHash{base::KeyedHash::random()}) {
+    : by_client_(expected, KeyHash{base::KeyedHash::with_random_key()}),
+      by_network_(expected, KeyHash{base::KeyedHash::with_random_key()}) {
     all_.reserve(expected);
 }
 

@@ -210,7 +210,7 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
             break;
         }
         if ((missing_ints & names.bit) == 0 &&
-            snapshot::names_hold(names.when, names.offset, data)) {
+            snapshot::names_apply(names.when, names.offset, data)) {
             to = put_name(to == first ? first - 1 : to, names, data[names.offset]);
             if (to == first - 1) {
                 to = first;
@@ -291,7 +291,7 @@ template <typename Source, typename Schema>
 void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
     record::for_each_row(schema, [&](const auto& row) {
         using Row = std::remove_cvref_t<decltype(row)>;
-        if constexpr (record::kIsMerged<Row>) {
+        if constexpr (record::kIsInlined<Row>) {
             put_members(*row.get(source), *row.schema, out);
         } else if constexpr (record::kIsObject<Row>) {
             if (const auto* object = row.get(source); object != nullptr) {

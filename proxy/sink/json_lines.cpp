@@ -196,7 +196,7 @@ void JsonLines::write_row(const Source& source, const Row& row) {
             out_.append_key(row.rows()[i].key);
             put(cells[i]);
         }
-    } else if constexpr (record::kIsMerged<Row>) {
+    } else if constexpr (record::kIsInlined<Row>) {
         write_rows(*row.get(source), *row.schema);
     } else if constexpr (record::kIsObject<Row>) {
         if (const auto* object = row.get(source); object != nullptr) {
@@ -216,7 +216,7 @@ void JsonLines::write_member(const Key& key, const Value& value) {
         if (value) {
             write_member(key, *value);
         }
-    } else if constexpr (std::is_same_v<Value, record::FieldNames>) {
+    } else if constexpr (std::is_same_v<Value, record::ValueNames>) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
         items_.write(*value.record, lists_all_items_, out_);
@@ -340,7 +340,7 @@ void JsonLines::put_field(const FieldValue& value) {
         break;
     case FieldValue::Kind::string:
         if (value.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
-            put(std::string{wire::shown_part(value)}.append(wire::kRedacted));
+            put(std::string{wire::unredacted_part(value)}.append(wire::kRedacted));
         } else {
             put(as_chars(value.bytes));
         }
@@ -359,7 +359,7 @@ void JsonLines::put_field(const FieldValue& value) {
     }
 }
 
-void JsonLines::put_names(std::string_view key, record::FieldNames names) {
+void JsonLines::put_names(std::string_view key, record::ValueNames names) {
     bool any = false;
     BracketStack open;
     for (const FieldValue& value : names.values) {

@@ -109,7 +109,7 @@ class JsonLines final : public record::RecordSink {
     void put_value(record::FindingTotals findings);
     void put_value(record::Candidates candidates);
     void put_field(const wire::FieldValue& value);
-    void put_names(std::string_view key, record::FieldNames names);
+    void put_names(std::string_view key, record::ValueNames names);
 
     JsonOptions options_;
     Output* output_;

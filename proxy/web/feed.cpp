@@ -167,14 +167,14 @@ void append_text(Text& out, std::int64_t value) {
 }
 
 /// Returns the index of a type's object in the list of /api/objects, or −1 − type if it is unknown.
-std::int64_t object_index(const record::TypeNames& types, std::uint16_t type) {
+std::int64_t object_index(const record::ItemTypes& types, std::uint16_t type) {
     const snapshot::ObjectSpec* const object = types.object(type);
     return object == nullptr ? -1 - std::int64_t{type}
                              : static_cast<std::int64_t>(types.objects().index_of(*object));
 }
 
 /// Returns whether a known type number now has another UUID, as after a restart of the server.
-bool has_changed_types(const record::TypeNames& types, const snapshot::SnapshotView& items) {
+bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotView& items) {
     // Descriptors have the lowest keys.
     for (std::size_t i = 0; i < items.size() && items[i].key.type == snapshot::kDescriptorType;
          ++i) {
@@ -187,7 +187,7 @@ bool has_changed_types(const record::TypeNames& types, const snapshot::SnapshotV
     return false;
 }
 
-void append_item(Text& out, const snapshot::ItemView& item, const record::TypeNames& types) {
+void append_item(Text& out, const snapshot::ItemView& item, const record::ItemTypes& types) {
     append_text(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
     append_text(out, object_index(types, item.key.type));
     append_text(out, ",");
@@ -223,7 +223,7 @@ bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
 /// snapshots are sorted by key.
 std::vector<snapshot::ItemKey> append_changes(Text& out, const snapshot::SnapshotView& now,
                                               const snapshot::SnapshotView& before,
-                                              const record::TypeNames& types) {
+                                              const record::ItemTypes& types) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {

@@ -237,7 +237,7 @@ class FrameMaker {
                     const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
-    record::TypeNames types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6
+    record::ItemTypes types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6
     std::optional<InspectedSnapshot> latest_;
     snapshot::Snapshot now_;
     std::uint64_t decoded_count_ = 0;

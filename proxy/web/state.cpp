@@ -128,8 +128,8 @@ json::array servers_json(const RunState& state) {
 json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
-        if (row->topic == record::Topic::outcome ||
-            (row->topic == record::Topic::missing && row->share)) {
+        if (row->topic == record::CounterTopic::outcome ||
+            (row->topic == record::CounterTopic::missing && row->share)) {
             object.emplace(row->key, count);
         }
     }
@@ -319,7 +319,7 @@ class Metrics {
     void add_summaries(const Totals<record::Spread>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            const record::SpreadRow& row = record::spreads_of<Totals>()[i];
+            const record::SpreadRow& row = record::spread_rows<Totals>()[i];
             if (!row.metric.empty()) {
                 auto& summary =
                     add_metric(MetricType::Summary, row.metric, row.sentence, {}).summary;
@@ -504,7 +504,7 @@ void add_stream(Metrics& out, const RunState& state) {
 }
 
 void add_traffic(Metrics& out, const record::SessionStats& totals) {
-    const auto& rows = record::counters_of<record::DirectionCounters>();
+    const auto& rows = record::counter_rows<record::DirectionCounters>();
     for (std::size_t row = 0; row < rows.size(); ++row) {
         for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
             const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);

@@ -46,7 +46,6 @@ struct ErrorInfo {
     std::string_view sentence;
 };
 
-/// All errors, in the order of WireErrc.
 inline constexpr std::array kErrorTable{
 #define TW_ROW(name, sentence) ErrorInfo{WireErrc::name, #name, sentence},
     TW_WIRE_ERRORS(TW_ROW)

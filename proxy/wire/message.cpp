@@ -71,11 +71,11 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out) {
-    decode_fields(spec, body, out, ShownCommands{});
+    decode_fields(spec, body, out, HarmlessCommands{});
 }
 
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
-                   const ShownCommands& shown) {
+                   const HarmlessCommands& shown) {
     FieldDecoder{body, {}, out, spec.dialect}.decode_all(fields_of(spec, body));
     mark_secrets(spec, out, shown);
 }

@@ -247,7 +247,7 @@ constexpr auto kSvYourVote = layout(ranged("voted", -1, 1));
 
 constexpr auto kSvRaceFinish =
     layout(client_id("client_id"), "time", "diff", boolean("record_personal"),
-           defaulted(boolean("record_server"), 0));
+           with_default(boolean("record_server"), 0));
 
 constexpr auto kSvChangeInfoCooldown = layout(tick("wait_until"));
 

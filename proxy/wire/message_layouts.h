@@ -136,7 +136,7 @@ constexpr MessageField optional(MessageField field) {
     return field;
 }
 
-constexpr MessageField defaulted(MessageField field, std::int32_t value) {
+constexpr MessageField with_default(MessageField field, std::int32_t value) {
     field.optional = true;
     field.default_value = value;
     return field;

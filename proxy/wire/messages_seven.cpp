@@ -111,7 +111,7 @@ constexpr auto kClSkinChange = layout(kSkinPartNames, kUseCustomColors, kSkinPar
 
 constexpr auto kSvRaceFinish =
     layout(player("client_id"), at_least("time", -1), "diff", boolean("record_personal"),
-           defaulted(boolean("record_server"), 0));
+           with_default(boolean("record_server"), 0));
 
 constexpr auto kSvCheckpoint = layout("diff");
 

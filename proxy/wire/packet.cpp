@@ -20,33 +20,33 @@ bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole
 
 } // namespace
 
-void PacketScratch::begin(std::span<const std::byte> datagram, std::span<const std::byte> next) {
-    // Discard a result for a different datagram, because that datagram's memory may have been
-    // reused.
-    if (ahead_ && !is_within(ahead_->payload.bytes, datagram)) {
-        ahead_.reset();
+void PacketScratch::begin_datagram(std::span<const std::byte> datagram,
+                                   std::span<const std::byte> next) {
+    // Forget the announced datagram if another one follows: the memory may have been reused.
+    if (announced_ && !is_within(announced_->payload.bytes, datagram)) {
+        announced_.reset();
     }
     next_ = next;
 }
 
 Result<std::span<const std::byte>> PacketScratch::decompress(const CompressedPayload& payload) {
-    if (ahead_ && is_same(ahead_->payload, payload)) {
+    if (announced_ && is_same(announced_->payload, payload)) {
         current_ = 1 - current_;
-        const Result<std::size_t> size = ahead_->size;
-        ahead_.reset();
+        const Result<std::size_t> size = announced_->size;
+        announced_.reset();
         return decompressed_bytes(size);
     }
-    Room& room = rooms_[current_];
+    PayloadBuffer& room = buffers_[current_];
     const HuffmanPayload asked{payload.bytes,
                                std::span{room}.first(std::min(payload.max_size, room.size()))};
-    const CompressedPayload next = ahead_ ? CompressedPayload{} : guess_compressed_payload(next_);
+    const auto next = announced_ ? CompressedPayload{} : guess_compressed_payload(next_);
     if (next.bytes.empty()) {
         return decompressed_bytes(huffman_decompress(asked.in, asked.out));
     }
-    Room& other = rooms_[1 - current_];
+    PayloadBuffer& other = buffers_[1 - current_];
     const auto sizes =
         huffman_decompress(asked, {next.bytes, std::span{other}.first(next.max_size)});
-    ahead_ = DecompressedAhead{next, sizes[1]};
+    announced_ = AnnouncedPayload{next, sizes[1]};
     return decompressed_bytes(sizes[0]);
 }
 
@@ -55,7 +55,7 @@ PacketScratch::decompressed_bytes(const Result<std::size_t>& size) const {
     if (!size) {
         return tl::unexpected{size.error()};
     }
-    return std::span{rooms_[current_]}.first(*size);
+    return std::span{buffers_[current_]}.first(*size);
 }
 
 namespace {

@@ -28,29 +28,29 @@ class PacketScratch {
   public:
     /// Must be called before `datagram` is decoded. `next`: the datagram that will be decoded after
     /// it; empty if unknown. Until the next call, the bytes of both datagrams must not change.
-    void begin(std::span<const std::byte> datagram, std::span<const std::byte> next);
+    void begin_datagram(std::span<const std::byte> datagram, std::span<const std::byte> next);
 
-    /// Returns the decompressed payload, which is valid until decompress() or begin() is called
-    /// again.
+    /// Returns the decompressed payload, which is valid until the next call of decompress()
+    /// or begin_datagram().
     /// Errors: those of huffman_decompress.
     [[nodiscard]] Result<std::span<const std::byte>> decompress(const CompressedPayload& payload);
 
   private:
-    struct DecompressedAhead {
+    struct AnnouncedPayload {
         CompressedPayload payload;
         Result<std::size_t> size;
     };
 
     /// A buffer for one decompressed payload of any valid size.
-    using Room = std::array<std::byte, 1400>;
+    using PayloadBuffer = std::array<std::byte, 1400>;
 
     [[nodiscard]] Result<std::span<const std::byte>>
     decompressed_bytes(const Result<std::size_t>& size) const;
 
-    std::array<Room, 2> rooms_{};
-    std::size_t current_ = 0; ///< index of the current datagram's buffer in `rooms_`
+    std::array<PayloadBuffer, 2> buffers_{};
+    std::size_t current_ = 0; ///< index of the current datagram's buffer in `buffers_`
     std::span<const std::byte> next_;
-    std::optional<DecompressedAhead> ahead_; ///< the decompressed payload of the announced datagram
+    std::optional<AnnouncedPayload> announced_; ///< decompressed payload of the announced datagram
 };
 
 inline constexpr std::size_t kMaxDatagramSize = 1400;

@@ -107,7 +107,7 @@ DatagramJudgement judge_request(const ClientTrustState& state,
     std::span<const std::byte> payload;
     const auto request = read_request(datagram, payload);
     if (!request) {
-        return {.trust = Trust::stray};
+        return {.trust = Trust::unknown};
     }
     // A 0.6 server answers only if exactly one byte follows the magic. A 0.7 server answers only if
     // the header contains the server's token.
@@ -130,7 +130,7 @@ bool has_seven_bit(std::span<const std::byte> datagram) {
 Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
-        return Trust::stray;
+        return Trust::unknown;
     }
     const bool control = packet->kind == PacketKind::control;
     const ControlKind kind = control ? decode_seven_control(*packet).kind : ControlKind::unknown;
@@ -140,7 +140,7 @@ Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> d
     // Servers answer only a token request that is at least as long as the answer. Before the
     // server's token is known, no other packet is answered.
     return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unverified
-                                                                               : Trust::stray;
+                                                                               : Trust::unknown;
 }
 
 Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
@@ -150,14 +150,14 @@ Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
             return Trust::unverified;
         }
         if (control.kind == ControlKind::close || control.kind == ControlKind::unknown) {
-            return Trust::stray;
+            return Trust::unknown;
         }
     }
     const bool echoes =
         (is_token_known(state.token) && ends_with(packet.payload, state.token)) ||
         (packet.header_token && is_token_returned(state.header_token, *packet.header_token)) ||
         (packet.kind == PacketKind::chunks && acknowledges_tick(state, packet));
-    return echoes ? Trust::verified : Trust::stray;
+    return echoes ? Trust::verified : Trust::unknown;
 }
 
 Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte> datagram) {
@@ -172,19 +172,19 @@ Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte
     }
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    return packet ? trust_of_packet(state, *packet) : Trust::stray;
+    return packet ? trust_of_packet(state, *packet) : Trust::unknown;
 }
 
 /// Whether no further datagram from the client can raise the trust in it.
 bool is_trust_final(const ClientTrustState& state) {
     const bool has_secret = is_token_known(state.token) || is_token_known(state.header_token) ||
                             is_token_known(state.seven_token) || state.num_ticks != 0;
-    return state.trust == Trust::player || (state.trust == Trust::weak && !has_secret);
+    return state.trust == Trust::player || (state.trust == Trust::plays && !has_secret);
 }
 
 DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byte> datagram) {
     if (datagram.empty()) {
-        state.trust = std::max(state.trust, Trust::stray);
+        state.trust = std::max(state.trust, Trust::unknown);
         return {.trust = state.trust};
     }
     DatagramJudgement judgement;
@@ -195,9 +195,9 @@ DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byt
     } else {
         judgement.trust = trust_of_datagram(state, datagram);
         // Servers answer clients that have started a handshake or already play.
-        judgement.is_answered = judgement.trust >= Trust::unverified || state.trust == Trust::weak;
+        judgement.is_answered = judgement.trust >= Trust::unverified || state.trust == Trust::plays;
     }
-    const bool both = state.trust == Trust::weak && judgement.trust == Trust::verified;
+    const bool both = state.trust == Trust::plays && judgement.trust == Trust::verified;
     state.trust = both ? Trust::player : std::max(state.trust, judgement.trust);
     judgement.trust = state.trust;
     return judgement;
@@ -246,7 +246,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (byte_at(datagram, 0) & kControlBit) != 0;
-    if (state.trust >= Trust::weak && !control) { // a playing client gets no prelude
+    if (state.trust >= Trust::plays && !control) { // a playing client gets no prelude
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? SlotEvidence::plays : SlotEvidence::none;
     }
@@ -262,7 +262,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
     // sends non-empty snapshots only after the client acknowledged the prelude.
-    const bool before_the_game = state.tokenless && state.trust < Trust::weak;
+    const bool before_the_game = state.tokenless && state.trust < Trust::plays;
     const bool is_anti_spoof_prelude = before_the_game && learn_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_anti_spoof_prelude ? SlotEvidence::plays
                                                              : SlotEvidence::none;
@@ -274,11 +274,11 @@ DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byt
     }
     const SlotEvidence evidence = evidence_of(state, datagram);
     if (evidence == SlotEvidence::plays) {
-        state.trust = state.trust >= Trust::verified && state.trust != Trust::weak ? Trust::player
-                                                                                   : Trust::weak;
+        state.trust = state.trust >= Trust::verified && state.trust != Trust::plays ? Trust::player
+                                                                                    : Trust::plays;
     }
     return {.trust = state.trust,
-            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::weak};
+            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::plays};
 }
 
 } // namespace

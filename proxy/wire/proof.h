@@ -13,12 +13,12 @@ namespace tw::wire {
 /// How far it is verified that a client receives datagrams at its address. Sorted from low to high.
 enum class Trust : std::uint8_t {
     connless,   ///< the client sent only connless requests, such as for server info
-    stray,      ///< the client sent garbage, or packets of a connection whose handshake was missed
+    unknown,    ///< the client sent garbage, or packets of a connection whose handshake was missed
     unverified, ///< the client started a handshake, which is possible with a forged address
     /// The client returned a secret that the server had sent to the client's address. The server
     /// may still refuse the client.
     verified,
-    weak,   ///< the client plays (see judge_datagram()), but has not returned a secret
+    plays,  ///< the client plays (see judge_datagram()), but has not returned a secret
     player, ///< the client is verified and plays (see judge_datagram())
 };
 

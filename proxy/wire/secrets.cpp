@@ -28,10 +28,10 @@ constexpr std::string_view kSecretWords[] = {
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
 /// Commands whose arguments are always secret, whatever a server's descriptions of them say.
-constexpr std::string_view kNeverAnnounced[] = {"c",       "converse", "dm",     "link", "load",
-                                                "pm",      "r",        "reply",  "save", "tell",
-                                                "timeout", "w",        "whisper"};
-static_assert(std::ranges::is_sorted(kNeverAnnounced));
+constexpr std::string_view kAlwaysSecret[] = {"c",       "converse", "dm",     "link", "load",
+                                              "pm",      "r",        "reply",  "save", "tell",
+                                              "timeout", "w",        "whisper"};
+static_assert(std::ranges::is_sorted(kAlwaysSecret));
 
 /// Words in a server's chat line after which a secret may follow.
 constexpr std::string_view kSecretIntroducers[] = {
@@ -126,7 +126,7 @@ bool mentions_secret(std::string_view text) {
     });
 }
 
-/// Whether each argument in a format string (see is_announced_harmless()) has a name.
+/// Whether each argument in a format string (see is_described_harmless()) has a name.
 bool all_arguments_named(std::string_view format) {
     std::size_t at = 0;
     while (at < format.size()) {
@@ -196,19 +196,19 @@ std::size_t CommandNames::memory_bytes() const {
     return bytes;
 }
 
-bool is_announced_harmless(std::string_view name, std::string_view format, std::string_view help) {
-    return all_arguments_named(format) && !contains_name(kNeverAnnounced, name) &&
+bool is_described_harmless(std::string_view name, std::string_view format, std::string_view help) {
+    return all_arguments_named(format) && !contains_name(kAlwaysSecret, name) &&
            !mentions_secret(name) && !mentions_secret(format) && !mentions_secret(help);
 }
 
-bool may_show_arguments(std::string_view command, const ShownCommands& shown) {
+bool may_show_arguments(std::string_view command, const HarmlessCommands& shown) {
     return contains_name(kHarmless, command) ||
            (shown.announced_harmless != nullptr && shown.announced_harmless->contains(command)) ||
            (shown.named_by_operator != nullptr && shown.named_by_operator->contains(command));
 }
 
-std::size_t shown_size_of_arguments(std::string_view command, std::string_view arguments,
-                                    const ShownCommands& shown) {
+std::size_t unredacted_size_of_arguments(std::string_view command, std::string_view arguments,
+                                         const HarmlessCommands& shown) {
     if (skip_blanks(arguments, 0) == arguments.size()) {
         return arguments.size();
     }
@@ -218,10 +218,10 @@ std::size_t shown_size_of_arguments(std::string_view command, std::string_view a
     const std::size_t next = arguments.find(';');
     return next == std::string_view::npos
                ? arguments.size()
-               : next + 1 + shown_size_of_command(arguments.substr(next + 1), shown);
+               : next + 1 + unredacted_size_of_command(arguments.substr(next + 1), shown);
 }
 
-std::size_t shown_size_of_command(std::string_view command, const ShownCommands& shown) {
+std::size_t unredacted_size_of_command(std::string_view command, const HarmlessCommands& shown) {
     std::size_t begun = 0; // offset of the current command
     while (true) {
         const std::size_t begin = skip_blanks(command, begun);
@@ -246,14 +246,14 @@ std::size_t shown_size_of_command(std::string_view command, const ShownCommands&
     }
 }
 
-std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown) {
+std::size_t unredacted_size_of_chat(std::string_view line, const HarmlessCommands& shown) {
     const std::size_t command = find_command(line);
     return command == std::string_view::npos
                ? line.size()
-               : command + shown_size_of_command(line.substr(command), shown);
+               : command + unredacted_size_of_command(line.substr(command), shown);
 }
 
-std::size_t shown_size_of_server_line(std::string_view line) {
+std::size_t unredacted_size_of_server_chat(std::string_view line) {
     const std::string_view text = line.substr(skip_blanks(line, 0));
     for (const std::string_view begin : kWhisperBegins) {
         if (text.starts_with(begin)) {
@@ -308,31 +308,32 @@ void hide_after(FieldValue& value, std::size_t size) {
 
 /// Marks the secret part of a chat line. `whom`: the field that tells who receives the line.
 void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
-               const ShownCommands& shown) {
+               const HarmlessCommands& shown) {
     const bool is_private =
         spec.dialect == snapshot::Dialect::seven
             ? whom.integer == kWhisperMode
             : spec.id == MessageId::sv_chat && whom.integer >= kFirstPrivateTeam;
     const std::string_view text = as_text(line.bytes);
     hide_after(line, is_private    ? 0
-                     : from_server ? shown_size_of_server_line(text)
-                                   : shown_size_of_chat(text, shown));
+                     : from_server ? unredacted_size_of_server_chat(text)
+                                   : unredacted_size_of_chat(text, shown));
 }
 
 /// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
 /// arguments, which a truncated message lacks.
-void mark_command(std::vector<FieldValue>& values, const ShownCommands& shown) {
+void mark_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
-    hide_after(values.front(), shown_size_of_command(command, shown));
+    hide_after(values.front(), unredacted_size_of_command(command, shown));
     if (values.size() > 1) {
         FieldValue& arguments = values.back();
-        hide_after(arguments, shown_size_of_arguments(command, as_text(arguments.bytes), shown));
+        hide_after(arguments,
+                   unredacted_size_of_arguments(command, as_text(arguments.bytes), shown));
     }
 }
 
 } // namespace
 
-void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown) {
+void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const HarmlessCommands& shown) {
     // The values are in the order of the message's fields (kClSay, kSvChat, kSevenSvChat and so
     // on). In a truncated chat message, no value is marked.
     auto& values = fields.values;
@@ -344,7 +345,7 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCom
     } else if (spec.id == MessageId::sv_chat && whole) {
         mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
     } else if (spec.name == kBroadcast && whole) {
-        hide_after(values.back(), shown_size_of_server_line(as_text(values.back().bytes)));
+        hide_after(values.back(), unredacted_size_of_server_chat(as_text(values.back().bytes)));
     } else if (spec.id == MessageId::cl_command && !values.empty()) {
         mark_command(values, shown);
     }

@@ -40,10 +40,10 @@ class CommandNames {
 };
 
 /// Chat commands whose arguments may be shown, in addition to the built-in harmless commands.
-struct ShownCommands {
+struct HarmlessCommands {
     /// Commands that the operator allows to be shown; null if the operator allows none.
     const CommandNames* named_by_operator = nullptr;
-    /// Commands that is_announced_harmless() accepts; null if the server announces no such command.
+    /// Commands that is_described_harmless() accepts; null if the server announces no such command.
     const CommandNames* announced_harmless = nullptr;
 };
 
@@ -51,40 +51,41 @@ struct ShownCommands {
 /// argument has a name, and neither these names nor the command's name or help mention a password,
 /// a code, a private message or the like. `format`: the arguments in DDNet's syntax, such as
 /// "s[player name] ?i[minutes]".
-[[nodiscard]] bool is_announced_harmless(std::string_view name, std::string_view format,
+[[nodiscard]] bool is_described_harmless(std::string_view name, std::string_view format,
                                          std::string_view help);
 
 /// Whether the command's arguments may be shown: the command is in `shown` or is a built-in
 /// harmless command. Arguments of all other commands may be a password or a code.
-[[nodiscard]] bool may_show_arguments(std::string_view command, const ShownCommands& shown);
+[[nodiscard]] bool may_show_arguments(std::string_view command, const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a client's chat line that may be shown; the line's
 /// size if it contains no secret. A line is a command if it begins with '/', or with '\' or '!' for
 /// some mods. Servers skip white space before and after this character. Some servers accept several
 /// commands in one line, separated by ';'.
-[[nodiscard]] std::size_t shown_size_of_chat(std::string_view line, const ShownCommands& shown);
+[[nodiscard]] std::size_t unredacted_size_of_chat(std::string_view line,
+                                                  const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a command that may be shown. `command`: the command
 /// with its arguments, without the slash.
-[[nodiscard]] std::size_t shown_size_of_command(std::string_view command,
-                                                const ShownCommands& shown);
+[[nodiscard]] std::size_t unredacted_size_of_command(std::string_view command,
+                                                     const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a command's arguments that may be shown.
-[[nodiscard]] std::size_t shown_size_of_arguments(std::string_view command,
-                                                  std::string_view arguments,
-                                                  const ShownCommands& shown);
+[[nodiscard]] std::size_t unredacted_size_of_arguments(std::string_view command,
+                                                       std::string_view arguments,
+                                                       const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a server's chat line to one player that may be
 /// shown. The text after "password:", after "your code is" and after a command that the player
 /// should repeat is secret. All of a whisper is secret.
-[[nodiscard]] std::size_t shown_size_of_server_line(std::string_view line);
+[[nodiscard]] std::size_t unredacted_size_of_server_chat(std::string_view line);
 
 /// The text that is shown instead of a secret.
 inline constexpr std::string_view kRedacted = "[redacted]";
 
 /// Returns the start of a string value that may be shown although mark_secrets marked the value as
 /// secret. FieldValue::integer holds the size of this start in bytes.
-[[nodiscard]] inline std::string_view shown_part(const FieldValue& value) {
+[[nodiscard]] inline std::string_view unredacted_part(const FieldValue& value) {
     const auto size = std::min<std::size_t>(
         static_cast<std::size_t>(std::max<std::int64_t>(value.integer, 0)), value.bytes.size());
     return {reinterpret_cast<const char*>(value.bytes.data()), size};
@@ -98,11 +99,12 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 ///   clients get whispers;
 /// - chat lines in which the server sends a code to a player.
 /// decode_fields calls this function.
-void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const ShownCommands& shown = {});
+void mark_secrets(const MessageSpec& spec, DecodedFields& fields,
+                  const HarmlessCommands& shown = {});
 
 /// Like decode_fields in message.h, but does not mark the arguments of the commands in `shown` as
 /// secret.
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out,
-                   const ShownCommands& shown);
+                   const HarmlessCommands& shown);
 
 } // namespace tw::wire

@@ -161,7 +161,7 @@ class StandInFinder {
   public:
     /// Collects the tees' positions and the items of untranslated views from a tick's views. The
     /// ids in the views must not be rewritten yet.
-    StandInFinder(std::span<const View> views, const record::TypeNames& types) {
+    StandInFinder(std::span<const View> views, const record::ItemTypes& types) {
         for (const View& view : views) {
             for (std::size_t i = 0; i < view.items.size(); ++i) {
                 learn_item(view.items[i], view.translated, types);
@@ -185,7 +185,7 @@ class StandInFinder {
     using Position = std::pair<std::int32_t, std::int32_t>;
     using Entity = std::pair<ObjectFamily, std::uint16_t>; ///< family and id
 
-    void learn_item(const ItemView& item, bool translated, const record::TypeNames& types) {
+    void learn_item(const ItemView& item, bool translated, const record::ItemTypes& types) {
         const ObjectSpec* const object = types.object(item.key.type);
         if (object != nullptr && object->name == kCharacter) {
             if (const auto at = snapshot::position_of(*object, item.data)) {
@@ -260,7 +260,7 @@ NonPlayers find_non_players(const View& view) {
 /// Returns the id that the server itself uses for the viewer's player: the id of the item
 /// spectator_info, which servers never translate.
 std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
-                                                      const record::TypeNames& types) {
+                                                      const record::ItemTypes& types) {
     std::optional<std::uint16_t> own;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const ItemKey key = items[i].key;
@@ -301,7 +301,7 @@ bool rewrite_item(const ObjectSpec& object, const ClientIds& ids, ItemRewrite& i
 
 /// Replaces the client ids in a view. `stand_ins`: null if the view has no stand-ins. `out`:
 /// receives the changed items, to which the view then refers.
-void rewrite_view(View& view, const ClientIds& ids, const record::TypeNames& types,
+void rewrite_view(View& view, const ClientIds& ids, const record::ItemTypes& types,
                   const StandInFinder* stand_ins, ViewCopy& out) {
     std::vector<ItemRewrite> items;
     for (std::size_t i = 0; i < view.items.size(); ++i) {
@@ -365,7 +365,7 @@ std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
 
 /// Reads a view's numbers and names. Returns false if they have not changed since the previous
 /// tick.
-bool IdRestorer::read_numbering(const View& view, const record::TypeNames& types,
+bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types,
                                 ClientNumbering& into) {
     const auto server_id =
         view.translated && view.own ? find_server_id_of_viewer(view.items, types) : std::nullopt;
@@ -536,7 +536,7 @@ void IdRestorer::assign_ids() {
     collect_renumbered_clients();
 }
 
-void IdRestorer::restore_ids(std::vector<View>& views, const record::TypeNames& types) {
+void IdRestorer::restore_ids(std::vector<View>& views, const record::ItemTypes& types) {
     current_.clear();
     ++ticks_;
     bool changed = forget_absent_sessions();

@@ -115,7 +115,7 @@ class IdRestorer {
 
     /// Replaces the items and rosters of a tick's translated views by copies with the players' ids.
     /// The copies are valid until the next call.
-    void restore_ids(std::vector<View>& views, const record::TypeNames& types);
+    void restore_ids(std::vector<View>& views, const record::ItemTypes& types);
 
     /// Returns the client ids of the tick's translated view with this index; null for an
     /// untranslated view.
@@ -171,7 +171,7 @@ class IdRestorer {
         ClientIds ids{};               ///< client id of each number; empty for an untranslated view
     };
 
-    [[nodiscard]] bool read_numbering(const View& view, const record::TypeNames& types,
+    [[nodiscard]] bool read_numbering(const View& view, const record::ItemTypes& types,
                                       ClientNumbering& into);
     [[nodiscard]] static std::size_t memory_bytes_of(const ClientNumbering& numbering);
     [[nodiscard]] bool forget_absent_sessions();

@@ -143,7 +143,8 @@ bool is_same_item(const MergedItem& first, Ints other) {
 } // namespace
 
 MergeRules::MergeRules(const ObjectSpec& object)
-    : merges_by_field{object.merge.family == ObjectFamily::none && !object.merge.whole} {
+    : merges_by_field{object.merge.family == ObjectFamily::none &&
+                      !object.merge.prefer_known_client} {
     for (const FieldSpec& field : object.fields) {
         own_ints |=
             is_sent_to_owner_only(field.merge) ? record::Sightings::int_bit(field.offset) : 0;
@@ -159,7 +160,7 @@ MergeRules::MergeRules(const ObjectSpec& object)
     }
 }
 
-void ViewMerger::begin_merge(std::span<const View> views, const record::TypeNames& types,
+void ViewMerger::begin_merge(std::span<const View> views, const record::ItemTypes& types,
                              std::vector<ViewDifference>* differences) {
     views_ = views;
     types_ = &types;
@@ -181,7 +182,7 @@ void ViewMerger::begin_merge(std::span<const View> views, const record::TypeName
     dragger_conflicts_.clear();
 }
 
-void ViewMerger::merge_views(std::span<const View> views, const record::TypeNames& types,
+void ViewMerger::merge_views(std::span<const View> views, const record::ItemTypes& types,
                              DraggerBeams& beams, std::vector<ViewDifference>* differences) {
     begin_merge(views, types, differences);
     for (std::uint32_t view = 0; view < views.size(); ++view) {
@@ -277,7 +278,7 @@ bool ViewMerger::choose_whole_item(const MergedItem& first, ItemRef other) {
             return true;
         }
     }
-    if (object.merge.whole) {
+    if (object.merge.prefer_known_client) {
         const bool knows = value_with_rule(object, FieldMerge::client, left) >= 0;
         const bool other_knows = value_with_rule(object, FieldMerge::client, right) >= 0;
         if (knows != other_knows) {

@@ -42,7 +42,7 @@ class ViewMerger {
     /// Merges the views of a tick. `views`: sorted by has_more_information(). `differences`:
     /// receives contradictions between views; may be null. items() and sightings() return the
     /// result until the next call.
-    void merge_views(std::span<const View> views, const record::TypeNames& types,
+    void merge_views(std::span<const View> views, const record::ItemTypes& types,
                      DraggerBeams& beams, std::vector<ViewDifference>* differences);
 
     [[nodiscard]] snapshot::SnapshotView items() const { return result_.view(); }
@@ -68,7 +68,7 @@ class ViewMerger {
         bool differs = false;       ///< the values should be equal, so a difference is reported
     };
 
-    void begin_merge(std::span<const View> views, const record::TypeNames& types,
+    void begin_merge(std::span<const View> views, const record::ItemTypes& types,
                      std::vector<ViewDifference>* differences);
     /// Merges the items of a view with those of the earlier views, and adds new items.
     void add_view(std::uint32_t view);
@@ -116,7 +116,7 @@ class ViewMerger {
     [[nodiscard]] std::uint32_t write_item(const MergedItem& merged);
 
     std::span<const View> views_;
-    const record::TypeNames* types_ = nullptr;
+    const record::ItemTypes* types_ = nullptr;
     std::vector<ViewDifference>* differences_ = nullptr;
     std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending

@@ -76,7 +76,7 @@ struct PlayerLists {
 
 PlayerLists read_players(const record::SnapshotRecord& shown) {
     const SnapshotView& world = shown.items;
-    const record::TypeNames& types = *shown.types;
+    const record::ItemTypes& types = *shown.types;
     PlayerLists players;
     for_each_item_of_type(
         world, snapshot::player_info_type(types.dialect()), [&](const snapshot::ItemView& info) {
@@ -94,7 +94,7 @@ PlayerLists read_players(const record::SnapshotRecord& shown) {
     });
     // The type of the previous item. The next item often has the same type, because items are
     // sorted by type.
-    const record::TypeNames::Entry* entry = nullptr;
+    const record::ItemTypes::Entry* entry = nullptr;
     for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
          i < world.size(); ++i) {
         const snapshot::ItemView item = world[i];

@@ -117,7 +117,7 @@ class ServerWorlds {
     ServerId server_;
     SharedMergeState* shared_;
     record::RecordSink* sink_;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     ViewCollector collector_;
     std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
     std::shared_ptr<const SessionMap> current_map_;

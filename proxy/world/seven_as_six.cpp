@@ -88,8 +88,9 @@ std::uint32_t mask_of_ints(std::size_t ints) {
 template <typename Use>
 void for_each_shared_field(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
-        const FieldSpec* const other =
-            field.in_six == RelationToSix::another ? nullptr : find_field(six, field.name);
+        const FieldSpec* const other = field.six_relation == RelationToSix::other_meaning
+                                           ? nullptr
+                                           : find_field(six, field.name);
         if (other != nullptr && other->count == field.count) {
             use(field, *other);
         }
@@ -109,9 +110,9 @@ SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
 
 SevenToSixTranslator::TypeTranslation
 SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
-    TypeTranslation translation{.six = seven.merge.six.empty() ? nullptr
-                                                               : find_six_object(seven.merge.six),
-                                .is_dropped = seven.merge.six_tells};
+    TypeTranslation translation{
+        .six = seven.merge.six_name.empty() ? nullptr : find_six_object(seven.merge.six_name),
+        .is_dropped = seven.merge.covered_by_six};
     if (translation.six == nullptr) {
         return translation;
     }
@@ -129,11 +130,12 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
         std::array<std::uint32_t, kTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
             const ObjectSpec* const six =
-                seven.merge.six.empty() ? nullptr : find_six_object(seven.merge.six);
+                seven.merge.six_name.empty() ? nullptr : find_six_object(seven.merge.six_name);
             if (six != nullptr && six->type < kTypes) {
                 for_each_shared_field(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
-                    by_type[six->type] |=
-                        from.in_six == RelationToSix::same ? Sightings::int_bit(to.offset) : 0;
+                    by_type[six->type] |= from.six_relation == RelationToSix::same
+                                              ? Sightings::int_bit(to.offset)
+                                              : 0;
                 });
             }
         }

@@ -14,9 +14,9 @@
 namespace tw::world {
 
 /// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both. The table
-/// of objects defines the translation (snapshot::MergeSpec::six, snapshot::RelationToSix). Ints of
-/// a 0.6 object that the 0.7 object lacks are marked in View::missing_ints. Items without a 0.6
-/// object are kept unchanged. A 0.7 game_data item becomes a game_info item if no 0.6 view has one.
+/// of objects defines the translation (snapshot::MergeSpec::six_name, snapshot::RelationToSix).
+/// Ints of a 0.6 object that the 0.7 object lacks are marked in View::missing_ints. Items without a
+/// 0.6 object are kept unchanged. A 0.7 game_data item becomes a game_info item if no view has one.
 class SevenToSixTranslator {
   public:
     explicit SevenToSixTranslator(const snapshot::ObjectSet& objects);

@@ -23,7 +23,7 @@ std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture
     for (const bench::CapturedSnapshot& each : capture.snapshots) {
         snapshot::History& history = histories[each.session];
         if (!each.crc) {
-            history.store_again(each.delta_tick, each.tick);
+            history.store_unchanged(each.delta_tick, each.tick);
         } else if (snapshot::decode_delta(each.body, delta, snapshot::kAgreedSizes)) {
             const auto base = [&] {
                 return history.find(each.delta_tick).value_or(snapshot::SnapshotView{});

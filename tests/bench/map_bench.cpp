@@ -35,7 +35,7 @@ std::vector<std::int32_t> physics_blocks(const Map& map) {
         const auto layer = static_cast<Layer>(kind);
         if (const auto place = map.physics_layer(layer)) {
             const auto item = map.layer(place->layer);
-            blocks.push_back(*own_data(std::get<TileLayer>(item->content), layer));
+            blocks.push_back(*tile_block(std::get<TileLayer>(item->content), layer));
         }
     }
     return blocks;

@@ -24,7 +24,8 @@ int inflate_only(const Map& map) {
         const auto layer = static_cast<Layer>(kind);
         if (const auto place = map.physics_layer(layer)) {
             const auto item = map.layer(place->layer);
-            auto block = map.datafile().block(*own_data(std::get<TileLayer>(item->content), layer));
+            auto block =
+                map.datafile().block(*tile_block(std::get<TileLayer>(item->content), layer));
             if (block) {
                 held.push_back(std::move(*block));
             }

@@ -87,7 +87,7 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
     for (const CapturedSnapshot& each : capture.snapshots) {
         History& history = histories[each.session];
         if (!each.crc) {
-            history.store_again(each.delta_tick, each.tick);
+            history.store_unchanged(each.delta_tick, each.tick);
             continue;
         }
         if (!decode_delta(each.body, delta, tw::snapshot::kAgreedSizes)) {
@@ -121,7 +121,7 @@ void all(benchmark::State& state) {
         }
     }
     for (const auto& history : histories) {
-        totals.history_bytes += history.capacity_bytes();
+        totals.history_bytes += history.segment_bytes();
     }
     const auto count = static_cast<double>(captured.snapshots.size());
     per_snapshot(state, captured.snapshots.size());
@@ -144,7 +144,7 @@ class Ours {
         : parts_(sessions), histories_{make_histories(sessions, arena_)} {}
 
     void datagram(const ServerDatagram& each, std::span<const std::byte> next) {
-        scratch_.begin(each.bytes, next);
+        scratch_.begin_datagram(each.bytes, next);
         const auto packet = tw::wire::decode_packet(each.bytes, tw::wire::Protocol::six, scratch_);
         if (!packet || packet->kind != tw::wire::PacketKind::chunks) {
             return;
@@ -154,7 +154,7 @@ class Ours {
             tw::wire::ChunkReader{packet->payload, packet->num_chunks, tw::wire::Dialect::six},
             parts_[each.session],
             [&](const AssembledDelta& body) { verified += decode(history, body) ? 1U : 0U; },
-            [&](Tick tick, Tick base) { history.store_again(base, tick); });
+            [&](Tick tick, Tick base) { history.store_unchanged(base, tick); });
     }
 
     void begin_again() {

@@ -130,7 +130,8 @@ class Snapshots {
             }
         }
         for (const stage::Heads::Empty& empty : heads_.empty) {
-            verified += histories_[datagram.session].store_again(empty.base, empty.tick) ? 1U : 0U;
+            verified +=
+                histories_[datagram.session].store_unchanged(empty.base, empty.tick) ? 1U : 0U;
         }
     }
 

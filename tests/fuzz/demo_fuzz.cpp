@@ -84,7 +84,7 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
             held.push_back(&one);
         }
     }
-    encoder.finish(demo);
+    encoder.append_final_chunk(demo);
     const auto head = demo::decode_demo_parts(demo);
     demand(head.has_value());
     const std::vector<Shown> again = play(*head);

@@ -29,8 +29,8 @@ PhysicsLayers random_map(Input& in) {
         if ((layers >> i & 1U) != 0) {
             const auto tiles =
                 static_cast<std::size_t>(planes.width) * static_cast<std::size_t>(planes.height);
-            planes.records.at(i) = Block{tiles * record_size(static_cast<Layer>(i))};
-            in.fill(planes.records.at(i).writable());
+            planes.records.at(i) = Block{tiles * tile_bytes(static_cast<Layer>(i))};
+            in.fill(planes.records.at(i).writable_bytes());
         }
     }
     return PhysicsLayers{std::move(planes)};

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         // `next` starts with the script's next head, so it is not the next datagram. A wrong `next` must
         // change nothing.
         const auto next = rest.first(std::min(rest.size(), wire::kMaxDatagramSize));
-        workspace->packet.begin(datagram, std::as_bytes(next));
+        workspace->packet.begin_datagram(datagram, std::as_bytes(next));
         session.on_datagram(
             time, (head & kDirection) != 0 ? tw::wire::Direction::s2c : tw::wire::Direction::c2s,
             datagram, *workspace);

@@ -73,7 +73,7 @@ TEST_CASE("images and their pixels are read as far as they are there") {
     writer.add_item(kItemImage, 3, Ints{1, 3, 2, 0, name});
     writer.add_item(kItemImage, 4, Ints{2, 3, 0, 0, name, pixels});
     const Map map = parse(writer);
-    REQUIRE(map.count(kItemImage) == 5);
+    REQUIRE(map.count_items(kItemImage) == 5);
     CHECK_FALSE(read_image(map, 3).has_value());
     CHECK_FALSE(read_image(map, 4)->format.has_value()); // the item is too short for its version
     CHECK_FALSE(read_image(map, 5).has_value());

@@ -92,9 +92,9 @@ TEST_CASE("only flags of one physics layer name it, and each has its own block")
         CHECK(physics_layer_of(row.flag) == row.kind);
         CHECK(physics_layer_of(row.flag | 64) == row.kind);
         CHECK_FALSE(physics_layer_of(row.flag | (row.flag == kFlagGame ? kFlagTele : kFlagGame)));
-        CHECK(record_size(row.kind) == row.record);
-        CHECK(own_data(layer, row.kind) == static_cast<std::int32_t>(row.kind));
-        CHECK(own_data(TileLayer{}, row.kind).has_value() == (row.kind == Layer::game));
+        CHECK(tile_bytes(row.kind) == row.record);
+        CHECK(tile_block(layer, row.kind) == static_cast<std::int32_t>(row.kind));
+        CHECK(tile_block(TileLayer{}, row.kind).has_value() == (row.kind == Layer::game));
     }
     CHECK_FALSE(physics_layer_of(0));
 }

@@ -10,7 +10,7 @@ MapBuilder& MapBuilder::set(Layer kind, int x, int y, std::span<const std::uint8
     Plane& target = plane(kind);
     const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(target.width) +
                      static_cast<std::size_t>(x)) *
-                    record_size(kind);
+                    tile_bytes(kind);
     for (std::size_t i = 0; i < record.size(); ++i) {
         target.records.at(at + i) = std::byte{record[i]};
     }
@@ -24,7 +24,7 @@ MapBuilder& MapBuilder::set_game(int x, int y, std::uint8_t index, std::uint8_t 
 
 MapBuilder& MapBuilder::add_layer(Layer kind, int width, int height) {
     const auto tiles = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-    planes_.push_back({kind, width, height, std::vector<std::byte>(tiles * record_size(kind))});
+    planes_.push_back({kind, width, height, std::vector<std::byte>(tiles * tile_bytes(kind))});
     return *this;
 }
 

@@ -16,7 +16,7 @@ class MapBuilder {
   public:
     MapBuilder(int width, int height) : width_{width}, height_{height} {}
 
-    /// Sets a tile record of a physics layer (`record_size(kind)` bytes). Other records are zero.
+    /// Sets a tile record of a physics layer (`tile_bytes(kind)` bytes). Other records are zero.
     MapBuilder& set(Layer kind, int x, int y, std::span<const std::uint8_t> record);
     MapBuilder& set_game(int x, int y, std::uint8_t index, std::uint8_t flags = 0);
     /// Adds an empty layer of this kind. Its dimensions may differ from those of the game layer.

@@ -40,7 +40,7 @@ PhysicsLayers physics_of(const Bytes& file, Warnings* warnings = nullptr) {
 MapAcceptance judge(const Map& map) {
     Warnings warnings = map.warnings();
     const auto physics = map.physics(&warnings);
-    return map::judge(warnings, physics);
+    return map::acceptance_of(warnings, physics);
 }
 
 } // namespace

@@ -38,7 +38,7 @@ std::uint64_t plane_bytes(const PhysicsLayers& physics) {
         static_cast<std::uint64_t>(physics.width()) * static_cast<std::uint64_t>(physics.height());
     for (int i = 0; i < kPhysicsLayers; ++i) {
         const auto layer = static_cast<Layer>(i);
-        bytes += physics.has(layer) ? tiles * record_size(layer) : 0;
+        bytes += physics.has(layer) ? tiles * tile_bytes(layer) : 0;
     }
     return bytes;
 }

@@ -60,7 +60,7 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
                                             static_cast<std::ptrdiff_t>(random() % wanted.size()));
                 REQUIRE(history.contains(from->first));
                 snapshot = from->second;
-                CHECK(history.store_again(from->first, tick) ==
+                CHECK(history.store_unchanged(from->first, tick) ==
                       (tick >= wanted.rbegin()->first - kHistoryTicks));
             } else {
                 history.store(tick, snapshot.view());
@@ -114,7 +114,7 @@ TEST_CASE("a history takes little more memory than what it keeps") {
         }
         most = std::max(most, kept);
     }
-    CHECK(history.capacity_bytes() <= most * 115 / 100);
+    CHECK(history.segment_bytes() <= most * 115 / 100);
 }
 
 TEST_CASE("a history never grows beyond its bound") {
@@ -125,7 +125,7 @@ TEST_CASE("a history never grows beyond its bound") {
         history.store(tick, snapshot.view());
         CHECK(history.contains(tick));
     }
-    CHECK(history.capacity_bytes() <= History::kMaxHistoryBytes);
+    CHECK(history.segment_bytes() <= History::kMaxHistoryBytes);
     CHECK(history.size() > 200);
     Snapshot too_large = largest();
     too_large.append({1, 2}, {});
@@ -162,14 +162,14 @@ TEST_CASE("ticks that show the same take room once") {
         for (Tick tick = 0; tick <= kHistoryTicks; ++tick) {
             const Tick base = row.base(tick);
             if (base != tick) {
-                REQUIRE(history.store_again(base, tick));
+                REQUIRE(history.store_unchanged(base, tick));
                 continue;
             }
             Snapshot snapshot = largest();
             history.store(tick, snapshot.view());
         }
         CHECK(history.size() == std::size_t{kHistoryTicks} + 1);
-        CHECK(history.capacity_bytes() <= row.max_bytes);
+        CHECK(history.segment_bytes() <= row.max_bytes);
         CHECK(history.memory_bytes() <= row.max_bytes + 20000);
     }
 }
@@ -182,12 +182,12 @@ TEST_CASE("a snapshot that is repeated for ever keeps nothing else") {
     history.store(0, small.view());
     // The ticks in between are removed, even if their blocks are after blocks that stay.
     for (Tick tick = 1; tick < 4000; tick += 2) {
-        REQUIRE(history.store_again(tick - 1, tick + 1));
+        REQUIRE(history.store_unchanged(tick - 1, tick + 1));
         history.store(tick, tick % 4 == 1 ? large.view() : SnapshotView{});
         REQUIRE(history.contains(tick));
         REQUIRE(copy_of(*history.find(tick + 1)) == small);
     }
-    CHECK(history.capacity_bytes() <= History::kMaxHistoryBytes);
+    CHECK(history.segment_bytes() <= History::kMaxHistoryBytes);
     CHECK(history.memory_bytes() <= History::kMaxHistoryBytes + 20000);
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("what is trimmed gives its memory back") {
     history.trim(std::numeric_limits<Tick>::max());
     CHECK(history.memory_bytes() == 0);
     CHECK_FALSE(history.newest());
-    CHECK_FALSE(history.store_again(399, 400));
+    CHECK_FALSE(history.store_unchanged(399, 400));
     history.store(5, snapshot.view());
     CHECK(history.contains(5));
 }
@@ -251,10 +251,10 @@ TEST_CASE("what one history gives back is the next one's") {
     {
         History history{arena};
         play(history);
-        CHECK(arena.bytes() >= history.capacity_bytes());
+        CHECK(arena.bytes() >= history.segment_bytes());
         CHECK(arena.bytes() <= History::kMaxHistoryBytes + Arena::kRegionBytes);
         history.clear();
-        CHECK(arena.bytes() >= history.capacity_bytes());
+        CHECK(arena.bytes() >= history.segment_bytes());
         const std::size_t before = arena.bytes();
         play(history);
         CHECK(arena.bytes() == before);
@@ -278,7 +278,7 @@ TEST_CASE("a history that was cleared takes larger snapshots than before") {
         }
         history.clear();
     }
-    CHECK(history.capacity_bytes() <= History::kMaxHistoryBytes);
+    CHECK(history.segment_bytes() <= History::kMaxHistoryBytes);
 }
 
 TEST_CASE("a snapshot is built behind those that are kept, and kept when it is right") {

@@ -539,7 +539,8 @@ TEST_CASE("a set is bounded") {
 TEST_CASE("a storage keeps texts and tables where they are") {
     SpecStorage storage;
     const std::string_view name = storage.keep(std::string{"mood"});
-    const NameTable& names = storage.keep_names(name, false, {{0, "calm"}, {1, "angry"}});
+    const auto& values = storage.keep(std::vector<NamedValue>{{0, "calm"}, {1, "angry"}});
+    const NameTable& names = storage.keep(NameTable{name, false, values});
     for (int i = 0; i < 100; ++i) {
         std::ignore = storage.keep(std::string{"another"});
     }

@@ -23,12 +23,12 @@ inline void append(Bytes& bytes, const Bytes& more) {
     bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-[[nodiscard]] inline demo::Header demo_header(int version = 6) {
-    demo::Header header{.version = version,
-                        .map_name = "dm1",
-                        .map_crc = 0x01020304,
-                        .length = 3,
-                        .timestamp = "2026-11-21_16-15-30"};
+[[nodiscard]] inline demo::DemoHeader demo_header(int version = 6) {
+    demo::DemoHeader header{.version = version,
+                            .map_name = "dm1",
+                            .map_crc = 0x01020304,
+                            .length = 3,
+                            .timestamp = "2026-11-21_16-15-30"};
     if (version == demo::kSha256Version) {
         header.sha256.emplace().fill(7);
     }
@@ -44,7 +44,7 @@ inline void append(Bytes& bytes, const Bytes& more) {
     for (const auto& [tick, items] : snapshots) {
         static_cast<void>(encoder.append_snapshot(tick, to_snapshot(items).view(), demo));
     }
-    encoder.finish(demo);
+    encoder.append_final_chunk(demo);
     return demo;
 }
 

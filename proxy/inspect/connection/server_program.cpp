@@ -106,7 +106,7 @@ void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
 }
 
 void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
-                                const record::TypeNames& types) {
+                                const record::ItemTypes& types) {
     ++snapshots_;
     const auto keys = items.keys();
     const auto first =

@@ -33,7 +33,7 @@ class ServerProgram {
     void on_map_change() { vanilla_ = !ddnet_; }
 
     /// Searches a verified snapshot for objects that only some versions send.
-    void on_snapshot(const snapshot::SnapshotView& items, const record::TypeNames& types);
+    void on_snapshot(const snapshot::SnapshotView& items, const record::ItemTypes& types);
 
     /// Forgets which messages and objects were seen, because the server may now run another
     /// version. Called when a new connection begins.

@@ -46,7 +46,7 @@ void add_once(ItemKey key, std::vector<ItemKey>& keys) {
 
 /// Adds the items as candidates to a cause.
 MismatchCause with_candidates(MismatchCause cause, std::span<const ItemKey> items,
-                              const record::TypeNames& types) {
+                              const record::ItemTypes& types) {
     cause.candidates.count = items.size();
     for (const ItemKey key : items.first(std::min(items.size(), NamedCandidates::kMaxListed))) {
         cause.candidates.list.push_back({.item = make_finding_item(types, key)});
@@ -185,7 +185,7 @@ PartPosition locate_in_parts(std::span<const std::byte> body, std::size_t offset
 
 } // namespace
 
-record::FindingItem make_finding_item(const record::TypeNames& types, snapshot::ItemKey key) {
+record::FindingItem make_finding_item(const record::ItemTypes& types, snapshot::ItemKey key) {
     const snapshot::ObjectSpec* object = types.object(key.type);
     return {.type_id = key.type,
             .id = key.id,
@@ -194,7 +194,7 @@ record::FindingItem make_finding_item(const record::TypeNames& types, snapshot::
 
 record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
                                            std::span<const std::byte> body,
-                                           const record::TypeNames& types) {
+                                           const record::ItemTypes& types) {
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
                                    : snapshot::byte_offset_of_int(body, error.offset);
@@ -224,7 +224,7 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
 }
 
 NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
-                                      const record::TypeNames& types) {
+                                      const record::ItemTypes& types) {
     NamedCandidates candidates{.count = values.size()};
     candidates.fields.reserve(NamedCandidates::kMaxListed); // the list refers to the names
     for (const auto& value : values.first(std::min(values.size(), NamedCandidates::kMaxListed))) {
@@ -251,13 +251,14 @@ record::FindingRecord checksum_finding(const CrcMismatch& mismatch, const Mismat
         finding.field = cause.field;
     }
     if (cause.candidates.count != 0) {
-        finding.candidates = record::CandidateList{cause.candidates.count, cause.candidates.list};
+        finding.candidates =
+            record::CandidateSummary{cause.candidates.count, cause.candidates.list};
     }
     return finding;
 }
 
 void report_delta_warnings(const snapshot::AssembledDelta& delta,
-                           const snapshot::DeltaWarnings& warnings, const record::TypeNames& types,
+                           const snapshot::DeltaWarnings& warnings, const record::ItemTypes& types,
                            Reporter& reporter) {
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
         const PartPosition at = locate_in_parts(

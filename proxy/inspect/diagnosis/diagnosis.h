@@ -57,14 +57,14 @@ struct MismatchCause {
 
 /// Returns an item's key with the name of its type, for a finding. The name is empty if the type is
 /// unknown, for example because the descriptor item with its UUID was not seen yet.
-[[nodiscard]] record::FindingItem make_finding_item(const record::TypeNames& types,
+[[nodiscard]] record::FindingItem make_finding_item(const record::ItemTypes& types,
                                                     snapshot::ItemKey key);
 
 /// Returns the finding for a delta that cannot be decoded or applied. The finding's bytes point
 /// into `body`, the delta's body.
 [[nodiscard]] record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
                                                          std::span<const std::byte> body,
-                                                         const record::TypeNames& types);
+                                                         const record::ItemTypes& types);
 
 /// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the
 /// part, and the bytes from that offset.
@@ -73,7 +73,7 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
 
 /// Returns the values with their names. `values`: the values that may be wrong, most likely first.
 [[nodiscard]] NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
-                                                    const record::TypeNames& types);
+                                                    const record::ItemTypes& types);
 
 /// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
 /// the wrong value in the delta's body, or to the value that is most likely wrong.
@@ -81,7 +81,7 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
                                                      const MismatchCause& cause);
 
 void report_delta_warnings(const snapshot::AssembledDelta& delta,
-                           const snapshot::DeltaWarnings& warnings, const record::TypeNames& types,
+                           const snapshot::DeltaWarnings& warnings, const record::ItemTypes& types,
                            Reporter& reporter);
 
 /// Counts and reports deltas of which at least one part was lost.
@@ -121,7 +121,7 @@ class SnapshotDiagnosis {
     /// its dialect take for granted. `learn`: whether to decode with other sizes that the server's
     /// deltas show. `shared`: sizes that sessions of the server learned; null: nothing is shared.
     /// `types`, their objects and `shared` must outlive this object.
-    SnapshotDiagnosis(const record::TypeNames& types, bool learn, LearnedSizes::ServerSizes* shared)
+    SnapshotDiagnosis(const record::ItemTypes& types, bool learn, LearnedSizes::ServerSizes* shared)
         : types_{&types}, agreed_{&types.objects().sizes(types.dialect())}, learn_{learn},
           shared_{shared} {}
 
@@ -215,7 +215,7 @@ class SnapshotDiagnosis {
                                         std::optional<snapshot::Tick> verified,
                                         SnapshotWorkspace& workspace, Reporter& reporter);
 
-    const record::TypeNames* types_;
+    const record::ItemTypes* types_;
     const snapshot::AgreedSizes* agreed_;
     bool learn_;
     LearnedSizes::ServerSizes* shared_;

@@ -268,7 +268,7 @@ void SizeLearner::add_undecided_snapshots_to(snapshot::History& history) {
         history.store(each.tick, each.items.view());
     }
     for (const RepeatedSnapshot& each : repeats_) {
-        history.store_again(each.base, each.tick);
+        history.store_unchanged(each.base, each.tick);
     }
     forget_undecided_snapshots();
 }

@@ -94,7 +94,7 @@ class SizeLearner {
   public:
     /// `types`: the item types of the connection. `shared`: sizes that sessions of the server
     /// learned; null: nothing is shared. Both must outlive this object.
-    explicit SizeLearner(const record::TypeNames& types,
+    explicit SizeLearner(const record::ItemTypes& types,
                          LearnedSizes::ServerSizes* shared = nullptr)
         : types_{&types}, agreed_{types.objects().sizes(types.dialect())}, shared_{shared} {}
 
@@ -222,7 +222,7 @@ class SizeLearner {
     void report_learned_sizes(const TypeCounts& seen, const snapshot::SnapshotView& made,
                               snapshot::Tick tick, Reporter& reporter);
 
-    const record::TypeNames* types_;
+    const record::ItemTypes* types_;
     snapshot::AgreedSizes agreed_;
     LearnedSizes::ServerSizes* shared_;
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far

@@ -106,7 +106,7 @@ class KnownTypes {
     }
 
   private:
-    const record::TypeNames* names_;
+    const record::ItemTypes* names_;
     NumberedTypeSet never_sent_;
     std::bitset<snapshot::kMaxItemType + 1> known_;
 };

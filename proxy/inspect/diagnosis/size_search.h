@@ -84,7 +84,7 @@ struct TypeCounts {
 struct KnownSizes {
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: deltas contain the type's size
     NumberedTypeSet settled;                  ///< types whose size in `sizes` is certain
-    const record::TypeNames* types = nullptr; ///< names of types with a UUID
+    const record::ItemTypes* types = nullptr; ///< names of types with a UUID
 };
 
 /// Decodes a delta with these sizes. Returns the types of its items, or nullopt if the delta does

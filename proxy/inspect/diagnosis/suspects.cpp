@@ -586,7 +586,7 @@ void SuspectValues::report_wrong_value(const std::vector<Suspect>& ranked,
     const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
     const auto candidates = make_named_candidates(std::span{ranked}.first(count), *types_);
     if (!is_exact) {
-        finding.candidates = record::CandidateList{count, candidates.list};
+        finding.candidates = record::CandidateSummary{count, candidates.list};
         finding.detail = is_known ? "the snapshots before and after make it unlikely that another "
                                     "candidate, or several values, are wrong"
                                   : "any of the candidates explains the difference, or several "

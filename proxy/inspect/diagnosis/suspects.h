@@ -119,7 +119,7 @@ struct CrcMismatch {
     const snapshot::AssembledDelta& delta; ///< contains the server's checksum
     const RebuiltSnapshot& rebuilt;
     const snapshot::History& right; ///< the earlier verified snapshots
-    const record::TypeNames& types;
+    const record::ItemTypes& types;
 };
 
 /// Computes for each value of a delta how likely it made the snapshot's checksum wrong. If exactly
@@ -213,7 +213,7 @@ class SuspectValues {
 
     void report_wrong_value(const std::vector<Suspect>& ranked, Reporter& reporter) const;
 
-    const record::TypeNames* types_;
+    const record::ItemTypes* types_;
     snapshot::Tick tick_;
     std::int32_t wanted_;
     std::int32_t got_;

@@ -45,14 +45,14 @@ void name_message(const wire::MessageHeader* head, std::string& out) {
 }
 
 /// Returns the name of an item type. `room`: memory for a name that must be composed.
-std::string_view type_name(const record::TypeNames& types, std::uint16_t type, std::string& room) {
+std::string_view type_name(const record::ItemTypes& types, std::uint16_t type, std::string& room) {
     if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
         return object->name;
     }
     if (type == snapshot::kDescriptorType) {
         return "type descriptor";
     }
-    if (const record::TypeNames::Entry* entry = types.find(type); entry != nullptr) {
+    if (const record::ItemTypes::Entry* entry = types.find(type); entry != nullptr) {
         const auto text = snapshot::format_uuid(entry->uuid);
         room.assign(text.data(), text.size());
     } else {

@@ -191,7 +191,7 @@ void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& rep
     if (base_tick == snapshot::kNoBase) {
         history_.store(tick, *base);
     } else {
-        history_.store_again(base_tick, tick);
+        history_.store_unchanged(base_tick, tick);
     }
     if (!history_.contains(tick)) {
         ++reporter.stats.repeated; // the tick is older than all snapshots in the history
@@ -237,7 +237,7 @@ DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Re
         return outcome;
     }
     const bool same = delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt);
-    const bool kept = same ? history_.store_again(delta.delta_tick, delta.tick)
+    const bool kept = same ? history_.store_unchanged(delta.delta_tick, delta.tick)
                            : history_.commit(delta.tick, rebuilt.result);
     if (!kept) {
         ++reporter.stats.repeated; // the tick is older than all snapshots in the history
@@ -400,7 +400,7 @@ void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
             view.write_block(kept.block.data());
         });
     std::ranges::sort(checkpoint.snapshots, {}, &SessionCheckpoint::Snapshot::tick);
-    parts_.for_each_open([&](const snapshot::Part& part) {
+    parts_.for_each_incomplete_part([&](const snapshot::Part& part) {
         SessionCheckpoint::Part& kept = checkpoint.parts.emplace_back();
         kept.head = part;
         kept.head.data = {};

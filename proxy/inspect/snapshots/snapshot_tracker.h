@@ -192,7 +192,7 @@ class SnapshotTracker {
     /// Returns the players of a 0.7 server. The session updates them from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
-    [[nodiscard]] const record::TypeNames& types() const { return types_; }
+    [[nodiscard]] const record::ItemTypes& types() const { return types_; }
 
     /// Returns the newest snapshot in the history, valid until the next message; nullopt if the
     /// history is empty.
@@ -269,7 +269,7 @@ class SnapshotTracker {
     snapshot::PartAssembler parts_;
     snapshot::History history_;
     TickPlausibility ticks_;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     record::Roster roster_;                       ///< the players; used for 0.7 only
     std::optional<snapshot::Tick> verified_tick_; ///< tick of the newest verified snapshot
     /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.

@@ -142,7 +142,7 @@ TEST_CASE("an entry without fields extends the known object") {
     CHECK(find_field(*info, "warmup_timer")->merge == FieldMerge::race_timer);
     const ObjectSpec* const seven = read.mod.objects.find(10, Dialect::seven);
     CHECK(seven->merge.per_session);
-    CHECK(seven->merge.six == "character");
+    CHECK(seven->merge.six_name == "character");
     CHECK(read.mod.objects.sizes(Dialect::seven) == snapshot::kSevenAgreedSizes);
     const ObjectSpec* const tee =
         read.mod.objects.find(cli::uuid_of_name("character@netobj.ddnet.tw"));

@@ -81,10 +81,10 @@ TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes end;
-    encoder.finish(end);
+    encoder.append_final_chunk(end);
     CHECK_FALSE(end.empty());
     end.clear();
-    encoder.finish(end);
+    encoder.append_final_chunk(end);
     CHECK(end.empty());
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
     Bytes out;
     CHECK(encoder.append_message(bytes_of({6}), out));
     Bytes end;
-    encoder.finish(end);
+    encoder.append_final_chunk(end);
     CHECK(end.empty());
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("markers stand a second apart, and there are 64 of them") {
 }
 
 TEST_CASE("header texts end with a NUL, whatever is asked for") {
-    demo::Header header = test::demo_header();
+    demo::DemoHeader header = test::demo_header();
     header.map_name = std::string(100, 'm');
     const Bytes bytes = DemoEncoder::encode_start(header, {});
     CHECK(bytes.size() == 484);

@@ -90,7 +90,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             test::BothSinks both{shown, demos};
             read(test::test_data("golden/" + name + ".pcap"), both);
-            demos.finish();
+            demos.end_demos();
             files.finish_writing();
             CHECK(files.num_lost_blocks() == 0);
             CHECK(demos.losses().num_unwritten() + demos.losses().late == 0);

@@ -63,7 +63,7 @@ class SessionStage {
     FileQueue& queue() { return files_; }
 
     std::vector<std::filesystem::path> end() {
-        demos_->finish();
+        demos_->end_demos();
         files_.finish_writing();
         return folder_.files();
     }
@@ -75,7 +75,7 @@ class SessionStage {
     std::optional<test::SessionScript> script_;
 };
 
-demo::Header header_of(const std::filesystem::path& path) {
+demo::DemoHeader header_of(const std::filesystem::path& path) {
     const demo::DemoFile file{path.string()};
     const auto head = demo::decode_demo_parts(file.bytes());
     REQUIRE(head.has_value());
@@ -356,7 +356,7 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
     of_worlds.merge({.ticks_over_limit = 1,
                      .items_without_id = 2,
                      .ticks_without_id = 1,
-                     .worlds = 5,
+                     .worlds_over_limit = 5,
                      .messages_without_id = 6,
                      .messages_over_limit = 7});
     CHECK(loss_sentences(of_worlds) ==
@@ -473,7 +473,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
             BothSinks both{decoded, demos};
             TrafficInspector inspector{{}, both};
             inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
-            demos.finish();
+            demos.end_demos();
             files.finish_writing();
             CHECK(demos.losses().num_unwritten() == 0);
         }
@@ -501,7 +501,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
             demo::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
             play(demos);
-            demos.finish();
+            demos.end_demos();
             files.finish_writing();
         };
         film(first, [](record::RecordSink& demos) {
@@ -535,7 +535,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
         TrafficInspector inspector{{.messages = false}, feed};
         inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
         merger.merge_waiting_ticks();
-        demos.finish();
+        demos.end_demos();
         files.finish_writing();
         CHECK(loss_sentences(demos.losses()).empty());
     }
@@ -591,7 +591,7 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     roster.set_player(3, {});
     roster.set_player(5, {.team = 1});
     roster.set_player(200, {});
-    items.add(from.view(), &roster, to);
+    items.copy_with_demo_items(from.view(), &roster, to);
     std::vector<ItemKey> keys;
     for (std::size_t i = 0; i < to.view().size(); ++i) {
         keys.push_back(to.view()[i].key);
@@ -615,10 +615,10 @@ TEST_CASE("who is told of stands in each snapshot; what no server sends is not t
     CHECK(to.view()[3].data[0] == 1000);
     CHECK(to.view()[3].data[1] == 2000);
     send("sv_client_drop", {{.name = "client_id", .integer = 3}});
-    items.add({}, nullptr, to);
+    items.copy_with_demo_items({}, nullptr, to);
     CHECK(to.view().size() == 1);
     items.clear();
-    items.add({}, nullptr, to);
+    items.copy_with_demo_items({}, nullptr, to);
     CHECK(to.view().empty());
 }
 

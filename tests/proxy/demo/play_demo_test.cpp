@@ -397,7 +397,7 @@ TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
     REQUIRE(encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
     const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
     REQUIRE(encoder.append_message(left.bytes(), demo));
-    encoder.finish(demo);
+    encoder.append_final_chunk(demo);
     Played played;
     play(demo, played);
     CHECK(played.log.count_of("message.unexpected") == 0);

@@ -75,7 +75,7 @@ class Stage {
     void show_seven(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
-        record::TypeNames types;
+        record::ItemTypes types;
         types.start_connection(snapshot::Dialect::seven);
         record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
         world.complete = true;
@@ -111,7 +111,7 @@ class Stage {
 
     /// What each demo holds, as records.
     std::vector<std::vector<std::string>> end() {
-        demos_.finish();
+        demos_.end_demos();
         files_.finish_writing();
         std::vector<std::vector<std::string>> demos;
         for (const auto& path : folder_.files()) {
@@ -135,7 +135,7 @@ class Stage {
 
   private:
     test::FilledFolder folder_;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     store::FileQueue files_{store::FileQueue::FullQueuePolicy::wait};
     int version_;
     demo::WorldDemo demos_{{.folder = folder_.path(), .version = version_}, files_};
@@ -210,7 +210,7 @@ TEST_CASE("one more server than may have demos costs the others nothing, and is 
     const auto demos = stage.end();
     CHECK(demos.size() == kServers - 1);
     CHECK(std::ranges::all_of(demos, [](const auto& lines) { return lines.size() == 5; }));
-    CHECK(stage.losses().worlds == 5);
+    CHECK(stage.losses().worlds_over_limit == 5);
 }
 
 TEST_CASE("a server that was silent for ten seconds gives its place to another") {
@@ -222,7 +222,7 @@ TEST_CASE("a server that was silent for ten seconds gives its place to another")
         }
     }
     CHECK(stage.end().size() == 100);
-    CHECK(stage.losses().worlds == 0);
+    CHECK(stage.losses().worlds_over_limit == 0);
 }
 
 TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
@@ -382,7 +382,7 @@ using Ids = std::vector<std::uint16_t>;
 struct Crowd {
     Items all;
     snapshot::Snapshot items;
-    record::TypeNames types;
+    record::ItemTypes types;
     record::SnapshotRecord world;
 
     explicit Crowd(const Ids& clients) {
@@ -525,7 +525,7 @@ TEST_CASE("of a world of 0.7, names have the ids of their players") {
     demo::DemoPlayers players{false};
     snapshot::Snapshot items;
     items.append({snapshot::kSevenCharacterType, 70}, std::vector<std::int32_t>(22));
-    record::TypeNames types;
+    record::ItemTypes types;
     types.start_connection(snapshot::Dialect::seven);
     record::Roster roster;
     roster.set_player(5, {.team = 1});

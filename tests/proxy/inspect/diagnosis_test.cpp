@@ -143,7 +143,7 @@ struct Refused {
     snapshot::AssembledDelta delta;
     snapshot::History history;
     inspect::RebuiltSnapshot rebuilt;
-    record::TypeNames types;
+    record::ItemTypes types;
     inspect::CrcMismatch mismatch{delta, rebuilt, history, types};
 };
 

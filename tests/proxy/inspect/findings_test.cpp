@@ -49,9 +49,9 @@ std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(tw::map::Layer::game)];
     game = tw::map::Block{kSize * kSize * kTileBytes};
-    std::ranges::fill(game.writable(), std::byte{0});
+    std::ranges::fill(game.writable_bytes(), std::byte{0});
     for (std::size_t row = 0; row < kSize; ++row) {
-        game.writable()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
+        game.writable_bytes()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
     }
     return std::make_shared<const tw::map::PhysicsLayers>(std::move(planes));
 }

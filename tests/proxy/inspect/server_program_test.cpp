@@ -41,7 +41,7 @@ void object(ServerProgram& server, std::string_view name, std::size_t ints) {
     snapshot::Snapshot items;
     items.append({0, kType}, words);
     items.append({kType, 0}, std::vector<std::int32_t>(ints));
-    record::TypeNames types;
+    record::ItemTypes types;
     types.learn_types(items.view());
     server.on_snapshot(items.view(), types);
 }

@@ -139,7 +139,7 @@ struct Named final : SinkOf<Named> {
     bool agreed = true;
 };
 
-const record::TypeNames kTypes;
+const record::ItemTypes kTypes;
 
 /// A misfit that the learner is shown: a full snapshot, as this server sends it.
 bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& items,

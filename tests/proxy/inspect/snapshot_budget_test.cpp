@@ -46,7 +46,7 @@ class Watched final : public SinkOf<Watched> {
 
   private:
     snapshot::Tick tick_ = 100;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     inspect::SnapshotLimitCheck budget_;
     inspect::Reporter reporter_{1, *this};
 };

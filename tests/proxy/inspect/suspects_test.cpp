@@ -193,7 +193,7 @@ class Verdicts final : public SinkOf<Verdicts> {
                (object == nullptr || field == inspect::field_name(object, flip_->index));
     }
 
-    record::TypeNames types_;
+    record::ItemTypes types_;
     const Flip* flip_ = nullptr;
     Verdict verdict_;
 };

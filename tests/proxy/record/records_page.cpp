@@ -60,7 +60,7 @@ class TableGatherer {
             for (const auto& cell : row.rows()) {
                 add_line(at, cell.key, cell.sentence, kSpread ? " A spread." : "");
             }
-        } else if constexpr (record::kIsMerged<Row>) {
+        } else if constexpr (record::kIsInlined<Row>) {
             add_rows(at, objects, *row.schema);
         } else if constexpr (record::kIsObject<Row>) {
             add_line(at, row.key.name(), row.sentence, "");

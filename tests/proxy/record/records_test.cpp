@@ -83,7 +83,7 @@ TEST_CASE("candidates are counted, the likeliest named") {
     FindingRecord record;
     record.id = FindingId::snapshot_crc_mismatch;
     const Candidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"}, .field = "x"};
-    record.candidates = CandidateList{.count = 7, .likeliest = {&likeliest, 1}};
+    record.candidates = CandidateSummary{.count = 7, .likeliest = {&likeliest, 1}};
     CHECK(describe_finding(record).starts_with(
         "error snapshot.crc_mismatch: session 0, 7 candidates (the "
         "likeliest: character 2 x). "));
@@ -125,9 +125,9 @@ TileMap small_map() {
     planes.height = kSize;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{kSize * kSize * kTileBytes};
-    std::ranges::fill(game.writable(), std::byte{0});
+    std::ranges::fill(game.writable_bytes(), std::byte{0});
     for (std::size_t row = 0; row < kSize; ++row) {
-        game.writable()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
+        game.writable_bytes()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
     }
     return TileMap{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
 }
@@ -195,14 +195,14 @@ TEST_CASE("what a snapshot says of types counts, whatever was learned from the o
         {"another instead", {{kTwo, kByte}}, 1, 1},
         {"none", {}, 1, std::nullopt},
     };
-    const auto first_byte = [](const TypeNames::Entry* entry) {
+    const auto first_byte = [](const ItemTypes::Entry* entry) {
         return entry == nullptr ? std::nullopt : std::optional<std::uint8_t>{entry->uuid[0]};
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const snapshot::Snapshot before = described({{kOne, kByte}});
         const snapshot::Snapshot now = described(row.now);
-        TypeNames types;
+        ItemTypes types;
         types.learn_types(before.view());
         types.learn_types(now.view(), before.view());
         CHECK(first_byte(types.find(kOne)) == row.first);

@@ -25,7 +25,7 @@ template <template <typename> class Totals>
 void check_sums(const Totals<std::uint64_t>& totals, std::uint64_t first) {
     const auto cells = cells_of<Totals>(totals);
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        CAPTURE(counters_of<Totals>()[i].key);
+        CAPTURE(counter_rows<Totals>()[i].key);
         CHECK(cells[i] == first + 2 * i);
     }
 }
@@ -86,16 +86,16 @@ TEST_CASE("a spread without numbers changes nothing it is merged into") {
 
 TEST_CASE("every total has a key of its own and a sentence") {
     std::set<std::string_view> keys;
-    check_rows(counters_of<DirectionCounters>(), keys);
-    check_rows(spreads_of<DirectionSpreads>(), keys);
+    check_rows(counter_rows<DirectionCounters>(), keys);
+    check_rows(spread_rows<DirectionSpreads>(), keys);
     keys.clear();
-    check_rows(counters_of<SnapshotCounters>(), keys);
-    check_rows(spreads_of<SnapshotSpreads>(), keys);
+    check_rows(counter_rows<SnapshotCounters>(), keys);
+    check_rows(spread_rows<SnapshotSpreads>(), keys);
     keys.clear();
-    check_rows(spreads_of<SessionSpreads>(), keys);
-    check_rows(counters_of<SessionCounters>(), keys);
+    check_rows(spread_rows<SessionSpreads>(), keys);
+    check_rows(counter_rows<SessionCounters>(), keys);
     keys.clear();
-    check_rows(counters_of<ImpairmentCounters>(), keys);
+    check_rows(counter_rows<ImpairmentCounters>(), keys);
 }
 
 TEST_CASE("rows describe the members in whose lines they stand") {

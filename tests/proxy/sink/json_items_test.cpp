@@ -41,7 +41,7 @@ class SnapshotRow {
   private:
     snapshot::Snapshot now_;
     snapshot::Snapshot previous_;
-    record::TypeNames types_;
+    record::ItemTypes types_;
     std::uint64_t ordinal_ = 0;
 };
 
@@ -180,7 +180,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
     planes.height = 1;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
     game = map::Block{4};
-    std::ranges::fill(game.writable(), std::byte{0});
+    std::ranges::fill(game.writable_bytes(), std::byte{0});
     const record::TileMap world{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -33,7 +33,7 @@ inline std::shared_ptr<const map::PhysicsLayers> sample_map() {
     planes.height = 4;
     for (std::size_t layer = 0; layer < records.size(); ++layer) {
         map::Block block{kTiles * kRecordBytes[layer]};
-        const auto bytes = block.writable();
+        const auto bytes = block.writable_bytes();
         std::ranges::fill(bytes, std::byte{0});
         for (std::size_t i = 0; i < records[layer].size(); ++i) {
             bytes[kTile * kRecordBytes[layer] + i] = static_cast<std::byte>(records[layer][i]);
@@ -174,7 +174,7 @@ class SampleRecords {
 
     snapshot::Snapshot items_;
     record::TileMap world_{sample_map()};
-    record::TypeNames types_;
+    record::ItemTypes types_;
     record::SessionStats stats_;
     std::optional<map::Location> place_;
     std::vector<std::uint32_t> seers_{2, 3};

@@ -29,7 +29,7 @@ map::PhysicsLayers small_map() {
     planes.height = 2;
     const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
         block = map::Block{bytes.size()};
-        std::ranges::transform(bytes, block.writable().begin(),
+        std::ranges::transform(bytes, block.writable_bytes().begin(),
                                [](unsigned byte) { return static_cast<std::byte>(byte); });
     };
     // A game tile has four bytes, a tele tile two: number and index.

@@ -507,8 +507,8 @@ TEST_CASE("a payload that was decompressed ahead is that of its datagram") {
     PacketScratch scratch;
     for (std::size_t i = 0; i < datagrams.size(); ++i) {
         const bool last = i + 1 == datagrams.size();
-        scratch.begin(datagrams[i],
-                      last ? std::span<const std::byte>{} : std::span{datagrams[i + 1]});
+        scratch.begin_datagram(datagrams[i],
+                               last ? std::span<const std::byte>{} : std::span{datagrams[i + 1]});
         const auto packet = decode_packet(datagrams[i], Protocol::six, scratch);
         REQUIRE(packet);
         CHECK(payload_of(*packet) == plain[i]);
@@ -523,22 +523,22 @@ TEST_CASE("what is said to come next, and does not, leaves no trace") {
     const Bytes other = packet_of(kSix, kHeaderSize, text(500, 3));
     Bytes place = packet_of(kSix, kHeaderSize, text(500, 2));
     PacketScratch scratch;
-    scratch.begin(first, place);
+    scratch.begin_datagram(first, place);
     REQUIRE(decode_packet(first, Protocol::six, scratch));
     SUBCASE("another one comes, then other bytes at its place") {
-        scratch.begin(other, {});
+        scratch.begin_datagram(other, {});
         const auto packet = decode_packet(other, Protocol::six, scratch);
         REQUIRE(packet);
         CHECK(payload_of(*packet) == text(500, 3));
         place = packet_of(kSix, kHeaderSize, text(500, 4));
-        scratch.begin(place, {});
+        scratch.begin_datagram(place, {});
         const auto late = decode_packet(place, Protocol::six, scratch);
         REQUIRE(late);
         CHECK(payload_of(*late) == text(500, 4));
     }
     SUBCASE("nobody decodes it, and the one behind it has one ahead, too") {
-        scratch.begin(place, other);
-        scratch.begin(other, first);
+        scratch.begin_datagram(place, other);
+        scratch.begin_datagram(other, first);
         const auto packet = decode_packet(other, Protocol::six, scratch);
         REQUIRE(packet);
         CHECK(payload_of(*packet) == text(500, 3));
@@ -564,7 +564,7 @@ TEST_CASE("of two dialects and damaged ones each has what it has alone") {
     std::size_t failed = 0;
     for (std::size_t i = 0; i + 1 < datagrams.size(); ++i) {
         const auto known = random() % 2 == 0 ? Protocol::six : Protocol::seven;
-        ahead.begin(datagrams[i], datagrams[i + 1]);
+        ahead.begin_datagram(datagrams[i], datagrams[i + 1]);
         const auto packet = decode_packet(datagrams[i], known, ahead);
         PacketScratch scratch;
         const auto alone = decode_packet(datagrams[i], known, scratch);

@@ -216,17 +216,19 @@ TEST_CASE("what anyone could have sent proves nothing") {
          {{kC2s, info_request()}, {kS2c, info_request()}},
          Trust::connless},
         {"a CONNECT behind an info request", {{kC2s, info_request()}, kConnect}, Trust::unverified},
-        {"chunks of nobody's connection", {{kC2s, input(1)}}, Trust::stray},
-        {"an ACCEPT out of nowhere", {{kC2s, control(ControlKind::accept, kToken)}}, Trust::stray},
-        {"connless rubbish", {{kC2s, Bytes(40, std::byte{0x20})}}, Trust::stray},
-        {"nothing at all", {{kC2s, {}}}, Trust::stray},
+        {"chunks of nobody's connection", {{kC2s, input(1)}}, Trust::unknown},
+        {"an ACCEPT out of nowhere",
+         {{kC2s, control(ControlKind::accept, kToken)}},
+         Trust::unknown},
+        {"connless rubbish", {{kC2s, Bytes(40, std::byte{0x20})}}, Trust::unknown},
+        {"nothing at all", {{kC2s, {}}}, Trust::unknown},
         {"a TOKEN of 0.7 that no server answers, as it is too short",
          {{kC2s, seven(0x04, kTokenUnknown, Bytes(5, std::byte{5}))}},
-         Trust::stray},
+         Trust::unknown},
         {"a CONNECT of 0.7 with a token that nobody told",
          {{kC2s, seven_says(1, kToken, kClient)}},
-         Trust::stray},
-        {"more than any receiver takes", {{kC2s, Bytes(1401)}}, Trust::stray},
+         Trust::unknown},
+        {"more than any receiver takes", {{kC2s, Bytes(1401)}}, Trust::unknown},
     });
 }
 
@@ -236,14 +238,14 @@ TEST_CASE("who is let in without a secret is trusted less, until one comes back"
         {"a tokenless handshake that is not answered with chunks",
          {kOldConnect, kAccepted, {kC2s, control(ControlKind::accept)}},
          Trust::unverified},
-        {"a tokenless handshake", {kOldConnect, kAccepted, {kC2s, input(1)}, ready}, Trust::weak},
-        {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::weak},
+        {"a tokenless handshake", {kOldConnect, kAccepted, {kC2s, input(1)}, ready}, Trust::plays},
+        {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::plays},
         {"a tick of the game, acknowledged",
          {kOldConnect, kAccepted, ready, {kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
-         Trust::weak},
+         Trust::plays},
         {"a tick before any handshake, acknowledged",
          {{kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
-         Trust::weak},
+         Trust::plays},
         {"the prelude's tick after the server went on",
          {kOldConnect, kAccepted, {kS2c, prelude()}, ready, {kC2s, input(kSecret)}},
          Trust::player},
@@ -318,7 +320,7 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
         CAPTURE(row.name);
         ClientTrustState state{.trust = Trust::player, .token = kToken};
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
-        state.trust = Trust::weak;
+        state.trust = Trust::plays;
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
     }
 }
@@ -352,7 +354,7 @@ TEST_CASE("only what servers are known to answer counts as asked") {
         {"garbage", Trust::connless, Bytes(14, std::byte{1}), false},
         {"garbage behind a CONNECT", Trust::unverified, Bytes(14, std::byte{1}), false},
         {"an input of a player", Trust::player, input(1), true},
-        {"an input where the server plays", Trust::weak, input(1), true},
+        {"an input where the server plays", Trust::plays, input(1), true},
     };
     for (const Asked& row : rows) {
         CAPTURE(row.name);

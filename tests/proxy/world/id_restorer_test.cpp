@@ -35,7 +35,7 @@ struct LastView {
 
 LastView restore(const Views& views, world::IdRestorer& restorer) {
     auto list = views.list();
-    record::TypeNames types;
+    record::ItemTypes types;
     for (const world::View& view : list) {
         types.learn_types(view.items);
     }
@@ -202,7 +202,7 @@ Items items_of(const Numbers& numbers) {
 /// "bob 128 twscope".
 Lines tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
     Views views;
-    record::TypeNames types;
+    record::ItemTypes types;
     for (const Numbers& numbers : tick) {
         views.add(numbers.session, numbers.translated ? 16050 : 20011, items_of(numbers));
     }
@@ -323,7 +323,7 @@ TEST_CASE("views that know all stay as they are") {
     auto list = views.list();
     const auto* const before = list.front().items.data().data();
     world::IdRestorer restorer;
-    restorer.restore_ids(list, record::TypeNames{});
+    restorer.restore_ids(list, record::ItemTypes{});
     CHECK(list.front().items.data().data() == before);
 }
 

@@ -28,7 +28,7 @@ struct Outcome {
 };
 
 struct Merging {
-    record::TypeNames types;
+    record::ItemTypes types;
     world::DraggerBeams beams;
     world::ViewMerger merge;
 
@@ -174,7 +174,7 @@ TEST_CASE("what a mod makes for each viewer is no difference, and the owner's vi
     object.merge.per_session = true;
     REQUIRE(objects.add(object, false));
     Merging merge;
-    merge.types = record::TypeNames{objects};
+    merge.types = record::ItemTypes{objects};
     // Session 2 belongs to client 0.
     const auto world = merge(Views{}
                                  .add(1, 20011,

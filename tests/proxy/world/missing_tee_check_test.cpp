@@ -21,7 +21,7 @@ Items two_tees() {
 /// Checks merged snapshots of a single view.
 struct Watch {
     world::MissingTeeCheck vanishing{};
-    record::TypeNames types{};
+    record::ItemTypes types{};
     std::size_t found = 0;
 
     void look(snapshot::Tick tick, const Items& items, bool proves = true,
