@@ -480,26 +480,35 @@ void Recording::execute_requests() {
     }
 }
 
-/// Continues in the file that the path now names.
+/// Continues in the file that the path now names, or reports once why that is not possible.
 void Recording::reopen() {
     if (reopening_wanted_.exchange(false)) {
         reported_error_ = 0;
     }
     is_path_moved_ =
         false; // check_path() sets is_path_moved_ again if the path still names another file
-    const int next = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
-    const int error = next < 0 ? errno : 0;
+    const int error = switch_to_named_file();
     if (std::exchange(reported_error_, error) != error && error != 0) {
         state.reopening_error = error;
     }
-    if (error != 0) {
-        return;
+}
+
+/// Continues in the file that the path now names. Returns an errno value if that is not possible:
+/// EEXIST if the path names something other than a recording.
+int Recording::switch_to_named_file() {
+    const int next = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
+    if (next < 0) {
+        return errno;
     }
     const auto own = disk_->file_facts(file_);
     const auto other = disk_->file_facts(next);
     if (own && other && own->is_same_file(*other)) {
         disk_->close(next);
-        return;
+        return 0;
+    }
+    if (other && !other->regular) { // writing to a pipe could wait for ever
+        disk_->close(next);
+        return EEXIST;
     }
     end_frame();
     if (!failed()) {
@@ -507,10 +516,11 @@ void Recording::reopen() {
     }
     const int before = file_;
     file_ = next;
-    if (repair() != RepairResult::done) { // no data may be appended to the new file
-        file_ = before;
+    if (const RepairResult result = repair(); result != RepairResult::done) {
+        const int error = result == RepairResult::failed ? errno : EEXIST;
+        file_ = before; // no data may be appended to the new file
         disk_->close(next);
-        return;
+        return error;
     }
     file_ = before;
     close_current_file();
@@ -522,6 +532,7 @@ void Recording::reopen() {
         std::ignore =
             write_current_unit(); // the unit that could not be written to the previous file
     }
+    return 0;
 }
 
 void Recording::check_path() {

@@ -112,6 +112,7 @@ class Recording final : public OutputFile {
     void remove_written_part();
     void execute_requests();
     void reopen();
+    [[nodiscard]] int switch_to_named_file();
     void check_path();
     void check_clock();
     void free_disk_space();

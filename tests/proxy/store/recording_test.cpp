@@ -4,6 +4,7 @@
 #include "tests/proxy/store/zstd_text.h"
 #include "tests/support/program.h"
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 using namespace tw::store;
 using namespace tw::test;
@@ -383,6 +385,40 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
                   (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
               "one\ntwo\nthree\n");
         CHECK(text_of(path) == "five\n");
+    }
+}
+
+TEST_CASE("what is no recording is never written to, and reported once") {
+    struct Row {
+        const char* name;
+        void (*replace)(const std::string& path);
+    };
+
+    const Row rows[] = {
+        {"a letter", [](const std::string& path) { write_text(path, "letter"); }},
+        {"a pipe", [](const std::string& path) { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }}};
+    for (const Row& row : rows) {
+        for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+            CAPTURE(row.name);
+            CAPTURE(name);
+            const TemporaryFolder folder;
+            const std::string path = folder.file(name);
+            Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                                StartMode::append};
+            Clockwork clock{recording};
+            recording.write("one\n");
+            clock.pass(seconds{2});
+            std::filesystem::rename(path, folder.file("1-" + name));
+            row.replace(path);
+            clock.pass(seconds{2});
+            recording.write("two\n");
+            clock.pass(seconds{2});
+            CHECK(recording.state.reopening_error.exchange(0) == EEXIST);
+            clock.pass(seconds{2});
+            CHECK(recording.state.reopening_error == 0);
+            recording.finish();
+            CHECK(text_of(folder.file("1-" + name)) == "one\ntwo\n");
+        }
     }
 }
 
