@@ -435,9 +435,7 @@ std::vector<std::uint64_t> Inspector::open_session_keys() const {
     return keys;
 }
 
-void Inspector::emit_summaries(record::Timestamp time) {
-    for (const std::uint64_t key : open_session_keys()) {
-        sessions_.at(key).session->emit_summary(time);
+void Inspector::emit_summaries() { for (const std::uint64_t key : open_session_keys()) { Session& session = *sessions_.at(key).session; session.emit_summary(session.last_time());
     }
 }
 

@@ -155,7 +155,9 @@ class Inspector {
                                                           snapshot::Dialect dialect);
     void end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason);
 
-    void emit_summaries(record::Timestamp time);
+    /// Emits a summary of each open session, with the time of its last event: a later time may be
+    /// later than that of events that still wait.
+    void emit_summaries();
     /// Closes all open sessions, in the order in which they were opened.
     void close_all_sessions(record::Timestamp time, std::string_view reason);
 

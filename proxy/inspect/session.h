@@ -205,6 +205,9 @@ class Session {
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
+    /// Returns the time of the session's last event.
+    [[nodiscard]] record::Timestamp last_time() const { return reporter_.head().time; }
+
     /// Returns the totals of all connections of the session.
     [[nodiscard]] record::SessionStats totals() const {
         record::SessionStats totals = ended_;

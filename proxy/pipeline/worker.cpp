@@ -137,7 +137,7 @@ void Worker::do_due_work(base::Clock::time_point now) {
         publish_status_view();
     }
     if (report_wanted_.exchange(false)) {
-        inspector_.emit_summaries(base::now_utc());
+        inspector_.emit_summaries();
         needs_flush_ = true;
     }
 }

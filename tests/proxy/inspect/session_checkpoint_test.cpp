@@ -2,6 +2,7 @@
 #include "proxy/inspect/connection/session_checkpoint.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/record_log.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/resized_traffic.h"
 
 #include <algorithm>
@@ -335,6 +336,31 @@ TEST_CASE("an observer goes on where the one before it stopped") {
     }
 }
 
+TEST_CASE("a summary on request is no later than datagrams that wait to be inspected") {
+    struct Times final : test::SinkOf<Times> {
+        void on(const record::SummaryRecord& summary) { all.push_back(summary.head.time); }
+
+        std::vector<record::Timestamp> all;
+    };
+
+    const auto traffic = test::read_traffic("bench-4.pcap.gz");
+    test::NoMaps maps;
+    std::atomic<std::uint32_t> numbers{0};
+    Times times;
+    inspect::Inspector inspector{{}, maps, times, numbers};
+    std::set<std::uint64_t> open;
+    std::map<std::uint64_t, record::Timestamp> last;
+    for (std::size_t i = 0; i < traffic.size() / 2; ++i) {
+        feed(inspector, open, traffic[i]);
+        last[traffic[i].session] = traffic[i].time;
+    }
+    inspector.emit_summaries();
+    REQUIRE(times.all.size() == last.size());
+    CHECK(std::ranges::all_of(last, [&](const auto& each) {
+        return std::ranges::find(times.all, each.second) != times.all.end();
+    }));
+}
+
 TEST_CASE("the next observer reports nothing about a closed session until it is used again") {
     const auto traffic = test::read_traffic("vanilla-0.6.5-ctf.pcap.gz");
     test::NoMaps maps;
@@ -355,7 +381,7 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
         second.on_missed_datagrams(session, later, 1, "ring_full");
         CHECK(second.save(session)->is_closed);
     }
-    second.emit_summaries(later);
+    second.emit_summaries();
     CHECK(second.num_sessions_opened() == 0);
     CHECK(log.lines({"session", "summary", "finding", "message"}).empty());
     for (const auto& each : traffic) {
