@@ -435,7 +435,10 @@ std::vector<std::uint64_t> Inspector::open_session_keys() const {
     return keys;
 }
 
-void Inspector::emit_summaries() { for (const std::uint64_t key : open_session_keys()) { Session& session = *sessions_.at(key).session; session.emit_summary(session.last_time());
+void Inspector::emit_summaries() {
+    for (const std::uint64_t key : open_session_keys()) {
+        Session& session = *sessions_.at(key).session;
+        session.emit_summary(session.last_time());
     }
 }
 

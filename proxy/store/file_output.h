@@ -260,6 +260,8 @@ class QueuedOutput final : public sink::Output {
         0; ///< number of bytes of `writing_` that were passed to the output file
     std::uint64_t dropped_ = 0;
     std::optional<RecordingLoss> loss_; ///< a loss for which no loss_unit() was written yet
+    /// When the output file began to accept no data (UTC, ns); 0 while it accepts data.
+    std::int64_t failing_since_ = 0;
     bool stop_ = false;
     bool is_segment_announced_ =
         false; ///< true if the next segment was announced but has not started

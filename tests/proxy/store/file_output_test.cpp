@@ -1,3 +1,4 @@
+#include "proxy/base/clock.h"
 #include "proxy/store/file_output.h"
 #include "proxy/store/recording.h"
 #include "tests/proxy/store/capture_text.h"
@@ -461,6 +462,7 @@ TEST_CASE("while nothing can be written, what is dropped is one gap, which is co
     target.set_ready(false);
     queue.write("one\n");
     target.await_turns(2); // it waits with "one"
+    const std::int64_t waits = tw::base::now_utc();
     queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
     queue.write("small, but later\n");
     CHECK(queue.num_dropped_units() == 2);
@@ -468,6 +470,9 @@ TEST_CASE("while nothing can be written, what is dropped is one gap, which is co
     CHECK(queue.num_dropped_units() == 3);
     CHECK(target.text().empty());
     CHECK(contains(target.last(), R"("lost":3,)"));
+    const auto since = [](const std::string& mark) { return mark.substr(mark.find("since")); };
+    const RecordingLoss from_then{.since = waits, .cause = "too_slow"};
+    CHECK(since(target.last()) <= since(record_line_format().loss_unit(from_then, 0)));
 }
 
 TEST_CASE("the next segment begins when all who make records have arrived there") {
