@@ -300,7 +300,7 @@ void FleetOverview::add_server_view(const std::string& name, const Server& serve
                                 .findings = server.findings};
 }
 
-/// Adds up to `most` of the sessions in `open` to the view, those of players first.
+/// Adds up to `most` of the open sessions to the view, sessions of players in the game first.
 void FleetOverview::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
                                   web::StatusView& view) {
     view.sessions_open = open.size();
@@ -336,7 +336,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
 
 std::string to_log_line(std::string_view server, std::string_view line) {
     std::string text = shorten_record_line(server, line);
-    // shorten_record_line() damages some lines of other programs. Those are used unchanged.
+    // shorten_record_line() damages some lines of other programs. These lines stay unchanged.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

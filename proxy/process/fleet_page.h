@@ -79,7 +79,7 @@ class FleetOverview {
         web::SilenceState silence{};
     };
 
-    /// Where a record belongs.
+    /// What sent a record, and the start of its line.
     struct Source {
         const RecordSender& from;
         Server& server;
@@ -139,7 +139,6 @@ class FleetPage final : public pipeline::RecordPageData {
     void set_delay_reason(std::string reason);
 
   private:
-    // PageData
     [[nodiscard]] web::PageFeed* page_feed() override { return &feed_; }
 
     [[nodiscard]] web::RunState state() const override { return state_of({}); }

@@ -426,7 +426,7 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
     for (const ConfiguredServer& each : wanted) {
         const TakeoverServer* const same = find_server(each.name);
         for (const TakeoverServer& other : offer_.servers) {
-            // This check is needed: the kernel lets several sockets listen on the same address.
+            // Otherwise both would listen: the kernel allows several sockets on the same address.
             if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();

@@ -27,14 +27,13 @@ namespace tw::process {
 class HandoverGiver {
   public:
     struct RunState {
-        /// The servers that the relay forwards to, with their members `number`, `name` and
-        /// `host_name`.
+        /// The servers that the relay forwards to. Only `number`, `name` and `host_name` are set.
         std::vector<TakeoverServer> servers;
         std::uint32_t observer = 0; ///< the number of the latest observer
         /// The observer's process; 0: no observer runs. The observer must not be able to take over,
         /// because it parses untrusted traffic.
         pid_t observer_process = 0;
-        std::uint32_t last_recorded_session = 0; ///< see SharedBlock::last_recorded_session
+        std::uint32_t last_recorded_session = 0; ///< the highest session number in records
     };
 
     struct Dependencies {
@@ -43,7 +42,7 @@ class HandoverGiver {
         std::function<RunState()> run_state{};
         /// Called when the new relay forwards. This relay must then end.
         std::function<void()> on_handed_over{};
-        std::string example_client{}; ///< see TakeoverHello::example_client
+        std::string example_client{}; ///< kExampleClient as this relay's records show it
     };
 
     HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket);
@@ -62,8 +61,8 @@ class HandoverGiver {
     }
 
     /// Tells the new relay that this relay has ended. Must be called once, after `on_handed_over`
-    /// was called. `last_recorded_session`: see SharedBlock. `checkpoint`: a file with
-    /// pipeline::SessionCheckpoints; −1: no file.
+    /// was called. `last_recorded_session`: the highest session number in records. `checkpoint`: a
+    /// file with pipeline::SessionCheckpoints; −1: no file.
     void report_end(std::uint32_t last_recorded_session, int checkpoint = -1);
 
   private:
@@ -144,7 +143,7 @@ class HandoverTaker {
     struct TakenServer {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< the server's number in the new relay
-        /// See TakeoverServer::host_name. The running relay may have another host name.
+        /// The host name and port in the new relay's configuration; empty for an IP address.
         std::string host_name;
     };
 
@@ -167,7 +166,7 @@ class HandoverTaker {
 
     /// The old relay's last message and its descriptor.
     struct EndReport {
-        std::uint32_t last_recorded_session = 0; ///< see SharedBlock::last_recorded_session
+        std::uint32_t last_recorded_session = 0; ///< the highest session number in its records
         /// A file with pipeline::SessionCheckpoints; invalid if the old relay sent no file.
         base::UniqueFd checkpoint{};
     };

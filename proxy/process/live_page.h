@@ -157,7 +157,6 @@ class LivePage final : public pipeline::RecordPageData {
     void set_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
 
   private:
-    // PageData
     [[nodiscard]] web::PageFeed* page_feed() override { return parts_.feed; }
 
     [[nodiscard]] web::RunState state() const override;

@@ -67,8 +67,8 @@ struct GivenFlag {
 /// The start message to an observer. It contains the settings, which must not be on the command
 /// line, because all users of the machine can read command lines.
 struct ObserverStartup {
-    std::uint32_t number = 1; ///< see ObserverChannel
-    bool waits = false;       ///< see ObserverChannel
+    std::uint32_t number = 1; ///< the observer's number within the run, from 1
+    bool waits = false;       ///< it must not inspect before ControlMessage::start_inspecting
     std::vector<GivenFlag> flags{};
     std::string log_level{}; ///< empty: `flags` determine the log level
     PageToken token{};       ///< the token of the live page

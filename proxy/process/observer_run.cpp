@@ -19,8 +19,8 @@ namespace tw::process {
 
 namespace {
 
-/// Returns the item sizes that this run's observers learned. They are in shared memory, so that a
-/// later observer of the run can use them.
+/// Returns the item sizes that the observers of this run learned. These are in shared memory, so
+/// that a restarted observer can use them.
 inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
     using inspect::LearnedSizes;
     static_assert(sizeof(LearnedSizes) <= sizeof(block.learned_sizes) &&

@@ -71,7 +71,7 @@ struct ObserverOptions {
     std::string_view flight_flag{};               ///< the flag that adds a flight recorder
     /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
     std::optional<PageOptions> page{};
-    std::vector<web::HttpAddress> page_addresses{}; ///< the addresses of the page's sockets
+    std::vector<web::HttpAddress> page_addresses{};
 
     [[nodiscard]] bool writes_worlds() const { return inspect && config.writes_worlds(); }
 };

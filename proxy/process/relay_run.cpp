@@ -172,7 +172,7 @@ void RelayRun::take_over() {
     const auto paused =
         base::Clock::now().time_since_epoch() - base::Clock::duration{state.paused_at};
     if (options_.started) {
-        // Called before the other relay ends, so that a service manager does not treat its end as
+        // Called before the old relay ends, so that a service manager does not treat its end as
         // the end of the service.
         options_.started();
     }
@@ -233,8 +233,8 @@ void RelayRun::open_takeover_socket() {
     giver_.emplace(std::move(parts), std::move(*takeover_socket));
 }
 
-/// Waits for the end of the other relay. Only then this relay's observer starts to inspect, because
-/// both observers write to the same files.
+/// Waits for the end of the old relay. Only then this relay's observer starts to inspect, because
+/// both relays' observers write to the same files.
 void RelayRun::await_previous_relay() {
     previous_relay_.emplace(supervisor_->io()).start(options_.taker->descriptor(), [this] {
         start_observing();

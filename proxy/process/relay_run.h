@@ -64,8 +64,8 @@ struct RelayRunOptions {
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
-    std::string address_limit{};  ///< see NewClientReport
-    std::string example_client{}; ///< see TakeoverHello::example_client
+    std::string address_limit{};  ///< how the user sets the most sessions of an address
+    std::string example_client{}; ///< kExampleClient as this run's records show it
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     HandoverTaker* taker = nullptr;
     /// Called when the relay has started to forward.
@@ -79,7 +79,6 @@ class RelayRun final : public SupervisedRun {
     /// the sockets until run(). Errors: relay::StartError, relay::HandoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
-    /// See Relay::client_address.
     [[nodiscard]] relay::ClientAddressMode client_address() const {
         return relay_->client_address();
     }
@@ -90,10 +89,10 @@ class RelayRun final : public SupervisedRun {
         return supervisor_->start_observer();
     }
 
-    /// See ServedServers::log_routes.
+    /// Logs where each server's clients connect, and the server's address, followed by `note`.
     void log_routes(const std::string& note) const { servers_->log_routes(note); }
 
-    /// Takes over from the other relay and starts forwarding. If that fails, the other relay
+    /// Takes over from the running relay and starts forwarding. If that fails, the running relay
     /// continues. Precondition: the options have a `taker`. Errors: relay::HandoverError.
     void take_over();
 
@@ -102,7 +101,6 @@ class RelayRun final : public SupervisedRun {
     [[nodiscard]] LiveRunResult run();
 
   private:
-    // SupervisedRun
     void on_second() override;
     void set_impairment(const relay::Impairment& impairment) override;
 

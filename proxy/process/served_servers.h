@@ -22,14 +22,14 @@ prepare_server(HandoverTaker* taker, const ConfiguredServer& served, relay::Serv
 /// Writes their names and addresses into the shared block, where the observer reads them.
 class ServedServers {
   public:
-    /// The arguments must outlive the object. `taker`: see prepare_server(). `servers`: the first
-    /// server is the server with which the relay was constructed. Errors: the errors of
-    /// Relay::add_server and of prepare_server().
+    /// The arguments must outlive the object. `taker`: null without a takeover. The relay was
+    /// constructed with the first of `servers`. Errors: the errors of Relay::add_server and of
+    /// prepare_server().
     ServedServers(relay::Relay& relay, channel::SharedBlock& block, HandoverTaker* taker,
                   const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
-    /// this machine do not listen yet. `note`: a text to append if one line is logged.
+    /// this machine do not listen yet. `note`: a further text to log; may be empty.
     void log_routes(const std::string& note) const;
 
     /// Adds and removes servers so that the relay forwards to exactly the servers in `wanted`. Does

@@ -165,7 +165,6 @@ class SilenceReporter {
     std::int64_t since_ms_ = 0;   ///< Unix time when the silence began
 };
 
-/// Logs that a silence began or ended.
 void log_silence_change(SilenceDetector::Change change, const std::string& server,
                         const SilenceDetector::Silence& silence, SilenceDetector::Time now);
 

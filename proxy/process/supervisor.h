@@ -172,7 +172,7 @@ class Supervisor {
     SupervisorOptions options_;
     Dependencies parts_;
     boost::asio::io_context io_{1};
-    std::uint32_t number_;                   ///< see observer_number()
+    std::uint32_t number_;                   ///< number of the latest observer; 0: none started
     std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
     std::vector<web::ListeningSocket> page_; ///< the live page's sockets
     std::string page_error_; ///< why open_page() failed; empty if it need not be called again

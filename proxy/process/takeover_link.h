@@ -34,8 +34,8 @@ enum class TakeoverMessage : std::uint8_t {
     /// From the old relay, which has stopped forwarding: TakeoverState, with a socket per session.
     state,
     forwarding, ///< from the new relay: it forwards
-    /// From the old relay: its observer has finished. Contains SharedBlock::last_recorded_session as
-    /// a 32-bit number.
+    /// From the old relay: its observer has finished. Contains the highest session number in its
+    /// records, as a 32-bit number.
     ended,
 };
 
@@ -175,8 +175,8 @@ struct TakeoverOffer {
 struct TakeoverState {
     /// When the old relay stopped forwarding, in nanoseconds of base::Clock.
     std::int64_t paused_at = 0;
-    std::uint32_t last_recorded_session =
-        0; ///< SharedBlock::last_recorded_session of the old relay
+    /// The highest session number in the records of the old relay's observers.
+    std::uint32_t last_recorded_session = 0;
     relay::HandoverState relay{};
 };
 

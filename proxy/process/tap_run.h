@@ -43,8 +43,8 @@ class KernelDropLocator {
 
     /// Must be called with a frame's time before the frame is processed, and with the current time
     /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing
-    /// before that time; nullopt: nothing to report. The end of an interval is reported, too, with
-    /// 0 if no further datagrams are missing.
+    /// before that time, at the start of an interval and at its end (0 if no further ones are
+    /// missing); otherwise nullopt.
     [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
     [[nodiscard]] bool is_open() const noexcept { return open_; }
@@ -59,7 +59,7 @@ class KernelDropLocator {
     std::uint64_t total_ = 0;
     std::uint64_t unreported_ = 0;
     bool open_ = false;
-    bool entered_ = false; ///< true if a frame of the interval has been read
+    bool entered_ = false; ///< a frame of the interval has been read
 };
 
 /// Writes captured datagrams into the observer's ring and counts them, as a relay does with
@@ -79,7 +79,6 @@ class TapFeed final : public capture::SessionReceiver {
     /// fitted into the ring.
     [[nodiscard]] bool finish(base::Timestamp now);
 
-    // SessionReceiver
     void on_session_open(std::uint64_t key, std::int64_t time,
                          const capture::CaptureEndpoint& client,
                          const capture::CaptureEndpoint& server) override;
@@ -109,7 +108,7 @@ struct TapRunOptions {
     capture::ServerDetector servers;
     std::string description; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};
-    std::size_t ring_bytes = 0; ///< size of the ring in bytes
+    std::size_t ring_bytes = 0;
     SupervisorOptions supervision{};
 };
 
