@@ -205,7 +205,7 @@ WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     }
     return {.on_open = [this, peer = request.peer, used_token = needs_token ? token : 0](
                            const std::shared_ptr<WebSocket>& socket) {
-        // other viewers may have connected since the check above
+        // Another viewer may have connected between the request and its acceptance.
         if (!context_.viewers.has_room_for(peer)) {
             return socket->close("too many viewers");
         }

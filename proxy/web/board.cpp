@@ -130,7 +130,7 @@ void StatusCollector::handle(const record::SnapshotRecord& record) {
         return;
     }
     record::Timestamp& looked = found->second.last_lookup;
-    // The time lies before the latest look-up only if the clock was set back.
+    // A record is older than the latest look-up only if the clock was set back.
     if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
         return;
     }

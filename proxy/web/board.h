@@ -156,7 +156,8 @@ class StatusCollector final : public record::RecordSink {
 
     std::unordered_map<std::uint32_t, KnownSession> sessions_;
     std::deque<FindingLine> findings_;
-    std::map<std::string, std::uint64_t, std::less<>> server_findings_; ///< by server name
+    /// Number of findings by server name.
+    std::map<std::string, std::uint64_t, std::less<>> server_findings_;
     /// The number of items of each object; null: items of unknown types.
     std::unordered_map<const snapshot::ObjectSpec*, std::uint64_t> items_;
 };

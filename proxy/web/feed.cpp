@@ -175,7 +175,7 @@ std::int64_t object_index(const record::ItemTypes& types, std::uint16_t type) {
 
 /// Returns whether a known type number now has another UUID, as after a restart of the server.
 bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotView& items) {
-    // Descriptors have the lowest keys.
+    // Items that give a type number its UUID (descriptors) have the lowest keys.
     for (std::size_t i = 0; i < items.size() && items[i].key.type == snapshot::kDescriptorType;
          ++i) {
         const auto* const known = types.find(items[i].key.id);
@@ -289,7 +289,6 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
     }
 }
 
-/// Sets the latest snapshot.
 void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
                                   const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {

@@ -221,8 +221,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         });
     }
 
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
-    // operation
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function, after an operation
     void read_more() {
         socket_.async_read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()),
                                 [self = shared_from_this()](const Error& error, std::size_t size) {

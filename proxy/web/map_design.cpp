@@ -21,10 +21,10 @@ namespace {
 // Limits of what is sent of one map. Layers and images beyond the limits are left out.
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMaxLayers = 64;
-constexpr std::size_t kMaxTileBytes = std::size_t{32} << 20U; ///< of all layers together
+constexpr std::size_t kMaxTileBytes = std::size_t{32} << 20U; ///< in all layers together
 constexpr std::size_t kMaxBlockBytes = kMaxTileBytes / 4;
 constexpr std::size_t kMaxImages = 32;
-constexpr std::size_t kMaxImageBytes = std::size_t{64} << 20U; ///< of all images together
+constexpr std::size_t kMaxImageBytes = std::size_t{64} << 20U; ///< in all images together
 constexpr std::int32_t kMaxImageSide = 1024;
 
 constexpr std::int32_t kTileColumns = 16; ///< number of tiles in a row and in a column of an image

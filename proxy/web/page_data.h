@@ -87,7 +87,7 @@ class PageData : public ViewData {
     /// Returns false if the session does not exist. Precondition: there is a flight recorder.
     [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
 
-    /// Starts or stops a recording of a viewer. Errors: one line with the reason.
+    /// Starts or stops a recording at a viewer's request. Errors: one line with the reason.
     [[nodiscard]] virtual tl::expected<void, std::string> turn_recording(RecordingKind kind,
                                                                          bool on);
 

@@ -20,7 +20,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// The maximum number of rows of a direction; rows with fewer bits are left out.
+/// The most rows that are sent for each direction (c2s, s2c): those with the most bits.
 constexpr std::size_t kMaxRows = 64;
 
 } // namespace

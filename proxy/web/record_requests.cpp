@@ -157,7 +157,7 @@ std::string body_of(const LogRing& found, std::size_t limit) {
 } // namespace
 
 void RecordRequests::add_request(RecordRequest request) {
-    // LogRing also counts an overhead for each line, which is smaller than a record's line.
+    // Twice the size of an answer: LogRing counts an overhead for each line, less than the line.
     waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 

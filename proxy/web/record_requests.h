@@ -82,7 +82,7 @@ std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t 
 /// The time for filtering in one update of the viewers. All viewers of the log share this time.
 inline constexpr std::chrono::milliseconds kFilterTime{5};
 
-/// Returns the part of kFilterTime that each of `many` viewers gets.
+/// Returns the part of kFilterTime that each viewer gets if there are `many` viewers.
 [[nodiscard]] inline LogRing::Clock::duration filter_time_share(std::size_t many) {
     return LogRing::Clock::duration{kFilterTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
 }

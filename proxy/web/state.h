@@ -40,7 +40,7 @@ struct SilenceState {
     /// Time of the first unanswered datagram, in milliseconds since 1970.
     std::int64_t since_ms = 0;
     std::uint64_t unanswered = 0; ///< number of datagrams to the server since `since_ms`
-    std::uint64_t refused = 0;    ///< number of ICMP errors "port unreachable" since then
+    std::uint64_t refused = 0;    ///< number of ICMP errors "port unreachable" since `since_ms`
 };
 
 /// A change of the impairment that was made on the page.

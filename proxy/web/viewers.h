@@ -83,7 +83,7 @@ class Viewers {
         std::uint64_t last_filtered_line = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t unreported_lost_lines = 0;
-        /// Value of lines_lost_in_batches_ at the latest update of unreported_lost_lines.
+        /// How many of lines_lost_in_batches_ unreported_lost_lines already includes.
         std::uint64_t lines_lost_in_batches = 0;
         std::uint64_t lost_frames = 0; ///< number of frames dropped because the viewer was too slow
         /// Value of frames_lost_in_batches_ when the viewer connected.
