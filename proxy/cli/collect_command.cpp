@@ -68,7 +68,7 @@ process::ServerPageUrls parse_server_pages(const std::vector<std::string>& serve
     return pages;
 }
 
-/// Also shows the records on the page of all servers, if there is one.
+/// A record output that also shows the records on the page of all servers, if there is one.
 struct ShownRecordOutput final : CollectedRecordOutput {
     using CollectedRecordOutput::CollectedRecordOutput;
 

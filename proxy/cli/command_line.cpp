@@ -258,7 +258,7 @@ std::string unknown_variable_error() {
     for (char** each = environ; *each != nullptr; ++each) {
         const std::string_view line{*each};
         const std::string_view name = line.substr(0, line.find('='));
-        // Kubernetes and Docker set the others for a service that has this program's name.
+        // Kubernetes and Docker set TWSCOPE_SERVICE_… and TWSCOPE_PORT… for a service "twscope".
         if (!name.starts_with(kVariables) || name.starts_with("TWSCOPE_SERVICE_") ||
             name == "TWSCOPE_PORT" || name.starts_with("TWSCOPE_PORT_")) {
             continue;

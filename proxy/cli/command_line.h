@@ -22,7 +22,7 @@ using CommandList = std::vector<std::unique_ptr<Command>>;
 [[nodiscard]] std::string zsh_completion(const CommandList& commands);
 
 /// Returns a script with which fish completes commands, flags and flag values, and shows the help
-/// of each.
+/// of each flag.
 [[nodiscard]] std::string fish_completion(const CommandList& commands);
 
 /// Replaces a command of earlier versions: the arguments "twscope stats FILE" become "twscope

@@ -27,7 +27,6 @@ class UsageError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Returns a UsageError with a formatted message.
 template <typename... Args>
 [[nodiscard]] UsageError usage_error(fmt::format_string<Args...> text, Args&&... args) {
     return UsageError{fmt::format(text, std::forward<Args>(args)...)};
@@ -48,13 +47,13 @@ struct Flag {
     std::string limits_text{};   ///< limits of the value, for help
     std::string default_text{};  ///< default for help; empty if there is none
     Texts words{};               ///< the only values that the flag accepts; empty if any
-    std::string replacement{};   ///< what replaces a flag of earlier versions; empty for others
+    std::string replacement{};   ///< for a flag of earlier versions: what to use instead
     std::size_t most_values = 1; ///< 0 for a switch
     bool is_comma_separated = false;
     bool is_required = false;
     std::function<void(const Texts& values)> set_variable{}; ///< Errors: UsageError
     Texts values{};       ///< from the command line, a variable or a file
-    std::string source{}; ///< where the values are from, even if not valid; empty without values
+    std::string source{}; ///< source of the values, valid or not; empty without values
 
     [[nodiscard]] bool is_switch() const { return most_values == 0; }
 

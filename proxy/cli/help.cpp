@@ -43,7 +43,7 @@ constexpr Heading kHeadings[]{
 
 /// What -h says about one of the most used flags.
 struct BriefHelp {
-    std::string_view commands; ///< names of commands; "live" for those with headings
+    std::string_view commands; ///< names of commands; "live" stands for proxy and tap
     std::string_view flag;
     std::string_view text; ///< with {} or {0} for the default, and {1} for the usual port of a page
 };

@@ -44,7 +44,7 @@ struct CaptureFlags {
     [[nodiscard]] std::size_t memory_bytes() const { return memory_mib << 20U; }
 };
 
-/// Adds a server in the form of --server to those whose traffic is read.
+/// Makes the detector accept the traffic of a server, which is given as for --server.
 void add_server(capture::ServerDetector& detector, const std::string& server);
 
 void add_memory_flag(Command& command, std::size_t& memory_mib);

@@ -126,7 +126,7 @@ int capture_with_proxy(const ExtcapFlags& flags) {
         arguments.push_back(word.data());
     }
     arguments.push_back(nullptr);
-    // Ends with Wireshark, so that players do not pass an unused proxy.
+    // The proxy ends when Wireshark ends, because nobody else uses its capture.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::execv("/proc/self/exe", arguments.data());
     throw std::system_error{errno, std::generic_category(), "/proc/self/exe"};

@@ -145,7 +145,7 @@ process::ReloadedSettings ConfigReloader::reread() {
 }
 
 /// Returns the new servers; nullopt if there was a single server without a name at the start, or is
-/// one now. Servers then change only at a restart.
+/// one now: only a restart changes such a server.
 std::optional<std::vector<process::ConfiguredServer>>
 ConfigReloader::servers_of(const RunFlags& flags) const {
     auto servers = flags.servers();
@@ -362,7 +362,8 @@ int exit_code_of_failed_start(const process::ProcessExit& ending) {
 /// The end of the reason why a takeover failed.
 constexpr const char* kCarriesOn = "; the running twscope carries on as before";
 
-/// Forwards or taps traffic until the end of the run. Calls `started` when datagrams are handled.
+/// A function that forwards or taps traffic until the end of the run, and calls `started` when it
+/// handles datagrams. Returns the exit code.
 template <typename Flags>
 using LiveRun = int (*)(const Flags& flags, const Settings& settings, const Invocation& invocation,
                         const std::function<void()>& started);

@@ -295,9 +295,9 @@ bool has_same_identifier(const MessageSpec& a, const MessageSpec& b) {
            (a.number == 0 || (a.system == b.system && a.dialect == b.dialect));
 }
 
-/// Checks that nothing else has the identifier or the name of `spec`: neither the specs that the
-/// file added, nor, for the name, the known ones. Each protocol may have one spec of a name.
-/// `number`: the member with the number of a protocol, which is 0 for a spec with a UUID.
+/// Checks that no spec that the file added has the identifier of `spec`, and that none of these and
+/// of the game's (`known`) has its name in the same protocol. `number`: the member with a spec's
+/// number in its protocol, which is 0 for a spec with a UUID.
 template <typename Spec, typename Set>
 void check_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
                   std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {

@@ -170,7 +170,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// True if both names refer to the same file.
 bool is_same_file(const std::string& a, const std::string& b) {
     if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
         return false;

@@ -48,7 +48,6 @@ void check_replaceable(const std::string& flag, const std::string& path,
 [[nodiscard]] bool finish_output(const std::string& flag, store::OutputFile& file,
                                  std::string_view what = "record[s] [is|are]");
 
-/// The error for a file that cannot be opened.
 [[nodiscard]] UsageError open_error(const std::string& flag, const std::string& path,
                                     const std::system_error& error);
 

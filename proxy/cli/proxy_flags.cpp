@@ -199,7 +199,7 @@ bool addresses_overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp:
            (a == b || includes(a, b) || includes(b, a));
 }
 
-/// Checks the listen addresses of one server, for which [::] does not include IPv4.
+/// Checks that a server's listen addresses do not overlap. A socket on [::] does not receive IPv4.
 void check_listen_addresses(std::span<const asio::ip::udp::endpoint> listen) {
     for (std::size_t i = 1; i < listen.size(); ++i) {
         for (const auto& other : listen.first(i)) {
@@ -389,7 +389,7 @@ void ProxyFlags::raise_descriptor_limit(std::size_t server_count) const {
             server_count == 1 ? "" : fmt::format(" for each of {} servers", server_count), needed,
             limit.rlim_max);
     }
-    // A process that takes over gets as many descriptors as the other one has.
+    // A process that takes over receives all descriptors of the running process.
     limit.rlim_cur = takeover ? limit.rlim_max : std::max<rlim_t>(limit.rlim_cur, needed);
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -19,7 +19,7 @@ struct Command;
 
 // The functions of this header throw UsageError for a flag whose value is not valid.
 
-/// A time and a size, such as "1h,512MiB"; 0 for one that is missing.
+/// A time and a size, such as "1h,512MiB". A missing time or size is 0.
 struct TimeAndSize {
     std::chrono::seconds time{0};
     std::uint64_t bytes = 0;
@@ -88,16 +88,16 @@ struct FlightRecorderFlags {
     /// The values of --flight: limits of time and size, then a folder; empty: no flight recorder.
     std::vector<std::string> values;
     std::vector<std::string> triggers; ///< ids of findings, and severities
-    bool writes_all_sessions = false;  ///< on a finding, not only the session that it is about
+    bool writes_all_sessions = false;  ///< a finding writes the datagrams of all sessions
 
     void add_to(Command& command);
 
     [[nodiscard]] bool is_enabled() const { return !values.empty(); }
 
     [[nodiscard]] std::filesystem::path folder() const;
-    /// Returns the options of the flight recorder; nullopt if there is none. `memory_mib`: the memory for
-    /// inspection. Errors: UsageError, also if its files would contain secrets that must not be
-    /// shown.
+    /// Returns the options of the flight recorder; nullopt if there is none. `memory_mib`: the
+    /// memory for inspection. Errors: UsageError, also if the files would contain secrets without
+    /// `show_secrets`.
     [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets,
                                                                 std::size_t memory_mib) const;
 };

@@ -190,7 +190,7 @@ class LineSelection {
     }
 
   private:
-    /// Lines of a session; empty if they were not read or not selected.
+    /// The lines that describe a session; empty if they were not read or not selected.
     struct SessionStart {
         std::string open{};
         std::string established{};
@@ -223,7 +223,7 @@ class LineSelection {
     std::string from_;
     std::string to_;
     std::optional<filter::LineFilter> filter_;
-    std::map<std::int64_t, SessionStart> earlier_; ///< by session
+    std::map<std::int64_t, SessionStart> earlier_; ///< lines before --from, by session
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.
@@ -262,12 +262,11 @@ class RepeatedLines {
     /// The record's type is within this many bytes.
     static constexpr std::size_t kHeadBytes = 64;
 
-    std::string recording_;                   ///< folder and name of its segments, or its only file
-    std::set<std::int64_t> earlier_sessions_; ///< those in the files before the current file
-    std::set<std::int64_t> sessions_;         ///< those in all files so far
+    std::string recording_; ///< the current one: folder and name of its segments, or its only file
+    std::set<std::int64_t> earlier_sessions_; ///< sessions in the files before the current file
+    std::set<std::int64_t> sessions_;         ///< sessions in all files so far
 };
 
-/// True if the output is shown on a terminal.
 bool is_terminal(const std::string& output) {
     if (output == "-") {
         return ::isatty(STDOUT_FILENO) != 0;

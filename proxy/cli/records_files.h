@@ -81,9 +81,9 @@ class RecordsFiles {
 
     std::vector<std::string> files_;
     std::string folder_;                    ///< the last path, if it is a folder
-    std::set<std::string> recording_names_; ///< names of the recordings in that folder
+    std::set<std::string> recording_names_; ///< names of the recordings in folder_
     std::string current_file_;
-    std::uint64_t invalid_lines_ = 0; ///< of the current file
+    std::uint64_t invalid_lines_ = 0; ///< lines of the current file that are not records
     std::unique_ptr<store::LineReader> reader_;
     sink::LineJoiner joiner_;
 };

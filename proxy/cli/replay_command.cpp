@@ -253,7 +253,8 @@ void add_replay_command(Command& command) {
     command.add("--password", &flags.password, "TEXT",
                 "Server password; the captured one is never sent");
     flags.records.add_to(command);
-    // A replay has no console and no merged snapshots, and the clients are our own.
+    // Flags without effect: a replay has no console and no merged snapshots, and plays clients of
+    // our own.
     for (const char* const useless : {"--view", "--console-filter", "--pseudonyms"}) {
         command.remove_flag(useless);
     }

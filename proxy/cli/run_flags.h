@@ -59,10 +59,10 @@ struct RunFlags {
     /// Returns new flags of the same command, with their defaults.
     [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default() const = 0;
     virtual void add_to(Command& command) = 0;
-    /// Checks some flags. Errors: UsageError.
+    /// A function that checks some of the flags. Errors: UsageError.
     using Check = std::function<void()>;
 
-    /// Returns all checks of the flags. `settings`: those of the same command.
+    /// Returns all checks of the flags. `settings`: the settings of the same command.
     [[nodiscard]] std::vector<Check> checks(const Settings& settings) const;
     /// Checks the flags about the forwarded or tapped traffic.
     virtual void check_traffic(const Settings& settings) const = 0;

@@ -48,7 +48,7 @@ std::string read_file(const std::string& path) {
 /// A line of a configuration file, possibly continued by a list of values.
 struct ConfigLine {
     std::string key;
-    std::size_t number = 0; ///< of its first line, from 1
+    std::size_t number = 0; ///< number of the first line, from 1
     bool has_equals = false;
     Texts values{};
 };

@@ -19,7 +19,6 @@ struct GivenFlag;
 
 namespace tw::cli {
 
-/// Adds --color to a command.
 void add_color_flag(Command& command);
 
 /// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
