@@ -45,7 +45,7 @@ struct VisitPairTotals {
     std::uint64_t common_ticks = 0;            ///< ticks with a snapshot in both A and B
     std::uint64_t different_ticks = 0;         ///< common ticks whose items differ
     std::array<std::uint64_t, 2> lone_ticks{}; ///< ticks with a snapshot only in A, and only in B
-    std::uint64_t dropped_snapshots = 0;       ///< because of kMaxWaitingSnapshots
+    std::uint64_t dropped_snapshots = 0;       ///< not compared because of kMaxWaitingSnapshots
 };
 
 /// How often a field differs.
@@ -60,10 +60,10 @@ struct GameDifferences {
     std::optional<GameDifference> first{}; ///< the difference with the lowest tick
     std::map<std::pair<std::string, std::string>, DifferenceCount> counts{}; ///< by type and field
     std::uint64_t uncounted_differences = 0; ///< not in `counts` because of kMaxCountedFields
-    /// Number of items for which one view has only raw ints and the other only fields.
+    /// Number of items for which one recording has only raw ints and the other only fields.
     std::uint64_t incomparable_items = 0;
     /// Number of items that were not compared because only 0.7 demos contain them (de_…) and the
-    /// other view is no such demo.
+    /// other recording is no such demo.
     std::uint64_t demo_only_items = 0;
 
     [[nodiscard]] VisitPairTotals sum_pairs() const;
@@ -72,9 +72,9 @@ struct GameDifferences {
     [[nodiscard]] bool are_games_equal() const;
 };
 
-/// Compares the snapshots of two recordings, called views A and B, tick by tick. For each pair of
-/// map visits, the snapshots of A and those of B must be passed in the order of their ticks. A and
-/// B may alternate in any way, but fewer snapshots are stored if A and B advance together.
+/// Compares the snapshots of two recordings, A and B, tick by tick. For each pair of map visits, the
+/// snapshots of A and those of B must be passed in the order of their ticks. A and B may alternate
+/// in any way, but fewer snapshots are stored if A and B advance together.
 class GameComparison {
   public:
     /// The most snapshots that wait for the other recording's snapshot of the same tick; if more
@@ -117,7 +117,7 @@ class GameComparison {
     void drop_oldest(WaitingSnapshots& waiting);
     void compare_snapshots(std::size_t pair, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
-    /// Compares two items; `a` or `b` is null if its view has no such item. Returns true if they
+    /// Compares an item of A and of B; null: the recording has no such item. Returns true if they
     /// differ.
     bool compare_item_pair(std::size_t pair, snapshot::Tick tick, const RecordedItem* a,
                            const RecordedItem* b);

@@ -84,7 +84,7 @@ struct Explanation {
     /// A description of the session, for example
     /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     std::string title{};
-    boost::json::object explaining_finding{}; ///< later, and explains `finding`; may be empty
+    boost::json::object explaining_finding{}; ///< a later one that explains `finding`; or empty
     std::vector<std::string> events{};        ///< one line for each event, with its time
     Items before{};                           ///< the last verified snapshot before the finding
     std::optional<std::int64_t> before_tick{};
@@ -108,9 +108,9 @@ struct Explanation {
     /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
     [[nodiscard]] std::string_view usual_cause() const;
 
-    /// Returns the JSON object that names the wrong item and, if known, its wrong value. The object
-    /// is `explaining_finding` (`finding` if there is none), or its most likely candidate if it
-    /// names no item itself; null if there are no candidates either.
+    /// Returns the JSON object that names the wrong item and, if known, its wrong value: the
+    /// finding (`explaining_finding` if there is one), or its most likely candidate if the finding
+    /// names no item; null without candidates.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.
@@ -144,7 +144,7 @@ class ExplanationReader {
         std::string map;
         Explanation::Items items;
         std::optional<std::int64_t> tick;   ///< tick of `items`
-        std::int64_t acknowledged_tick = 0; ///< the latest one
+        std::int64_t acknowledged_tick = 0; ///< tick of the client's latest acknowledgement
         std::deque<std::string> recent_events;
         /// The first error after the last verified snapshot of the map.
         std::optional<Explanation::ExplainableFinding> error;
@@ -229,8 +229,8 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
 
-/// Returns explanation_text() for a finding, which `lines` of records contain; or else
-/// explainable_findings_text().
+/// Returns explanation_text() of the finding at this tick of the session, read from `lines` of
+/// records; explainable_findings_text() if they contain no such finding.
 [[nodiscard]] std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,
                                                    std::int64_t tick);
 

@@ -265,7 +265,7 @@ std::string reason_text(const Explanation& story) {
     const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
     std::string text = wrap_text(safe_text(finding, "what"));
-    // A finding whose name repeats its id has a detail that repeats `what`.
+    // If the finding's name says no more than its id, `detail` says no more than `what`.
     if (name.empty() || !record::finding_display_name(text_of(finding, "id"), name).empty()) {
         text += wrap_text(safe_text(finding, "detail"));
     }
@@ -431,7 +431,7 @@ FindingBytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // The explaining finding is more exact: if it has no offset, that of `finding` is not used.
+    // A finding that explains `finding` is more exact. If it has no offset, no byte is marked.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);

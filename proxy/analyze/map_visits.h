@@ -108,7 +108,7 @@ class MapVisitReader {
         std::string client;
         std::string map;
         std::string crc;
-        std::int64_t run = 0; ///< number of the server's starts and map changes; 0 for sessions
+        std::int64_t run = 0; ///< of merged snapshots: counts the server's starts and maps; else 0
         /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
         std::optional<std::size_t> visit; ///< index of the current map visit

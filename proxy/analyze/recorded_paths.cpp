@@ -151,7 +151,7 @@ class PathCollector {
     }
 
     [[nodiscard]] RecordedPaths finish() {
-        // Only session records link kill messages to the server's merged snapshots (type world).
+        // A session record tells the server of a kill message, and so its merged snapshots (world).
         all_.knows_deaths =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
@@ -188,12 +188,13 @@ class PathCollector {
         std::string server{};
         std::string map_crc{}; ///< empty if unknown
         std::string map_name{};
-        std::uint64_t game = 0; ///< counts maps; for merged snapshots, the record's `run`
-        bool new_game = true;   ///< no snapshot of this game was read yet
+        /// The current game: number of the session's maps so far, or `run` of merged snapshots.
+        std::uint64_t game = 0;
+        bool new_game = true;                 ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
         std::int64_t tick = 0;                ///< tick of the latest snapshot
         std::int64_t ms = 0;                  ///< time of the latest snapshot
-        std::int64_t game_over_ms = 0;        ///< time when the map changed; 0: it did not
+        std::int64_t game_over_ms = 0;        ///< time when the map changed; 0: no change
         std::int64_t team_kill = kNever;      ///< tick of the latest kill message for a whole team
         std::map<std::int64_t, Tee> tees{};   ///< the tees of the latest snapshot, by client id
         bool stopped = false;                 ///< the game is paused or over in the latest snapshot

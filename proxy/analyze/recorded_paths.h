@@ -47,7 +47,7 @@ struct RecordedPaths {
     std::uint64_t on_other_maps = 0;   ///< number of the wanted players' positions on other maps
     std::set<std::string> other_maps;  ///< names of other maps, at most kMaxOtherMaps
     std::uint64_t on_unknown_maps = 0; ///< number of positions on unknown maps, which are included
-    std::uint64_t stopped_ms = 0;      ///< how long the game was paused or over, which is left out
+    std::uint64_t stopped_ms = 0;      ///< time without paths: the game was paused or over
     std::uint64_t left_out = 0;        ///< number of positions and deaths beyond a limit
 };
 

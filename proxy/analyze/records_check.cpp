@@ -173,7 +173,7 @@ void RecordsCheck::end_file(const store::LineReader& reader) {
 RecordsCheck::FaultCounts RecordsCheck::find_faults() const {
     FaultCounts faults = faults_;
     for (const auto& [unused, session] : open_sessions_) {
-        // Each segment repeats the openings of the sessions that go on.
+        // Each segment repeats the first record of every open session, which updates `file`.
         const bool may_go_on = is_being_written_ && session.file + 1 == files_.size();
         if (session.lacks_end() && !may_go_on) {
             add_cut_off_session(faults, session);
@@ -312,7 +312,7 @@ class RemovedItems final : public filter::ValueVisitor {
     }
 
   private:
-    std::size_t lists_ = 0; ///< number of lists so far; the first list contains the other ones
+    std::size_t lists_ = 0; ///< number of lists so far: the outer list, then a list for each pair
     std::size_t numbers_ = 0;
     std::array<std::int64_t, 2> pair_{};
 };

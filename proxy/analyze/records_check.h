@@ -59,8 +59,8 @@ class RecordsCheck {
         bool has_start = false;  ///< the recording contains the session's first record
         bool has_events = false; ///< the recording contains records of the type session
         bool is_closed = false;  ///< the session's summary and findings may still follow
-        bool is_reconnecting =
-            false; ///< its connection's summary follows, and then a new connection
+        /// The client reconnects: the summary of its old connection follows, then the new one.
+        bool is_reconnecting = false;
         std::uint64_t snapshots = 0;
         std::uint64_t messages = 0;
 
@@ -75,21 +75,21 @@ class RecordsCheck {
     void track_session(std::string_view line, const filter::RecordLineHead& head);
     void compare_with_summary(const Session& session, std::string_view line);
 
-    FaultCounts faults_;             ///< without the sessions that have no end in the last file
+    FaultCounts faults_;             ///< find_faults() adds the sessions that are still open
     std::vector<std::string> files_; ///< names without folders
     std::string recording_;          ///< folder and name of the current segments, or the only file
-    bool is_being_written_ = false;  ///< of the last file
+    bool is_being_written_ = false;  ///< a process still records to the last file
     std::uint64_t lines_ = 0;
     std::uint64_t sessions_ = 0;
     std::string first_time_;
     std::string last_time_;
-    std::map<std::int64_t, Session>
-        open_sessions_; ///< by number; and closed ones of this recording
+    /// Open sessions by number, and the closed sessions of the current recording.
+    std::map<std::int64_t, Session> open_sessions_;
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
     std::uint64_t missing_snapshots_ = 0;
     std::uint64_t missing_messages_ = 0;
-    bool has_worlds_ = false; ///< worlds may stand for the snapshots that summaries count
-    std::map<std::string, std::uint64_t> segment_numbers_; ///< the latest one, by recording
+    bool has_worlds_ = false; ///< some records are merged snapshots, in place of the sessions' own
+    std::map<std::string, std::uint64_t> segment_numbers_; ///< latest segment number, by recording
 };
 
 /// Converts records to a CSV table (RFC 4180). Each record with at least one of the columns becomes
@@ -138,16 +138,15 @@ class RecordsCsv {
         std::string name;
         /// For a column of items, the key within the item; otherwise the same as `name`.
         std::string key;
-        bool is_of_items = false; ///< the column's name is `items.KEY`
-        bool is_common = false;   ///< every record has this key
-        bool begins_with_text =
-            false;              ///< the cell of the current row starts with text, not a number
-        bool has_value = false; ///< at least one row has a value
-        std::string cell{};     ///< the cell of the current row
+        bool is_of_items = false;      ///< the column's name is `items.KEY`
+        bool is_common = false;        ///< every record has this key
+        bool begins_with_text = false; ///< the current row's cell starts with text, not a number
+        bool has_value = false;        ///< at least one row has a value
+        std::string cell{};            ///< the cell of the current row
     };
 
-    /// Fills cells from `json`: an item for the columns `items.KEY` if `is_item`, or else a record
-    /// for the others. Returns true if a cell has a value and not every record has its key.
+    /// Fills the cells of the columns `items.KEY` from an item (`is_item`), or the other cells from
+    /// a record. Returns true if a cell got a value under a key that not every record has.
     [[nodiscard]] bool fill_cells(filter::JsonObject& json, bool is_item);
     void append_item_row(filter::JsonObject& item, std::string& out);
     void append_removed_rows(std::string& out);
@@ -160,7 +159,7 @@ class RecordsCsv {
     bool rows_are_items_ = false;
     bool shows_removed_items_ = false;
     bool has_only_common_columns_ = false;
-    bool has_record_cells_ = false; ///< the cells of the record's columns are filled for this line
+    bool has_record_cells_ = false; ///< the columns that are not of items are filled for this line
     std::int64_t session_ = 0;      ///< session of the line; set only if shows_removed_items_
     std::uint64_t num_rows_ = 0;
     /// The names of types as in the records, by session and type_id.

@@ -50,7 +50,7 @@ class TypeSizes final : public record::RecordSink {
     struct SeenSizes {
         /// Number of snapshots with an item of the type, by the item's size.
         std::map<std::size_t, std::uint64_t> snapshots;
-        std::uint64_t counted = 0; ///< `snapshots_` at the latest snapshot counted here
+        std::uint64_t counted = 0; ///< number of the latest snapshot that was counted
     };
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
