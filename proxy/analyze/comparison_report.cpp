@@ -88,41 +88,42 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
 
 void GameComparison::drop_oldest(WaitingSnapshots& waiting) {
     waiting.list.pop_front();
-    --num_waiting_[waiting.view];
+    --num_waiting_[waiting.recording];
 }
 
-void GameComparison::on_snapshot(std::size_t pair, std::size_t view, Tick tick,
+void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
     VisitPairTotals& totals = found_.pairs[pair];
     WaitingSnapshots& waiting = waiting_pairs_[pair];
-    while (waiting.view != view && !waiting.list.empty()) {
+    while (waiting.recording != recording && !waiting.list.empty()) {
         const Tick other_tick = waiting.list.front().tick;
         if (other_tick > tick) {
-            ++totals.lone_ticks[view];
+            ++totals.lone_ticks[recording];
             return;
         }
         const auto other = std::move(waiting.list.front().items);
         drop_oldest(waiting);
         if (other_tick == tick) {
-            compare_snapshots(pair, tick, view == 0 ? *items : *other, view == 0 ? *other : *items);
+            compare_snapshots(pair, tick, recording == 0 ? *items : *other,
+                              recording == 0 ? *other : *items);
             return;
         }
-        ++totals.lone_ticks[waiting.view];
+        ++totals.lone_ticks[waiting.recording];
     }
-    waiting.view = view;
+    waiting.recording = recording;
     waiting.list.push_back({tick, std::move(items)});
-    ++num_waiting_[view];
+    ++num_waiting_[recording];
     if (num_waiting_[0] + num_waiting_[1] > kMaxWaitingSnapshots) {
         ++totals.dropped_snapshots;
         drop_oldest(waiting);
     }
 }
 
-void GameComparison::finish() {
+void GameComparison::count_lone_ticks() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
         WaitingSnapshots& waiting = waiting_pairs_[i];
-        found_.pairs[i].lone_ticks[waiting.view] += waiting.list.size();
-        num_waiting_[waiting.view] -= waiting.list.size();
+        found_.pairs[i].lone_ticks[waiting.recording] += waiting.list.size();
+        num_waiting_[waiting.recording] -= waiting.list.size();
         waiting.list.clear();
     }
 }
@@ -226,7 +227,7 @@ namespace {
 
 /// The report lists at most this many pairs of map visits, and as many unpaired map visits.
 constexpr std::size_t kMaxListed = 32;
-constexpr std::string_view kViews = "AB";
+constexpr std::string_view kRecordingNames = "AB";
 
 std::string describe(const MapVisit& visit) {
     std::string text = fmt::format("session {} (", visit.session);
@@ -247,9 +248,9 @@ std::string describe(const VisitPairTotals& totals) {
     return text;
 }
 
-const MapVisit& visit_of(const ComparisonReport& report, std::size_t view, std::size_t pair) {
+const MapVisit& visit_of(const ComparisonReport& report, std::size_t recording, std::size_t pair) {
     const auto& [a, b] = report.pairs->pairs[pair];
-    return report.readers[view]->visits()[view == 0 ? a : b];
+    return report.readers[recording]->visits()[recording == 0 ? a : b];
 }
 
 std::string and_more(std::size_t count) {
@@ -265,11 +266,11 @@ std::string pairs_text(const ComparisonReport& report) {
                             describe(visit_of(report, 1, i)), describe(report.found->pairs[i]));
     }
     text += and_more(pairs);
-    for (std::size_t view = 0; view < kViews.size(); ++view) {
-        const auto& unpaired = report.pairs->unpaired[view];
+    for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
+        const auto& unpaired = report.pairs->unpaired[recording];
         for (std::size_t i = 0; i < std::min(unpaired.size(), kMaxListed); ++i) {
-            text += fmt::format("{} {}\n  not compared: {}\n", kViews[view],
-                                describe(report.readers[view]->visits()[unpaired[i].visit]),
+            text += fmt::format("{} {}\n  not compared: {}\n", kRecordingNames[recording],
+                                describe(report.readers[recording]->visits()[unpaired[i].visit]),
                                 unpaired[i].is_ambiguous ? "more than one counterpart is possible"
                                                          : "no counterpart by name or address, map "
                                                            "and ticks");
@@ -312,11 +313,11 @@ std::string left_out_text(const ComparisonReport& report) {
         "one side has only their raw ints, from when their type was unnamed or a mod's, the other "
         "only their named fields");
     add(report.found->demo_only_items, "item[s]", "", "only 0.7 demos contain them");
-    for (std::size_t view = 0; view < kViews.size(); ++view) {
-        const auto of = fmt::format(" of {}", kViews[view]);
-        add(report.readers[view]->unusable_snapshot_count(), "snapshot[s]", of,
+    for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
+        const auto of = fmt::format(" of {}", kRecordingNames[recording]);
+        add(report.readers[recording]->unusable_snapshot_count(), "snapshot[s]", of,
             "recorded without items, or based on records that are missing");
-        add(report.readers[view]->late_snapshot_count(), "snapshot[s]", of,
+        add(report.readers[recording]->late_snapshot_count(), "snapshot[s]", of,
             "at or behind the tick before them");
     }
     return text;
@@ -372,10 +373,10 @@ json::value first_difference_json(const ComparisonReport& report) {
                         {"b", value_json(first->field.b)}};
 }
 
-json::array unpaired_json(const ComparisonReport& report, std::size_t view) {
+json::array unpaired_json(const ComparisonReport& report, std::size_t recording) {
     json::array list;
-    for (const UnpairedVisit& each : report.pairs->unpaired[view]) {
-        list.push_back(visit_json(report.readers[view]->visits()[each.visit]));
+    for (const UnpairedVisit& each : report.pairs->unpaired[recording]) {
+        list.push_back(visit_json(report.readers[recording]->visits()[each.visit]));
         list.back().get_object()["ambiguous"] = each.is_ambiguous;
     }
     return list;

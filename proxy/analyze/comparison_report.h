@@ -72,9 +72,9 @@ struct GameDifferences {
     [[nodiscard]] bool are_games_equal() const;
 };
 
-/// Compares the snapshots of two recordings, A and B, tick by tick. For each pair of map visits, the
-/// snapshots of A and those of B must be passed in the order of their ticks. A and B may alternate
-/// in any way, but fewer snapshots are stored if A and B advance together.
+/// Compares the snapshots of two recordings, A and B, tick by tick. For each pair of map visits,
+/// the snapshots of A and those of B must be passed in the order of their ticks. A and B may
+/// alternate in any way, but fewer snapshots are stored if A and B advance together.
 class GameComparison {
   public:
     /// The most snapshots that wait for the other recording's snapshot of the same tick; if more
@@ -89,19 +89,19 @@ class GameComparison {
     explicit GameComparison(std::size_t num_pairs)
         : found_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, waiting_pairs_(num_pairs) {}
 
-    /// Adds a snapshot. `pair`: index of the pair of map visits. `view`: 0 for A, 1 for B.
-    void on_snapshot(std::size_t pair, std::size_t view, snapshot::Tick tick,
+    /// Adds a snapshot. `pair`: index of the pair of map visits. `recording`: 0 for A, 1 for B.
+    void on_snapshot(std::size_t pair, std::size_t recording, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
     /// Must be called after the last snapshot.
-    void finish();
+    void count_lone_ticks();
 
-    /// True if many more snapshots of this view are stored than of the other view. The caller
-    /// should then pass snapshots of the other view first.
-    [[nodiscard]] bool is_ahead(std::size_t view) const {
-        return num_waiting_[view] > num_waiting_[1 - view] + kMaxLead;
+    /// True if many more snapshots of this recording are stored than of the other one. The caller
+    /// should then pass snapshots of the other recording first.
+    [[nodiscard]] bool is_ahead(std::size_t recording) const {
+        return num_waiting_[recording] > num_waiting_[1 - recording] + kMaxLead;
     }
 
-    [[nodiscard]] const GameDifferences& found() const { return found_; }
+    [[nodiscard]] const GameDifferences& result() const { return found_; }
 
   private:
     struct WaitingSnapshot {
@@ -110,7 +110,7 @@ class GameComparison {
     };
 
     struct WaitingSnapshots {
-        std::size_t view = 0; ///< 0 for A
+        std::size_t recording = 0; ///< 0 for A
         std::deque<WaitingSnapshot> list;
     };
 
@@ -124,8 +124,8 @@ class GameComparison {
     void count_difference(const GameDifference& difference);
 
     GameDifferences found_;
-    std::vector<WaitingSnapshots> waiting_pairs_; ///< for each pair, all of the same view
-    std::array<std::size_t, 2> num_waiting_{};    ///< number of stored snapshots, by view
+    std::vector<WaitingSnapshots> waiting_pairs_; ///< for each pair, all of the same recording
+    std::array<std::size_t, 2> num_waiting_{};    ///< number of stored snapshots, by recording
 };
 
 /// The result of comparing the recordings A and B.

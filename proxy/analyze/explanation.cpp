@@ -137,7 +137,7 @@ void ExplanationReader::add_event(const json::object& record, std::int64_t numbe
     constexpr std::size_t kTime = 12;
     const std::string line =
         fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (is_explained(number) && story_.events.size() < kMaxEvents) {
+    if (is_finding_session(number) && story_.events.size() < kMaxEvents) {
         story_.events.push_back(line);
     }
     session.recent_events.push_back(line);
@@ -181,7 +181,7 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
                                                       number_of(record, "num_items").value_or(0)),
                                                   "item[s]")
                              : "rejected"));
-    if (is_explained(number)) {
+    if (is_finding_session(number)) {
         store_verification(tick, ok, session.items);
     }
 }
@@ -199,7 +199,7 @@ void ExplanationReader::store_verification(std::int64_t tick, bool ok,
     }
 }
 
-void ExplanationReader::add_explainable(const json::object& record, std::int64_t number) {
+void ExplanationReader::add_explainable_finding(const json::object& record, std::int64_t number) {
     if (!is_explainable_finding(record) || severity_of(record) <= 0) {
         return;
     }
@@ -269,11 +269,11 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
     if (const std::string type = resized_type(record); !type.empty()) {
         what += ", " + record::terminal_text(type);
     }
-    add_explainable(record, number);
+    add_explainable_finding(record, number);
     count_finding_by_kind(record, number);
     if (is_better_finding(record, number)) {
         // Ticks start again with each map, so the time is compared, too.
-        const bool same = is_explained(number) && number_of(story_.finding, "tick") == tick &&
+        const bool same = is_finding_session(number) && number_of(story_.finding, "tick") == tick &&
                           text_of(story_.finding, "t") == text_of(record, "t");
         story_.finding = record;
         story_.session = number;
@@ -297,7 +297,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
             story_.events.assign(session.recent_events.begin(), session.recent_events.end());
         }
         what += "   <- this finding";
-    } else if (is_explained(number) && id == "snapshot.explained" &&
+    } else if (is_finding_session(number) && id == "snapshot.explained" &&
                tick == number_of(story_.finding, "tick")) {
         story_.explaining_finding = record;
     }
@@ -311,7 +311,7 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
                                  Session& session) {
     const json::object* fields = object_of(record, "fields");
     const auto acked = fields == nullptr ? std::nullopt : number_of(*fields, "ack_tick");
-    if (acked && is_explained(number)) {
+    if (acked && is_finding_session(number)) {
         story_.has_acknowledgements = true;
         if (!story_.acknowledged_tick &&
             std::ranges::find(story_.rejected_ticks, *acked) != story_.rejected_ticks.end()) {
@@ -327,7 +327,8 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     const bool again = session.acknowledged_tick < 0;
     session.acknowledged_tick = *acked;
     constexpr int kAcks = 3;
-    const bool behind = is_explained(number) && !story_.after_tick && num_listed_acks_ < kAcks;
+    const bool behind =
+        is_finding_session(number) && !story_.after_tick && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
         const std::size_t event = story_.events.size();
         add_event(record, number, session,
@@ -336,17 +337,17 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
         if (behind && ++num_listed_acks_ == kAcks && event < story_.events.size()) {
             last_listed_ack_ = event;
         }
-    } else if (is_explained(number) && last_listed_ack_) {
+    } else if (is_finding_session(number) && last_listed_ack_) {
         story_.events.at(*std::exchange(last_listed_ack_, {})) += " (later ones are not listed)";
     }
 }
 
-bool ExplanationReader::lacks_session() const {
+bool ExplanationReader::lacks_selected_session() const {
     return story_.selection.session && !sessions_.contains(*story_.selection.session) &&
            sessions_.size() < kMaxSessions;
 }
 
-std::int64_t Explanation::tick() const {
+std::int64_t Explanation::finding_tick() const {
     return number_of(finding, "tick").value_or(-1);
 }
 
@@ -370,12 +371,12 @@ std::string_view Explanation::usual_cause() const {
     return known && !base_error ? record::finding_info(*known).cause : std::string_view{};
 }
 
-const json::object* Explanation::item() const {
+const json::object* Explanation::suspect_item() const {
     return object_of(suspect(), "item");
 }
 
-const json::object* Explanation::item_in(const Items& items) const {
-    const json::object* const named = item();
+const json::object* Explanation::suspect_item_in(const Items& items) const {
+    const json::object* const named = suspect_item();
     if (named == nullptr) {
         return nullptr;
     }

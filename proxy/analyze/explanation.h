@@ -103,7 +103,7 @@ struct Explanation {
     [[nodiscard]] bool has_finding() const { return !finding.empty(); }
 
     /// Returns the finding's tick; −1 if the finding has none.
-    [[nodiscard]] std::int64_t tick() const;
+    [[nodiscard]] std::int64_t finding_tick() const;
 
     /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
     [[nodiscard]] std::string_view usual_cause() const;
@@ -117,9 +117,9 @@ struct Explanation {
     [[nodiscard]] bool is_uncertain_suspect() const;
 
     /// Returns the item of suspect(); null if suspect() is null.
-    [[nodiscard]] const boost::json::object* item() const;
+    [[nodiscard]] const boost::json::object* suspect_item() const;
     /// Returns the item in `before` or `after`; null if it is missing there.
-    [[nodiscard]] const boost::json::object* item_in(const Items& items) const;
+    [[nodiscard]] const boost::json::object* suspect_item_in(const Items& items) const;
 };
 
 /// Collects what records say about one finding. Explains the selected finding; without a selection,
@@ -136,7 +136,7 @@ class ExplanationReader {
     [[nodiscard]] Explanation& explanation() { return story_; }
 
     /// True if the selection names a session without any record.
-    [[nodiscard]] bool lacks_session() const;
+    [[nodiscard]] bool lacks_selected_session() const;
 
   private:
     struct Session {
@@ -157,13 +157,13 @@ class ExplanationReader {
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void add_event(const boost::json::object& record, std::int64_t number, Session& session,
                    const std::string& what);
-    void add_explainable(const boost::json::object& record, std::int64_t number);
+    void add_explainable_finding(const boost::json::object& record, std::int64_t number);
     void count_finding_by_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_better_finding(const boost::json::object& record,
                                          std::int64_t number) const;
 
     /// Returns whether the session is that of the finding.
-    [[nodiscard]] bool is_explained(std::int64_t number) const {
+    [[nodiscard]] bool is_finding_session(std::int64_t number) const {
         return story_.has_finding() && number == story_.session;
     }
 

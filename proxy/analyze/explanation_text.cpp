@@ -309,8 +309,8 @@ std::string int_text(const json::object* item, std::int64_t index) {
 
 /// Returns the table of the item's fields before and after the finding.
 std::string fields_table(const Explanation& story) {
-    const json::object* const before = story.item_in(story.before);
-    const json::object* const after = story.item_in(story.after);
+    const json::object* const before = story.suspect_item_in(story.before);
+    const json::object* const after = story.suspect_item_in(story.after);
     const auto tick = [](const std::optional<std::int64_t>& number) {
         return number ? fmt::format("tick {}", *number) : std::string{};
     };
@@ -352,13 +352,13 @@ std::string fields_table(const Explanation& story) {
 }
 
 std::string item_text(const Explanation& story) {
-    const json::object* const named = story.item();
+    const json::object* const named = story.suspect_item();
     if (named == nullptr) {
         return {};
     }
     const bool is_guess = story.is_uncertain_suspect();
-    const json::object* const before = story.item_in(story.before);
-    const json::object* const any = before != nullptr ? before : story.item_in(story.after);
+    const json::object* const before = story.suspect_item_in(story.before);
+    const json::object* const any = before != nullptr ? before : story.suspect_item_in(story.after);
     if (any == nullptr && !is_guess) {
         return {};
     }
@@ -472,7 +472,7 @@ std::string bytes_text(const Explanation& story) {
     }
     if (bytes.mark) {
         text += fmt::format(", byte {} marked", *bytes.mark);
-        text += story.is_uncertain_suspect() && story.item() != nullptr ? " (a guess)" : "";
+        text += story.is_uncertain_suspect() && story.suspect_item() != nullptr ? " (a guess)" : "";
         if (const auto* const datagram = datagram_of(story, bytes); datagram != nullptr) {
             text += fmt::format(": byte {} of the {}", datagram->part_offset + *bytes.mark,
                                 datagram->is_compressed ? "decompressed payload after the header"
@@ -499,7 +499,7 @@ std::string advice_text(const Explanation& story) {
     const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
                                        ? std::string_view{}
                                        : text_of(*suspect, "field");
-    if (const json::object* const item = story.item(); item != nullptr && !field.empty()) {
+    if (const json::object* const item = story.suspect_item(); item != nullptr && !field.empty()) {
         return fmt::format("Search the server's code for what writes {} of {} after the snapshot "
                            "is built. If nothing does, the value was damaged on its way.",
                            record::terminal_text(field), type_of(item));
@@ -519,7 +519,7 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
     std::string text;
     for (const Explanation::FindingKind& kind : story.finding_kinds) {
         const bool is_this = kind.id == text_of(story.finding, "id") &&
-                             (kind.type.empty() || kind.type == type_of(story.item()));
+                             (kind.type.empty() || kind.type == type_of(story.suspect_item()));
         if (!kind.is_info && !is_this) {
             text += fmt::format("  {}{}: {}\n", record::terminal_text(kind.id),
                                 kind.type.empty() ? "" : " of " + record::terminal_text(kind.type),
@@ -674,8 +674,8 @@ json::object explanation_json(const Explanation& story) {
     return {{"finding", story.finding},
             {"explained", value_or_null(explained)},
             {"about", story.title},
-            {"before", side(story.before_tick, story.item_in(story.before))},
-            {"after", side(story.after_tick, story.item_in(story.after))},
+            {"before", side(story.before_tick, story.suspect_item_in(story.before))},
+            {"after", side(story.after_tick, story.suspect_item_in(story.after))},
             {"events", json::array(story.events.begin(), story.events.end())},
             {"cause", text_or_null(story.usual_cause())},
             {"look", text_or_null(advice_text(story))},

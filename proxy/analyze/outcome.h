@@ -31,7 +31,7 @@ class FindingPrinter final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// Prints the findings that were not printed yet, and the table of all findings.
-    void finish(const sink::FindingLines::ExplainCommand& explain);
+    void print_rest_and_table(const sink::FindingLines::ExplainCommand& explain);
 
   private:
     void print_lines(const std::vector<std::string>& lines);
@@ -90,12 +90,12 @@ class FindingsToFailOn {
   private:
     FindingsToFailOn() = default;
 
-    struct FindingsOfWord {
+    struct FindingSelector {
         std::string text;
         std::array<bool, record::kFindingCount> selected{};
     };
 
-    std::vector<FindingsOfWord> words_;
+    std::vector<FindingSelector> words_;
 };
 
 } // namespace tw::analyze

@@ -573,8 +573,8 @@ class PathCollector {
         }
     }
 
-    /// Ends the path with a tee that stands still at the last snapshot that has it. The server does
-    /// not repeat its position.
+    /// If the tee stands still, extends its path to the latest snapshot with the tee. Snapshots of
+    /// such a tee repeat an old position and its tick.
     void end_stay(PlayerPath& player_path) {
         if (!player_path.paths.empty() && player_path.speed == 0 &&
             player_path.shown > player_path.last.tick) {

@@ -42,7 +42,7 @@ void RecordsCheck::add_faults(Fault fault, std::uint64_t count, std::string_view
     found.count += count;
 }
 
-void RecordsCheck::add_cut_off_session(FaultCounts& faults, const Session& session) const {
+void RecordsCheck::count_cut_off_session(FaultCounts& faults, const Session& session) const {
     FaultCount& found = faults.at(static_cast<std::size_t>(Fault::cut_off_session));
     if (found.count++ == 0) {
         found.first_place = files_[session.file] + ", " + session.time;
@@ -106,8 +106,8 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         ++sessions_;
         const auto before = open_sessions_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
-        if (before != open_sessions_.end() && before->second.lacks_end()) {
-            add_cut_off_session(faults_, before->second);
+        if (before != open_sessions_.end() && before->second.lacks_close_record()) {
+            count_cut_off_session(faults_, before->second);
         }
         open_sessions_[head.session] = {.has_start = true};
     } else if (!open_sessions_.contains(head.session)) {
@@ -175,8 +175,8 @@ RecordsCheck::FaultCounts RecordsCheck::find_faults() const {
     for (const auto& [unused, session] : open_sessions_) {
         // Each segment repeats the first record of every open session, which updates `file`.
         const bool may_go_on = is_being_written_ && session.file + 1 == files_.size();
-        if (session.lacks_end() && !may_go_on) {
-            add_cut_off_session(faults, session);
+        if (session.lacks_close_record() && !may_go_on) {
+            count_cut_off_session(faults, session);
         }
     }
     return faults;

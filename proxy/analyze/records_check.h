@@ -65,11 +65,11 @@ class RecordsCheck {
         std::uint64_t messages = 0;
 
         /// False if no session records were seen, because the session may be closed.
-        [[nodiscard]] bool lacks_end() const { return has_events && !is_closed; }
+        [[nodiscard]] bool lacks_close_record() const { return has_events && !is_closed; }
     };
 
     void add_faults(Fault fault, std::uint64_t count, std::string_view time = {});
-    void add_cut_off_session(FaultCounts& faults, const Session& session) const;
+    void count_cut_off_session(FaultCounts& faults, const Session& session) const;
     /// Returns all faults, including sessions that have no end in the last file.
     [[nodiscard]] FaultCounts find_faults() const;
     void track_session(std::string_view line, const filter::RecordLineHead& head);

@@ -139,38 +139,39 @@ void TypeSizes::on_record(const record::Record& record) {
     }
 }
 
-std::optional<std::size_t> TypeSizes::described_size(const Type& type) const {
+std::optional<std::size_t> TypeSizes::size_in_objects_file(const Type& type) const {
     const std::size_t size = snapshot::agreed_size(type.second, objects_->sizes(type.first));
     return size == agreed_size(type) ? std::nullopt : std::optional{size};
 }
 
-bool TypeSizes::is_described(const Type& type, std::size_t size) const {
-    const auto described = described_size(type);
+bool TypeSizes::is_in_objects_file(const Type& type, std::size_t size) const {
+    const auto described = size_in_objects_file(type);
     return described && (*described == 0 || *described == size);
 }
 
-bool TypeSizes::is_unnamed_difference(const Type& type, std::size_t size) const {
+bool TypeSizes::is_unreported_difference(const Type& type, std::size_t size) const {
     const std::size_t agreed = agreed_size(type);
-    return agreed != 0 && size != agreed && !is_described(type, size) && !differing_.contains(type);
+    return agreed != 0 && size != agreed && !is_in_objects_file(type, size) &&
+           !differing_.contains(type);
 }
 
-std::string_view TypeSizes::note_of(const Type& type, std::size_t size) const {
+std::string_view TypeSizes::size_note(const Type& type, std::size_t size) const {
     const auto differs = differing_.find(type);
-    if (is_unnamed_difference(type, size)) {
+    if (is_unreported_difference(type, size)) {
         return "  not as agreed";
     }
     if (differs == differing_.end()) {
-        return is_described(type, size) ? "  as in the objects file" : "";
+        return is_in_objects_file(type, size) ? "  as in the objects file" : "";
     }
     return differs->second == 0      ? "  written in each delta"
            : differs->second == size ? "  differs"
                                      : "";
 }
 
-bool TypeSizes::has_unnamed_differences() const {
+bool TypeSizes::has_unreported_differences() const {
     return std::ranges::any_of(types_, [this](const auto& each) {
         return std::ranges::any_of(each.second.snapshots, [&](const auto& seen) {
-            return is_unnamed_difference(each.first, seen.first);
+            return is_unreported_difference(each.first, seen.first);
         });
     });
 }
@@ -184,7 +185,7 @@ std::string TypeSizes::sizes_table() const {
         for (const auto& [size, snapshots] : seen.snapshots) {
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
                                 name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
-                                snapshots, note_of(type, size), seven ? "  0.7" : "");
+                                snapshots, size_note(type, size), seven ? "  0.7" : "");
         }
     }
     return text;
@@ -199,7 +200,7 @@ std::string TypeSizes::differences_text() const {
         }
         for (const auto& [ints, snapshots] : seen->second.snapshots) {
             if (size == 0 || ints == size) {
-                const auto described = described_size(type);
+                const auto described = size_in_objects_file(type);
                 text += fmt::format("  {}: {} ints{} instead of {}{} in {}\n", name_of(type), ints,
                                     size == 0 ? ", written in each delta," : "", agreed_size(type),
                                     !described ? ""

@@ -34,7 +34,7 @@ class TypeSizes final : public record::RecordSink {
 
     /// True if a type has a size that neither the protocol nor the objects file sets, but no
     /// finding names the type, because too few snapshots contain it.
-    [[nodiscard]] bool has_unnamed_differences() const;
+    [[nodiscard]] bool has_unreported_differences() const;
 
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string sizes_table() const;
@@ -58,11 +58,11 @@ class TypeSizes final : public record::RecordSink {
 
     /// Returns the size that the objects file sets; nullopt if it is that of the protocol. 0: deltas
     /// contain the size.
-    [[nodiscard]] std::optional<std::size_t> described_size(const Type& type) const;
+    [[nodiscard]] std::optional<std::size_t> size_in_objects_file(const Type& type) const;
     /// True if the objects file describes this size, and the protocol sets another one.
-    [[nodiscard]] bool is_described(const Type& type, std::size_t size) const;
-    [[nodiscard]] bool is_unnamed_difference(const Type& type, std::size_t size) const;
-    [[nodiscard]] std::string_view note_of(const Type& type, std::size_t size) const;
+    [[nodiscard]] bool is_in_objects_file(const Type& type, std::size_t size) const;
+    [[nodiscard]] bool is_unreported_difference(const Type& type, std::size_t size) const;
+    [[nodiscard]] std::string_view size_note(const Type& type, std::size_t size) const;
 
     const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session

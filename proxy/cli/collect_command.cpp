@@ -170,7 +170,7 @@ int run_collect(const CollectFlags& flags) {
     const RecordFlags& records = flags.records;
     const auto mod = records.lookup.read_mod_description();
     RecordLineChecks checks{records.parse_expectations(*mod)};
-    const analyze::FindingsToFailOn fail_on = records.fail_on_findings();
+    const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
@@ -226,7 +226,7 @@ int run_collect(const CollectFlags& flags) {
 void add_collect_command(Command& command) {
     command.about = "Collect and check the records of many servers from NATS JetStream";
     command.footer = kAbout;
-    add_settings(command, run_collect).add_to(command);
+    add_settings_and_action(command, run_collect).add_to(command);
 }
 
 } // namespace tw::cli

@@ -112,7 +112,7 @@ class DecodeCommand {
 };
 
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
-    : flags_{&flags}, fail_on_{flags.records.fail_on_findings()},
+    : flags_{&flags}, fail_on_{flags.records.findings_to_fail_on()},
       mod_{flags.records.lookup.read_mod_description()}, config_{flags.records.make_config(
                                                              *mod_, flags.bus.is_enabled())},
       memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
@@ -120,7 +120,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                                                      .memory = &memory_,
                                                      .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
-    records.check_capture();
+    records.check_capture_flags();
     check_reports(flags);
     std::ignore = flags.bus.publish_options(name_on_bus());
     auto files = flags.captures.files();
@@ -260,7 +260,7 @@ int DecodeCommand::print_reports() {
 /// `is_written`: false if the file of objects could not be written.
 std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     if (!sizes_->has_differences()) {
-        return sizes_->has_unnamed_differences()
+        return sizes_->has_unreported_differences()
                    ? "\"not as agreed\" fits all checksums, but too few snapshots contain the "
                      "object to be sure; capture a longer game.\n"
                : flags_->records.lookup.objects_file.empty()
@@ -357,7 +357,7 @@ int DecodeCommand::run() {
                               world::WorldMerger::kMaxServers);
         }
     }
-    findings_.finish(explain_command());
+    findings_.print_rest_and_table(explain_command());
     const bool recorded = finish_records();
     const bool captured =
         capture_ == nullptr ||
@@ -384,7 +384,7 @@ int run_decode(const DecodeFlags& flags) {
 void add_decode_command(Command& command) {
     command.about = "Decode captures (pcap or pcapng) and demos as if their traffic had passed "
                     "through the proxy";
-    DecodeFlags& flags = add_settings(command, run_decode);
+    DecodeFlags& flags = add_settings_and_action(command, run_decode);
     flags.captures.add_to(command);
     flags.records.add_to(command);
     flags.records.add_demo_and_capture_flags(command);

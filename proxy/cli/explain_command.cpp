@@ -99,7 +99,7 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.lookup.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
-    LineOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
+    LineCallbackOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
     analyze::SnapshotDatagrams datagrams{
         [&captures](analyze::SnapshotDatagram& datagram) {
@@ -111,7 +111,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
             json.flush(); // passes findings of this datagram to the reader
             analyze::Explanation& story = reader.explanation();
             if (story.has_finding() && story.datagrams.empty()) {
-                story.datagrams = datagrams.find_datagrams(story.session, story.tick());
+                story.datagrams = datagrams.find_datagrams(story.session, story.finding_tick());
             }
         }};
     inspect::Observers observers;
@@ -189,7 +189,8 @@ class ExplainedSizes final : public record::RecordSink {
             if ((*each)->head.session != story_->session) {
                 return;
             }
-            is_verified_ = is_verified_ || ((*each)->rebuilt && (*each)->tick == story_->tick());
+            is_verified_ =
+                is_verified_ || ((*each)->rebuilt && (*each)->tick == story_->finding_tick());
         }
         sizes_.on_record(record);
     }
@@ -255,7 +256,7 @@ int run_explain(const ExplainFlags& flags) {
         whole = read_captures(flags, reader);
     }
     const analyze::Explanation& story = reader.explanation();
-    if (reader.lacks_session()) {
+    if (reader.lacks_selected_session()) {
         throw usage_error("--session {0}: there is no session {0}; there {1}", *flags.session,
                           record::choose_plural(story.num_sessions, "[is|are] ") +
                               record::count_with_noun(story.num_sessions, "session[s]"));
@@ -291,7 +292,7 @@ int run_explain(const ExplainFlags& flags) {
 void add_explain_command(Command& command) {
     command.about = "Explain one finding about snapshots, from captures or records; or what "
                     "findings mean: those named, or all";
-    ExplainFlags& flags = add_settings(command, run_explain);
+    ExplainFlags& flags = add_settings_and_action(command, run_explain);
     command.add("captures", &flags.captures.paths, "FILE|ID...",
                 "Captures, demos, recordings or folders of segments; or names of findings, "
                 "such as snapshot.crc_mismatch; nothing lists all findings");
@@ -421,7 +422,7 @@ analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
     auto other = std::async(std::launch::async, read, 1);
     read(0);
     other.get();
-    comparison.finish();
+    comparison.count_lone_ticks();
     return comparison;
 }
 
@@ -450,10 +451,10 @@ int run_compare(const CompareFlags& flags) {
     }
     const auto comparison = compare_inputs(inputs, *pairs);
     const analyze::ComparisonReport report{
-        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .found = &comparison.found()};
+        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .found = &comparison.result()};
     fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
                                                        : comparison_text(report)));
-    if (!comparison.found().are_games_equal()) {
+    if (!comparison.result().are_games_equal()) {
         return kExitFinding;
     }
     return inputs[0]->is_complete() && inputs[1]->is_complete() ? 0 : kExitFailed;
@@ -463,7 +464,7 @@ int run_compare(const CompareFlags& flags) {
 
 void add_compare_command(Command& command) {
     command.about = "Compare two captures, demos or recordings of the same game";
-    CompareFlags& flags = add_settings(command, run_compare);
+    CompareFlags& flags = add_settings_and_action(command, run_compare);
     constexpr const char* kInput = "Capture, demo, recording, or folder of segments";
     command.add("a", &flags.files[0], "FILE", kInput).is_required = true;
     command.add("b", &flags.files[1], "FILE", kInput).is_required = true;

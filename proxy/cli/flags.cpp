@@ -227,7 +227,7 @@ Flag* Command::find_flag(std::string_view flag) {
 std::string Command::suggest_flag(std::string_view name_like, std::string_view dashes) const {
     std::vector<std::string_view> names;
     for (const Flag& flag : flags) {
-        if (is_setting(flag)) {
+        if (is_config_setting(flag)) {
             names.emplace_back(flag.name);
         }
     }
@@ -247,7 +247,7 @@ UnknownFlagError Command::unknown_flag(const std::string& argument) {
     }
     Texts suggestions;
     for (const Flag& each : flags) {
-        if (is_setting(each) && each.name[0] == flag[1] && each.replacement.empty()) {
+        if (is_config_setting(each) && each.name[0] == flag[1] && each.replacement.empty()) {
             suggestions.push_back(each.dashed_name());
         }
     }
@@ -341,7 +341,7 @@ void Command::parse_arguments(const Texts& arguments) {
     }
 }
 
-bool is_setting(const Flag& flag) {
+bool is_config_setting(const Flag& flag) {
     return !flag.is_argument && !flag.name.empty() && flag.name != "help" &&
            flag.name != "check-config";
 }

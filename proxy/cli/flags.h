@@ -46,7 +46,7 @@ struct Flag {
     std::string help{};
     std::string limits_text{};   ///< limits of the value, for help
     std::string default_text{};  ///< default for help; empty if there is none
-    Texts words{};               ///< the only values that the flag accepts; empty if any
+    Texts words{};               ///< the valid values; empty if any value may be valid
     std::string replacement{};   ///< for a flag of earlier versions: what to use instead
     std::size_t most_values = 1; ///< 0 for a switch
     bool is_comma_separated = false;
@@ -169,6 +169,6 @@ struct Command {
 };
 
 /// True if an environment variable or a configuration file can also set the flag.
-[[nodiscard]] bool is_setting(const Flag& flag);
+[[nodiscard]] bool is_config_setting(const Flag& flag);
 
 } // namespace tw::cli

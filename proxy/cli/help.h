@@ -9,7 +9,7 @@
 
 namespace tw::cli {
 
-/// The port that texts suggest for a page.
+/// The port that help and messages suggest for the live page.
 inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
 /// Quotes a text as one word of a shell.

@@ -294,7 +294,7 @@ std::optional<demo::DemoOptions> RecordFlags::demo_options() const {
                              .show_secrets = config.json.show_secrets};
 }
 
-void RecordFlags::check_capture() const {
+void RecordFlags::check_capture_flags() const {
     if (!capture.empty() && !config.json.show_secrets) {
         throw usage_error("--write {}: a capture contains every byte, passwords and whispers "
                           "included, and cannot be redacted; add --show-secrets to allow it",

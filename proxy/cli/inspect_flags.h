@@ -74,7 +74,7 @@ struct RecordFlags {
     pipeline::Config config; ///< the members that flags set directly; see make_config()
     MapAndObjectFlags lookup;
     std::string map_cache;
-    std::string output; ///< empty if no records are written
+    std::string output; ///< file or folder for records; empty if none are written
     std::vector<std::string> fail_on;
     std::string filter;
     std::string console_filter;
@@ -94,7 +94,7 @@ struct RecordFlags {
     /// Errors: UsageError if a path is no folder.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
 
-    [[nodiscard]] analyze::FindingsToFailOn fail_on_findings() const {
+    [[nodiscard]] analyze::FindingsToFailOn findings_to_fail_on() const {
         return parse_findings("--fail-on", fail_on);
     }
 
@@ -112,8 +112,8 @@ struct RecordFlags {
     /// Returns the options for demos; nullopt if no demos are written. Errors: UsageError for a
     /// folder that cannot be written to.
     [[nodiscard]] std::optional<demo::DemoOptions> demo_options() const;
-    /// Errors: UsageError if --write is given without --show-secrets.
-    void check_capture() const;
+    /// Checks --write, which needs --show-secrets. Errors: UsageError.
+    void check_capture_flags() const;
     /// Returns the configuration that all these flags make. `mod` must outlive it. `has_other_output`:
     /// whether an output other than -o needs messages.
     [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod,

@@ -53,7 +53,7 @@ namespace {
 /// Logs what is recorded, and to where.
 void log_recording(const RunFlags& flags) {
     log::info("{}", flags.describe_recording());
-    for (const std::string& warning : flags.recording.warnings(flags.recordings())) {
+    for (const std::string& warning : flags.recording.disk_space_warnings(flags.recordings())) {
         log::warn("{}", warning);
     }
 }
@@ -101,12 +101,12 @@ process::ReloadedSettings ConfigReloader::reload() {
 process::ReloadedSettings ConfigReloader::reread() {
     const auto& given = invocation_.arguments;
     Command command{given[1]};
-    const std::unique_ptr<RunFlags> made = flags_at_start_->make_default();
+    const std::unique_ptr<RunFlags> made = flags_at_start_->make_default_flags();
     RunFlags& flags = *made;
     Settings settings{command};
     flags.add_to(command);
     command.parse_arguments({given.begin() + 2, given.end()});
-    settings.fill_flags();
+    settings.fill_missing_flags();
     flags.check_flags(settings);
     process::ReloadedSettings reload;
     if (flags.http.is_enabled()) {
@@ -176,7 +176,7 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
 /// without a result.
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                store::OutputFile* summary) {
-    auto checks = flags.records.fail_on_findings().make_checks(result.seen.totals, "--fail-on");
+    auto checks = flags.records.findings_to_fail_on().make_checks(result.seen.totals, "--fail-on");
     analyze::add_expectation_checks(checks, result.seen.expectations, "--expect");
     const std::chrono::duration<double> seconds = result.duration;
     if (after_loss && (summary != nullptr || !checks.empty())) {
@@ -214,7 +214,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
                  sink::BoundedWaitStream& console, store::OutputFile* summary) {
     try {
-        const process::ObserverResult result = run.run();
+        const process::ObserverResult result = run.inspect_until_stopped();
         if (!result.inspected) {
             return 0;
         }
@@ -265,7 +265,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     }
     post.number = greeting->number;
     post.waits = greeting->waits;
-    settings.complete_from_process(greeting->flags);
+    settings.set_flags_of_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.lookup.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
@@ -384,7 +384,7 @@ void add_live_command(Command& command, const std::string& traffic, LiveRun<Flag
         if (flags->check_config) {
             return check_config(*flags, *settings);
         }
-        settings->complete();
+        settings->fill_flags_and_set_color();
         open_log(flags->log_level);
         const auto start = [&](const std::function<void()>& started) {
             return run(*flags, *settings, invocation, started);
@@ -392,7 +392,7 @@ void add_live_command(Command& command, const std::string& traffic, LiveRun<Flag
         return flags->background ? run_in_background(start) : start([] {});
     };
     command.action = [settings, run_command](const Invocation& invocation) {
-        return settings->run([&] { return run_command(invocation); });
+        return settings->run_command([&] { return run_command(invocation); });
     };
 }
 
@@ -483,9 +483,9 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
                                                              flags.records.config.pseudonym_key);
     }
     flags.raise_descriptor_limit(std::max<std::size_t>(options.servers.size(), 1));
-    std::optional<process::HandoverTaker> taker;
+    std::optional<process::TakeoverRequester> requester;
     if (flags.takeover) {
-        options.taker = &taker.emplace(options.takeover_file, options.example_client);
+        options.requester = &requester.emplace(options.takeover_file, options.example_client);
     }
     const relay::ClientAddressMode wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);
@@ -495,7 +495,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     if (const auto ending = run->start_observer()) {
         return exit_code_of_failed_start(*ending);
     }
-    const relay::ClientAddressMode mode = run->client_address();
+    const relay::ClientAddressMode mode = run->client_address_mode();
     if (flags.takeover) {
         run->take_over();
         if (!options.supervision.observer.empty()) {
@@ -513,7 +513,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         run->log_routes(addresses);
     }
     try {
-        return exit_code(run->run());
+        return exit_code(run->forward_until_stopped());
     } catch (const std::exception& error) {
         log::error("{}", error.what());
         return kExitFailed;
@@ -544,7 +544,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
     } catch (const process::NoTakeoverPeerError& error) {
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
-    } catch (const relay::HandoverError& error) {
+    } catch (const relay::TakeoverError& error) {
         sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
         return kExitUsage;
     }
@@ -575,7 +575,7 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
                      .ports = std::move(ports),
                      .buffer_bytes = flags.buffer_mib << kMiB},
             .servers = flags.server_detector(),
-            .description = flags.traffic_text(),
+            .description = flags.describe_interface_and_servers(),
             .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
                        .max_sessions = flags.max_sessions},
             .ring_bytes = flags.ring_mib << kMiB};
@@ -605,8 +605,8 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     process::notify_service_ready();
     started();
     try {
-        const int code = exit_code(tap->run());
-        return code == 0 && tap->failed() ? kExitFailed : code;
+        const int code = exit_code(tap->capture_until_stopped());
+        return code == 0 && tap->is_interface_gone() ? kExitFailed : code;
     } catch (const std::exception& error) {
         log::error("{}", error.what());
         return kExitFailed;

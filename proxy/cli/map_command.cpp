@@ -131,7 +131,7 @@ struct DrawnRecording {
     map::Overlay overlay;
     std::optional<map::TileArea> area; ///< the part of the map that is drawn; nullopt: all
     std::string about;
-    bool whole = true; ///< false if some records could not be read, which was printed
+    bool is_complete = true; ///< false if some records could not be read, which was printed
 };
 
 /// Reads the paths to draw.
@@ -146,8 +146,8 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string name = std::filesystem::path{flags.file}.stem().string();
     DrawnRecording drawn;
     const auto found =
-        analyze::find_paths([&](const auto& use) { drawn.whole = read_records(file, use); }, crc,
-                            name, {flags.players.begin(), flags.players.end()});
+        analyze::find_paths([&](const auto& use) { drawn.is_complete = read_records(file, use); },
+                            crc, name, {flags.players.begin(), flags.players.end()});
     if (found.players_on_map.empty() && !found.other_maps.empty()) {
         throw usage_error(
             "{} {}: all its positions are on other maps: {}{}", flags.recording_flag(), file,
@@ -254,7 +254,7 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
     if (flags.png != "-") {
         sink::print_text(stderr, fmt::format("wrote {}{}\n", flags.png, drawn.about));
     }
-    return drawn.whole;
+    return drawn.is_complete;
 }
 
 /// Checks the flags of the picture. Errors: UsageError.
@@ -337,7 +337,7 @@ int run_map(const MapFlags& flags) {
 
 void add_map_command(Command& command) {
     command.about = "Show what a map contains and what is where";
-    MapFlags& flags = add_settings(command, run_map);
+    MapFlags& flags = add_settings_and_action(command, run_map);
     command.add("file", &flags.file, "FILE", "Map file").is_required = true;
     command.add("--at", &flags.at, "X,Y",
                 "Show what is at this position, in world units, 32 per tile (repeatable)");

@@ -333,7 +333,7 @@ const FieldSpec* find_field_named(const ObjectSpec* known, std::string_view name
 /// An object that is being read. Its `fields` are set when all its keys were read.
 struct CustomObject : ObjectSpec {
     std::vector<FieldSpec> read_fields{};
-    bool agreed = false; ///< deltas leave out the size
+    bool agreed = false; ///< deltas leave out the size of the object's items
 };
 
 /// Reads a field of an object. Keys that the file leaves out have the values of the known object's

@@ -39,8 +39,8 @@ bool is_compressed(const std::string& flag, std::string_view path) {
     return path.ends_with(kCompressed);
 }
 
-UsageError open_error(const std::string& flag, const std::string& path,
-                      const std::system_error& error) {
+UsageError make_open_error(const std::string& flag, const std::string& path,
+                           const std::system_error& error) {
     if (error.code() == std::errc::timed_out) {
         return usage_error("{} {}: the pipe has no reader; start it first", flag, path);
     }
@@ -58,7 +58,7 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
         return std::make_unique<store::FileOutput>(path, format, std::chrono::milliseconds{0});
     } catch (const std::system_error& error) {
         if (error.code() != std::errc::timed_out) {
-            throw open_error(flag, path, error);
+            throw make_open_error(flag, path, error);
         }
     }
     try {
@@ -66,7 +66,7 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
                   store::FileOutput::kReaderTime.count());
         return std::make_unique<store::FileOutput>(path, format);
     } catch (const std::system_error& error) {
-        throw open_error(flag, path, error);
+        throw make_open_error(flag, path, error);
     }
 }
 
@@ -193,8 +193,8 @@ void check_writable(const NamedOutput& output) {
     const fs::path folder = fs::path{output.path}.parent_path();
     const std::string needed = there ? output.path : folder.empty() ? "." : folder.string();
     if (::access(needed.c_str(), W_OK) != 0) {
-        throw open_error(std::string{output.flag}, output.path,
-                         std::system_error{errno, std::generic_category()});
+        throw make_open_error(std::string{output.flag}, output.path,
+                              std::system_error{errno, std::generic_category()});
     }
 }
 
@@ -227,8 +227,8 @@ void check_creatable(const NamedOutput& output) {
     // Some folders, such as those of /proc, are writable but have no room for files.
     std::string probe = (fs::path{output.path}.parent_path() / ".twscope-XXXXXX").string();
     if (::mkdtemp(probe.data()) == nullptr) {
-        throw open_error(std::string{output.flag}, output.path,
-                         std::system_error{errno, std::generic_category()});
+        throw make_open_error(std::string{output.flag}, output.path,
+                              std::system_error{errno, std::generic_category()});
     }
     ::rmdir(probe.c_str());
 }
@@ -312,7 +312,7 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
                 "--output {}: another collector is writing to this folder; give each its own",
                 output);
         }
-        throw open_error("--output", output, error);
+        throw make_open_error("--output", output, error);
     }
 }
 

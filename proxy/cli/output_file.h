@@ -48,8 +48,8 @@ void check_replaceable(const std::string& flag, const std::string& path,
 [[nodiscard]] bool finish_output(const std::string& flag, store::OutputFile& file,
                                  std::string_view what = "record[s] [is|are]");
 
-[[nodiscard]] UsageError open_error(const std::string& flag, const std::string& path,
-                                    const std::system_error& error);
+[[nodiscard]] UsageError make_open_error(const std::string& flag, const std::string& path,
+                                         const std::system_error& error);
 
 /// An output file: the flag that names it, and its path.
 struct NamedOutput {

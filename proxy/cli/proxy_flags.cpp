@@ -6,7 +6,7 @@
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
-#include "proxy/process/served_servers.h"
+#include "proxy/process/relayed_servers.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 
@@ -440,7 +440,7 @@ void TapFlags::check_traffic(const Settings& settings) const {
 }
 
 std::vector<std::string> TapFlags::describe_traffic() const {
-    return {"observing " + traffic_text()};
+    return {"observing " + describe_interface_and_servers()};
 }
 
 capture::ServerDetector TapFlags::server_detector() const {
@@ -452,7 +452,7 @@ capture::ServerDetector TapFlags::server_detector() const {
     return detector;
 }
 
-std::string TapFlags::traffic_text() const {
+std::string TapFlags::describe_interface_and_servers() const {
     return servers.empty() ? fmt::format("{}, servers by what they send", interface)
                            : fmt::format("{}, {} {}", interface,
                                          record::choose_plural(servers.size(), "server[s]"),

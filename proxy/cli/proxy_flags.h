@@ -39,7 +39,7 @@ struct ProxyFlags final : RunFlags {
 
     ProxyFlags();
 
-    [[nodiscard]] std::unique_ptr<RunFlags> make_default() const override {
+    [[nodiscard]] std::unique_ptr<RunFlags> make_default_flags() const override {
         return std::make_unique<ProxyFlags>();
     }
 
@@ -72,7 +72,7 @@ struct TapFlags final : RunFlags {
 
     TapFlags() { records.config.inspect.sees_all = false; }
 
-    [[nodiscard]] std::unique_ptr<RunFlags> make_default() const override {
+    [[nodiscard]] std::unique_ptr<RunFlags> make_default_flags() const override {
         return std::make_unique<TapFlags>();
     }
 
@@ -84,7 +84,7 @@ struct TapFlags final : RunFlags {
 
     [[nodiscard]] capture::ServerDetector server_detector() const;
     /// Describes the traffic: "eth0, servers :8303, :8304".
-    [[nodiscard]] std::string traffic_text() const;
+    [[nodiscard]] std::string describe_interface_and_servers() const;
 };
 
 } // namespace tw::cli

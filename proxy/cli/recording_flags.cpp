@@ -144,7 +144,7 @@ std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
         }
         return std::make_unique<store::Recording>(options, begin);
     } catch (const std::system_error& error) {
-        throw open_error(kind.flag, options.path, error);
+        throw make_open_error(kind.flag, options.path, error);
     } catch (const std::runtime_error& error) {
         throw usage_error("{} {}", kind.flag, error.what());
     }
@@ -257,7 +257,7 @@ void RecordingFlags::check_recordings(std::span<const NamedRecording> recordings
     }
 }
 
-std::uint64_t RecordingFlags::message_bytes() const {
+std::uint64_t RecordingFlags::max_message_bytes() const {
     return message_limit == "none"
                ? 0
                : parse_size("--message-limit", message_limit, "for example 1MiB, or 'none'");
@@ -297,7 +297,7 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
 }
 
 std::vector<std::string>
-RecordingFlags::warnings(std::span<const NamedRecording> recordings) const {
+RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) const {
     std::vector<std::string> found;
     for (const NamedRecording& each : recordings) {
         const auto planned = disk_options(each);

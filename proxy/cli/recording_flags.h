@@ -67,7 +67,7 @@ struct RecordingFlags {
     /// Errors: UsageError for flags that apply to none of the recordings.
     void check_recordings(std::span<const NamedRecording> recordings) const;
     /// Returns the limit of --message-limit in bytes; 0 for no limit.
-    [[nodiscard]] std::uint64_t message_bytes() const;
+    [[nodiscard]] std::uint64_t max_message_bytes() const;
     /// Returns the value of --min-free in bytes; 0 if the flag is not given.
     [[nodiscard]] std::uint64_t min_free_bytes() const;
     /// Returns the options for a recording on a disk; nullopt for standard output, a pipe or a
@@ -76,7 +76,7 @@ struct RecordingFlags {
     disk_options(const NamedRecording& recording) const;
     /// Returns a sentence for each recording whose disk has no room for the size of --keep.
     [[nodiscard]] std::vector<std::string>
-    warnings(std::span<const NamedRecording> recordings) const;
+    disk_space_warnings(std::span<const NamedRecording> recordings) const;
     /// Returns the folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string segment_folder(const NamedRecording& recording) const;
     /// Opens the file or stream of a live recording; returns null if the path is empty.

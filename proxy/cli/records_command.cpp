@@ -425,7 +425,7 @@ int check_records(RecordsFiles& files) {
                 check.on_line(line, filter::read_line_head(line));
                 return true; // the check counts other lines itself
             },
-        .on_file_end = [&](const ReadFile& file) { check.end_file(file.reader); },
+        .on_file_end = [&](const FileReadResult& file) { check.end_file(file.reader); },
     });
     fmt::print("{}", record::terminal_lines(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
@@ -458,7 +458,8 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     const RecordsFiles::ReadCallbacks callbacks{
         .on_file_begin = [&](const std::string& path) { repetitions.begin_file(path); },
         .on_line = use_line,
-        .on_file_end = [&](const ReadFile& file) { is_whole = file.report_problems() && is_whole; },
+        .on_file_end =
+            [&](const FileReadResult& file) { is_whole = file.report_problems() && is_whole; },
         .on_pause = [&] { writer.flush(); },
         .has_enough = [&] { return writer.has_reader_left(); }};
     if (flags.follow) {
@@ -523,7 +524,7 @@ void add_table_flags(Command& command, RecordsCommandFlags& flags) {
 
 void add_records_command(Command& command) {
     command.about = "Read recordings: filter, convert, follow, verify";
-    RecordsCommandFlags& flags = add_settings(command, run_records);
+    RecordsCommandFlags& flags = add_settings_and_action(command, run_records);
     command
         .add("file", &flags.paths, "FILE",
              "Files of records, compressed or not, or folders of segments; - means standard input")

@@ -117,7 +117,7 @@ bool report_invalid_lines(const std::string& path, std::uint64_t count) {
     return count == 0;
 }
 
-bool ReadFile::report_problems() const {
+bool FileReadResult::report_problems() const {
     const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
     if (end == store::FileEnd::too_wide) {
@@ -327,7 +327,7 @@ namespace {
 bool read_recording(const std::string& path, bool quiet,
                     const std::function<bool(std::string_view line)>& on_line) {
     bool is_whole = true;
-    const auto end_file = [&](const ReadFile& file) {
+    const auto end_file = [&](const FileReadResult& file) {
         if (file.path == path && file.invalid_lines != 0 &&
             file.invalid_lines == file.reader.num_lines()) {
             throw usage_error("{}: contains no records{}", path,
@@ -361,7 +361,7 @@ bool read_capture(const RecordSource& source, bool quiet,
     pipeline::MapFolders maps{{}, {.memory = &memory}};
     capture::CaptureRun captures{capture_files({source.path}), source.servers};
     captures.set_quiet(quiet);
-    LineOutput lines{on_line};
+    LineCallbackOutput lines{on_line};
     sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
     WithoutMessages sparse{json};
     std::atomic<std::uint32_t> numbers{0};
@@ -374,7 +374,7 @@ bool read_capture(const RecordSource& source, bool quiet,
 
 } // namespace
 
-void LineOutput::write(std::string_view block) {
+void LineCallbackOutput::write(std::string_view block) {
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
         on_line_(block.substr(0, end));

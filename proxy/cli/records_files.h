@@ -27,8 +27,8 @@ inline constexpr std::int64_t kMaxSessionNumber = std::numeric_limits<std::uint3
 /// Returns true if no line was skipped.
 bool report_invalid_lines(const std::string& path, std::uint64_t count);
 
-/// A file whose lines were read.
-struct ReadFile {
+/// What was read from a file, and what could not be read.
+struct FileReadResult {
     const std::string& path;
     const store::LineReader& reader;
     std::uint64_t invalid_lines = 0; ///< lines that are not records
@@ -57,7 +57,7 @@ class RecordsFiles {
         std::function<void(const std::string& path)> on_file_begin = [](const auto&) {};
         /// Returns whether the line is a record.
         std::function<bool(std::string_view line)> on_line;
-        std::function<void(const ReadFile& file)> on_file_end = [](const auto&) {};
+        std::function<void(const FileReadResult& file)> on_file_end = [](const auto&) {};
         std::function<void()> on_pause = [] {}; ///< called if there is no more data at the moment
         /// Called before each line. If it returns true, reading stops, and on_file_end is not called
         /// for the current file.
@@ -89,9 +89,9 @@ class RecordsFiles {
 };
 
 /// An output that passes each line to a function.
-class LineOutput final : public sink::Output {
+class LineCallbackOutput final : public sink::Output {
   public:
-    explicit LineOutput(std::function<void(std::string_view line)> on_line)
+    explicit LineCallbackOutput(std::function<void(std::string_view line)> on_line)
         : on_line_{std::move(on_line)} {}
 
     void write(std::string_view block) override;

@@ -188,7 +188,7 @@ int run_replay_command(const ReplayFlags& flags) {
         throw usage_error("--password: is longer than {} bytes", kMaxPassword);
     }
     const RecordFlags& records = flags.records;
-    const analyze::FindingsToFailOn fail_on = records.fail_on_findings();
+    const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();
     inspect::MemoryBudget memory{flags.memory_mib << 20U};
     pipeline::MapFolders maps{records.map_folders(),
                               {.cache = records.map_cache, .memory = &memory}};
@@ -232,7 +232,7 @@ int run_replay_command(const ReplayFlags& flags) {
 
 void add_replay_command(Command& command) {
     command.about = "Replay the clients of a capture against a real server, and check its answers";
-    ReplayFlags& flags = add_settings(command, run_replay_command);
+    ReplayFlags& flags = add_settings_and_action(command, run_replay_command);
     command
         .add("capture", &flags.capture, "CAPTURE",
              "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "

@@ -94,7 +94,7 @@ void RunFlags::add_lifecycle_flags(Command& command, const std::string& backgrou
     add_log_level_flag(command, log_level);
 }
 
-std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
+std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) const {
     // The file of --objects is read once for all checks.
     const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
     const auto described = [this, mod]() -> const wire::ModDescription& {
@@ -106,17 +106,17 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
     return {
         [this, &settings] { check_traffic(settings); },
         [described] { std::ignore = described(); },
-        [this] { std::ignore = records.fail_on_findings(); },
+        [this] { std::ignore = records.findings_to_fail_on(); },
         [this] { std::ignore = parse_time_and_size("--rotate", recording.rotate); },
         [this] { std::ignore = parse_time_and_size("--keep", recording.keep); },
         [this] { std::ignore = recording.min_free_bytes(); },
-        [this] { std::ignore = recording.message_bytes(); },
+        [this] { std::ignore = recording.max_message_bytes(); },
         [this] { recording.check_recordings(recordings()); },
         [this, &settings] { check_files(settings); },
         [this] { std::ignore = records.map_folders(); },
         [this] { std::ignore = records.demo_options(); },
-        [this] { records.check_capture(); },
-        [this] { check_inspecting(); },
+        [this] { records.check_capture_flags(); },
+        [this] { check_inspection_flags(); },
         [this] { std::ignore = flight.options(records.config.json.show_secrets, memory_mib); },
         [this, described] { std::ignore = records.parse_output_filter(described()); },
         [this, described] {
@@ -135,7 +135,7 @@ std::vector<RunFlags::Check> RunFlags::checks(const Settings& settings) const {
 }
 
 void RunFlags::check_flags(const Settings& settings) const {
-    for (const Check& check : checks(settings)) {
+    for (const Check& check : flag_checks(settings)) {
         check();
     }
 }
@@ -183,7 +183,7 @@ bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& 
 /// Adds all errors of the flags, and of the files and addresses that the flags name.
 void add_flag_problems(const RunFlags& flags, const Settings& settings,
                        std::vector<std::string>& problems) {
-    for (const RunFlags::Check& check : flags.checks(settings)) {
+    for (const RunFlags::Check& check : flags.flag_checks(settings)) {
         add_problem_of_check(problems, check);
     }
     add_problem_of_check(problems, [&] {
@@ -209,8 +209,8 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
 } // namespace
 
 int check_config(const RunFlags& flags, Settings& settings) {
-    std::vector<std::string> problems = settings.try_fill_flags();
-    if (settings.is_file_read()) {
+    std::vector<std::string> problems = settings.try_fill_missing_flags();
+    if (settings.is_config_file_read()) {
         add_flag_problems(flags, settings, problems);
     }
     for (const std::string& problem : problems) {
@@ -237,13 +237,13 @@ int check_config(const RunFlags& flags, Settings& settings) {
         })) {
         text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
     }
-    for (const std::string& warning : recording.warnings(recordings)) {
+    for (const std::string& warning : recording.disk_space_warnings(recordings)) {
         text += "warning: " + warning + '\n';
     }
     text += flags.http.is_enabled()
                 ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
                 : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);
-    for (const std::string& line : settings.sources()) {
+    for (const std::string& line : settings.describe_sources()) {
         text += "from " + line + '\n';
     }
     sink::print_text(stdout, text);
@@ -254,13 +254,13 @@ void RunFlags::check_files(const Settings& settings) const {
     const std::string none; // replaces a path of segments, which is only the start of their names
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.named_files();
-    read.insert(read.end(), {records.lookup.objects_file, settings.file(), http.token_file});
+    read.insert(read.end(), {records.lookup.objects_file, settings.config_file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
                                 {"--write", whole ? records.capture : none}});
 }
 
-void RunFlags::check_inspecting() const {
+void RunFlags::check_inspection_flags() const {
     const std::pair<bool, const char*> needs[] = {
         {!records.demo.empty() || !records.capture.empty() || flight.is_enabled(),
          "--demo, --write and --flight need"},
@@ -279,7 +279,7 @@ pipeline::Config RunFlags::make_config(const wire::ModDescription& mod) const {
     auto on_page = page_recording_options();
     pipeline::Config config = records.make_config(mod, on_page || bus.is_enabled());
     config.memory_bytes = memory_mib << 20U;
-    config.message_bytes = recording.message_bytes();
+    config.message_bytes = recording.max_message_bytes();
     config.limits_findings = true;
     config.flight = flight.options(config.json.show_secrets, memory_mib);
     config.page_recordings = std::move(on_page);

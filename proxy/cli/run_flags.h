@@ -57,13 +57,13 @@ struct RunFlags {
     RunFlags& operator=(RunFlags&&) = delete;
 
     /// Returns new flags of the same command, with their defaults.
-    [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default() const = 0;
+    [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default_flags() const = 0;
     virtual void add_to(Command& command) = 0;
     /// A function that checks some of the flags. Errors: UsageError.
     using Check = std::function<void()>;
 
     /// Returns all checks of the flags. `settings`: the settings of the same command.
-    [[nodiscard]] std::vector<Check> checks(const Settings& settings) const;
+    [[nodiscard]] std::vector<Check> flag_checks(const Settings& settings) const;
     /// Checks the flags about the forwarded or tapped traffic.
     virtual void check_traffic(const Settings& settings) const = 0;
     void check_flags(const Settings& settings) const;
@@ -114,7 +114,7 @@ struct RunFlags {
 
   private:
     void check_files(const Settings& settings) const;
-    void check_inspecting() const;
+    void check_inspection_flags() const;
 };
 
 /// Checks the configuration of a live run without starting it: prints a description of the run, or

@@ -233,15 +233,15 @@ Settings::Settings(Command& command) : command_{&command} {
 std::vector<process::GivenFlag> Settings::flags() const {
     std::vector<process::GivenFlag> flags;
     for (const Flag& flag : command_->flags) {
-        if (is_setting(flag)) {
+        if (is_config_setting(flag)) {
             flags.push_back({flag.name, flag.values});
         }
     }
     return flags;
 }
 
-void Settings::complete() {
-    fill_flags();
+void Settings::fill_flags_and_set_color() {
+    fill_missing_flags();
     for (const Flag& flag : command_->flags) {
         if (!flag.values.empty() && !flag.replacement.empty()) {
             sink::print_error("{} is now {}", flag.dashed_name(), flag.replacement);
@@ -250,7 +250,7 @@ void Settings::complete() {
     apply_color();
 }
 
-void Settings::complete_from_process(const std::vector<process::GivenFlag>& flags) {
+void Settings::set_flags_of_process(const std::vector<process::GivenFlag>& flags) {
     for (const auto& [name, values] : flags) {
         if (!values.empty()) {
             static_cast<void>(command_->find_flag("--" + name)->set_values(values));
@@ -265,33 +265,33 @@ void Settings::apply_color() const {
                                             : sink::Colors::automatic);
 }
 
-void Settings::fill_flags() {
-    const auto problems = try_fill_flags();
+void Settings::fill_missing_flags() {
+    const auto problems = try_fill_missing_flags();
     if (!problems.empty()) {
         throw UsageError{problems.front()};
     }
 }
 
-std::vector<std::string> Settings::try_fill_flags() {
+std::vector<std::string> Settings::try_fill_missing_flags() {
     for (Flag& flag : command_->flags) {
         flag.source = flag.values.empty() ? "" : kCommandLine;
     }
-    complete_from_variables();
+    fill_from_variables();
     is_read_ = file_.empty();
     if (!is_read_) {
-        add_problem_of_check(command_->problems, [this] { complete_from_file(); });
+        add_problem_of_check(command_->problems, [this] { fill_from_file(); });
     }
     add_problem_of_check(command_->problems, [this] { check_required_flags(*command_); });
     return std::exchange(command_->problems, {});
 }
 
-std::vector<std::string> Settings::sources() const {
+std::vector<std::string> Settings::describe_sources() const {
     std::vector<std::string> lines;
     for (const std::string& source :
          {std::string{kCommandLine}, std::string{kEnvironment}, file_}) {
         Texts names;
         for (const Flag& flag : command_->flags) {
-            if (is_setting(flag) && !source.empty() && flag.source == source) {
+            if (is_config_setting(flag) && !source.empty() && flag.source == source) {
                 names.push_back(flag.name);
             }
         }
@@ -318,7 +318,7 @@ std::string Settings::add_source_to_message(std::string message) const {
                              flag->source == kEnvironment ? variable_name(*flag) : flag->source);
 }
 
-int Settings::run(const std::function<int()>& command) const {
+int Settings::run_command(const std::function<int()>& command) const {
     try {
         return command();
     } catch (const UsageError& error) {
@@ -326,12 +326,12 @@ int Settings::run(const std::function<int()>& command) const {
     }
 }
 
-void Settings::complete_from_variables() {
+void Settings::fill_from_variables() {
     for (Flag& flag : command_->flags) {
         const std::string variable = variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* const value = std::getenv(variable.c_str());
-        if (!is_setting(flag) || !flag.values.empty() || value == nullptr) {
+        if (!is_config_setting(flag) || !flag.values.empty() || value == nullptr) {
             continue;
         }
         set_flag(flag, {value}, variable,
@@ -341,7 +341,7 @@ void Settings::complete_from_variables() {
     }
 }
 
-void Settings::complete_from_file() {
+void Settings::fill_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     const std::string content = read_file(file_);
@@ -351,7 +351,7 @@ void Settings::complete_from_file() {
         const std::string section = command_->name + '.';
         key.remove_prefix(key.starts_with(section) ? section.size() : 0);
         Flag* const flag = command_->find_flag(fmt::format("--{}", key));
-        return flag != nullptr && is_setting(*flag) && key != "config" ? flag : nullptr;
+        return flag != nullptr && is_config_setting(*flag) && key != "config" ? flag : nullptr;
     };
     ConfigReader reader{text, file_, [&](const std::string& key) {
                             const Flag* const flag = find_flag(key);

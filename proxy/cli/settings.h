@@ -49,25 +49,25 @@ class Settings {
 
     /// Fills in what the command line left out, after it was parsed.
     /// Errors: UsageError.
-    void fill_flags();
+    void fill_missing_flags();
 
-    /// Like fill_flags(), but returns the messages of all errors instead of throwing the first one.
-    [[nodiscard]] std::vector<std::string> try_fill_flags();
+    /// Like fill_missing_flags(), but returns the messages of all errors instead of throwing.
+    [[nodiscard]] std::vector<std::string> try_fill_missing_flags();
 
     /// True if the file given with --config could be read, or no file was given. Otherwise the
     /// flags are not those that the user meant, so checking them would give false errors.
-    [[nodiscard]] bool is_file_read() const { return is_read_; }
+    [[nodiscard]] bool is_config_file_read() const { return is_read_; }
 
     /// Describes which flags each source has set, one line for each source, and which flags of the
     /// file another source overrides. The lines contain no values, which may be secret.
-    [[nodiscard]] std::vector<std::string> sources() const;
+    [[nodiscard]] std::vector<std::string> describe_sources() const;
 
-    /// Like fill_flags(), and also sets the colours of the log according to --color.
+    /// Like fill_missing_flags(), and also sets the colours of the log according to --color.
     /// Precondition: this process has one thread.
-    void complete();
+    void fill_flags_and_set_color();
 
-    /// Like complete(), but sets the flags to those of another process, instead of reading them.
-    void complete_from_process(const std::vector<process::GivenFlag>& flags);
+    /// Sets the flags to those of another process, and the colours of the log.
+    void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
 
     /// Whether a variable or the file names the flag, also if its value is not valid.
     [[nodiscard]] bool has_flag(const std::string& flag) const;
@@ -77,18 +77,18 @@ class Settings {
     [[nodiscard]] std::string add_source_to_message(std::string message) const;
 
     /// Runs a command. A UsageError of the command gets its message from add_source_to_message().
-    [[nodiscard]] int run(const std::function<int()>& command) const;
+    [[nodiscard]] int run_command(const std::function<int()>& command) const;
 
-    /// The file given with --config, after fill_flags(); empty if there is none.
-    [[nodiscard]] const std::string& file() const { return file_; }
+    /// The file given with --config, after fill_missing_flags(); empty if there is none.
+    [[nodiscard]] const std::string& config_file() const { return file_; }
 
     /// All flags that have a value, in the order in which the command declares them. The values
     /// come from the command line, a variable or a file.
     [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:
-    void complete_from_variables();
-    void complete_from_file();
+    void fill_from_variables();
+    void fill_from_file();
     /// Sets a flag, or adds an error to the command's problems. `source`: the start of the error.
     /// `if_empty`: the error for a missing value.
     void set_flag(Flag& flag, const Texts& values, const std::string& source,
@@ -104,12 +104,12 @@ class Settings {
 /// Gives a command its settings, and an action that completes them and then calls `run`. Returns
 /// the command's flags, which exist as long as the action.
 template <typename Flags>
-Flags& add_settings(Command& command, int (*run)(const Flags& flags)) {
+Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags)) {
     const auto flags = std::make_shared<Flags>();
     const auto settings = std::make_shared<Settings>(command);
     command.action = [flags, settings, run](const Invocation& /*invocation*/) {
-        settings->complete();
-        return settings->run([&] { return run(*flags); });
+        settings->fill_flags_and_set_color();
+        return settings->run_command([&] { return run(*flags); });
     };
     return *flags;
 }

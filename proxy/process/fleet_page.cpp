@@ -139,16 +139,16 @@ FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
     return &servers_[std::string{name}];
 }
 
-web::SessionView* FleetOverview::find_session(const Source& source) {
-    auto& sessions = source.server.sessions;
+web::SessionView* FleetOverview::find_session(const RecordOrigin& origin) {
+    auto& sessions = origin.server.sessions;
     const auto found =
-        sessions.find({std::string{source.from.run}, session_number_of(source.head)});
+        sessions.find({std::string{origin.from.run}, session_number_of(origin.head)});
     return found == sessions.end() ? nullptr : &found->second;
 }
 
 /// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
 /// not have been recorded. Does nothing for a known run: several runs may write at the same time.
-void FleetOverview::add_run_if_new(Server& server, std::string_view run) {
+void FleetOverview::add_run_id_if_new(Server& server, std::string_view run) {
     if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
         return;
     }
@@ -177,28 +177,28 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     // A record without a session does not end the sessions of the previous run, because it may come
     // from a run that failed to take over.
     if (session_number_of(*head) != 0) {
-        add_run_if_new(*server, from.run);
+        add_run_id_if_new(*server, from.run);
     }
     if (affects_overview(*head, line)) {
         add_record({.from = from, .server = *server, .head = *head}, line);
     }
 }
 
-void FleetOverview::add_record(const Source& source, std::string_view line) {
+void FleetOverview::add_record(const RecordOrigin& origin, std::string_view line) {
     boost::system::error_code error;
     const json::value value = json::parse(line, error);
     if (error || !value.is_object()) {
         return;
     }
     const Object& record = value.get_object();
-    const std::string_view type = source.head.type;
+    const std::string_view type = origin.head.type;
     if (type == "session") {
-        return update_session(source, record);
+        return update_session(origin, record);
     }
     if (type == "finding") {
-        return add_finding(source, record);
+        return add_finding(origin, record);
     }
-    web::SessionView* const session = find_session(source);
+    web::SessionView* const session = find_session(origin);
     if (session == nullptr) {
         return;
     }
@@ -209,8 +209,8 @@ void FleetOverview::add_record(const Source& source, std::string_view line) {
     }
 }
 
-void FleetOverview::update_session(const Source& source, const Object& record) {
-    const auto& [from, server, head] = source;
+void FleetOverview::update_session(const RecordOrigin& origin, const Object& record) {
+    const auto& [from, server, head] = origin;
     const SessionKey key{from.run, session_number_of(head)};
     const std::string_view event = text_in(record, "event");
     if (event == "close") {
@@ -231,23 +231,23 @@ void FleetOverview::update_session(const Source& source, const Object& record) {
     view.opened_ms = view.opened_ms == 0 ? filter::unix_ms(head.time) : view.opened_ms;
 }
 
-void FleetOverview::add_finding(const Source& source, const Object& record) {
+void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record) {
     const auto id = record::find_finding(text_in(record, "id"));
     if (!id) {
         return;
     }
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
-    web::SessionView* const session = find_session(source);
+    web::SessionView* const session = find_session(origin);
     if (*id == record::FindingId::session_server_silent) {
-        update_silence(source, record);
+        update_silence(origin, record);
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
         text.insert(behind == std::string::npos ? 0 : behind + 2,
-                    std::string{source.from.server} + ", ");
+                    std::string{origin.from.server} + ", ");
         return text;
     };
-    const record::FindingRecord finding = read_finding(*id, session_number_of(source.head), record);
+    const record::FindingRecord finding = read_finding(*id, session_number_of(origin.head), record);
     const record::Severity severity = record::severity_of(finding);
     if (severity == record::finding_info(*id).severity) { // "answers again" has another severity
         findings_[static_cast<std::size_t>(*id)] += count;
@@ -260,25 +260,25 @@ void FleetOverview::add_finding(const Source& source, const Object& record) {
     if (severity == record::Severity::info) {
         return;
     }
-    source.server.findings += count;
+    origin.server.findings += count;
     if (session != nullptr) {
         session->findings += count;
     }
     if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
     }
-    recent_findings_.push_back({.time_ms = filter::unix_ms(source.head.time),
+    recent_findings_.push_back({.time_ms = filter::unix_ms(origin.head.time),
                                 .session = finding.head.session,
                                 .tick = finding.tick,
                                 .severity = std::string{record::severity_name(severity)},
                                 .text = with_server(record::describe_finding(finding))});
 }
 
-void FleetOverview::update_silence(const Source& source, const Object& record) {
-    Server& server = source.server;
+void FleetOverview::update_silence(const RecordOrigin& origin, const Object& record) {
+    Server& server = origin.server;
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
-        server.silence = {.since_ms = filter::unix_ms(source.head.time) -
+        server.silence = {.since_ms = filter::unix_ms(origin.head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
     }
@@ -301,8 +301,8 @@ void FleetOverview::add_server_view(const std::string& name, const Server& serve
 }
 
 /// Adds up to `most` of the open sessions to the view, sessions of players in the game first.
-void FleetOverview::fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                                  web::StatusView& view) {
+void FleetOverview::add_open_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+                                      web::StatusView& view) {
     view.sessions_open = open.size();
     std::stable_partition(open.begin(), open.end(),
                           [](const auto* each) { return each->connected; });
@@ -316,7 +316,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
         add_server_view(name, server, state);
-        state.servers.back().collected = web::CollectedState{
+        state.servers.back().collected = web::CollectedServerState{
             .page = pages.url_of(name), .records = server.records, .last_ms = server.last_ms};
         for (const auto& [unused, session] : server.sessions) {
             if (chosen.empty() || chosen == name) {
@@ -324,8 +324,8 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
             }
         }
     }
-    fill_sessions(std::move(open), chosen.empty() ? web::StatusView::kMaxSessions : kMaxSessions,
-                  state.view);
+    add_open_sessions(std::move(open),
+                      chosen.empty() ? web::StatusView::kMaxSessions : kMaxSessions, state.view);
     state.view.findings = recent_findings_;
     state.view.totals.findings = findings_;
     if (state.stream) {
@@ -384,9 +384,9 @@ web::RunState FleetPage::state_of(const std::string& server) const {
     state.started_ms = started_ms_;
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
-    state.stream = web::StreamState{.name = stream_.name, .trouble = delay_reason_};
+    state.stream = web::RecordStreamState{.name = stream_.name, .trouble = delay_reason_};
     board_.fill_run_state(state, stream_.pages, server);
-    state.http_connections_rejected = admin_.server().rejected_connections();
+    state.http_connections_rejected = admin_.server().rejected_connection_count();
     return state;
 }
 

@@ -80,7 +80,7 @@ class FleetOverview {
     };
 
     /// What sent a record, and the start of its line.
-    struct Source {
+    struct RecordOrigin {
         const RecordSender& from;
         Server& server;
         const filter::RecordLineHead& head;
@@ -90,16 +90,16 @@ class FleetOverview {
 
     static void add_server_view(const std::string& name, const Server& server,
                                 web::RunState& state);
-    static void fill_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                              web::StatusView& view);
+    static void add_open_sessions(std::vector<const web::SessionView*> open, std::size_t most,
+                                  web::StatusView& view);
     [[nodiscard]] Server* find_or_add_server(std::string_view name,
                                              const filter::RecordLineHead& head);
-    static void add_run_if_new(Server& server, std::string_view run);
-    void add_record(const Source& source, std::string_view line);
-    static void update_session(const Source& source, const Object& record);
-    void add_finding(const Source& source, const Object& record);
-    static void update_silence(const Source& source, const Object& record);
-    [[nodiscard]] static web::SessionView* find_session(const Source& source);
+    static void add_run_id_if_new(Server& server, std::string_view run);
+    void add_record(const RecordOrigin& origin, std::string_view line);
+    static void update_session(const RecordOrigin& origin, const Object& record);
+    void add_finding(const RecordOrigin& origin, const Object& record);
+    static void update_silence(const RecordOrigin& origin, const Object& record);
+    [[nodiscard]] static web::SessionView* find_session(const RecordOrigin& origin);
 
     std::map<std::string, Server, std::less<>> servers_;
     record::FindingCounts findings_{};

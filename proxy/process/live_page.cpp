@@ -116,7 +116,7 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
     }
 }
 
-void ImpairmentControl::finish() {
+void ImpairmentControl::reject_further_changes() {
     const std::scoped_lock lock{mutex_};
     finished_ = true;
 }
@@ -178,7 +178,7 @@ void RelayHangDetector::update(Time now, const relay::ObserverSharedMemory& obse
 
 bool RelayHangDetector::is_alive(Time now) const noexcept {
     return num_threads_ != 0 && std::all_of(threads_.begin(), threads_.begin() + num_threads_,
-                                            [now](const Thread& thread) {
+                                            [now](const ThreadProgress& thread) {
                                                 return now - thread.last_progress <= kHangTime;
                                             });
 }
@@ -198,11 +198,11 @@ LivePage::LivePage(PageOptions options, Dependencies parts)
 }
 
 void LivePage::start() {
-    check_relay();
+    check_relay_threads();
     start_page(admin_, options_, "live page", true);
 }
 
-void LivePage::check_relay() {
+void LivePage::check_relay_threads() {
     const std::scoped_lock lock{mutex_};
     hang_detector_.update(std::chrono::steady_clock::now(), parts_.shared->observation,
                           parts_.shared->facts.threads);
@@ -271,7 +271,7 @@ web::RunState LivePage::state() const {
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();
-    state.http_connections_rejected = admin_.server().rejected_connections();
+    state.http_connections_rejected = admin_.server().rejected_connection_count();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.failed = parts_.file->failed();

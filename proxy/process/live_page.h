@@ -44,7 +44,7 @@ class ImpairmentControl {
 
     /// Sets the impairment. `text`: for relay::parse_impairment(). The seed does not change.
     /// Returns the new settings as text. Errors: one line for the user, if the text is invalid, the
-    /// relay cannot be reached, or finish() was called.
+    /// relay cannot be reached, or reject_further_changes() was called.
     [[nodiscard]] tl::expected<std::string, std::string> set_impairment(std::string_view text);
 
     /// The current settings, as text for relay::parse_impairment().
@@ -55,7 +55,7 @@ class ImpairmentControl {
     void on_segment(std::uint32_t number);
 
     /// Rejects later changes. Must be called before the record output ends.
-    void finish();
+    void reject_further_changes();
 
   private:
     void log_and_record();
@@ -91,12 +91,12 @@ class RelayHangDetector {
     [[nodiscard]] bool is_alive(Time now) const noexcept;
 
   private:
-    struct Thread {
+    struct ThreadProgress {
         std::uint64_t loop_iterations = 0;
         Time last_progress{};
     };
 
-    std::array<Thread, relay::kMaxThreads> threads_{};
+    std::array<ThreadProgress, relay::kMaxThreads> threads_{};
     unsigned num_threads_ = 0;
 };
 
@@ -149,7 +149,7 @@ class LivePage final : public pipeline::RecordPageData {
     void start();
 
     /// Checks whether the relay's threads hang. Must be called once a second.
-    void check_relay();
+    void check_relay_threads();
 
     void set_token(const PageToken& token);
 

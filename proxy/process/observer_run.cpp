@@ -114,7 +114,7 @@ void ObserverRun::open_page() {
                                  .mod = options_.config.mod,
                                  .observer = number_,
                                  .file = options_.file,
-                                 .queue = queue(),
+                                 .queue = records_ ? &records_->queue() : nullptr,
                                  .outputs = &lines_,
                                  .recordings = written_.page_recordings(),
                                  .inspecting = options_.inspect};
@@ -156,7 +156,7 @@ void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
     begin_inspecting();
 }
 
-ObserverResult ObserverRun::run() {
+ObserverResult ObserverRun::inspect_until_stopped() {
     if (!link_.send(channel::ControlMessage::ready)) {
         throw std::runtime_error{"cannot tell the relay that everything is open"};
     }
@@ -165,9 +165,9 @@ ObserverResult ObserverRun::run() {
     }
     running_ = shown_ = base::Stopwatch{};
     second_timer_.expires_at(std::chrono::steady_clock::now());
-    await_second();
+    await_next_second();
     io_.run();
-    return finish();
+    return finish_outputs();
 }
 
 void ObserverRun::on_messages() {
@@ -237,12 +237,12 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     }
 }
 
-void ObserverRun::await_second() {
+void ObserverRun::await_next_second() {
     second_timer_.expires_at(second_timer_.expiry() + std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) {
         if (!error && !stopping_) {
             on_second();
-            await_second();
+            await_next_second();
         }
     });
 }
@@ -261,14 +261,14 @@ void ObserverRun::on_second() {
     }
     written_.log_recordings_and_errors();
     if (page_) {
-        page_->check_relay();
+        page_->check_relay_threads();
     }
     server_reports_.report_changes(io_, shared_.block(), page_ ? &*page_ : nullptr);
 }
 
 /// Returns the name and size of the file of records, or of the capture file if the run writes no
 /// records. Returns an empty text if the run writes neither.
-std::string ObserverRun::recording_text() const {
+std::string ObserverRun::describe_recording() const {
     const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
     if (file == nullptr) {
@@ -295,8 +295,8 @@ std::string ObserverRun::recording_text() const {
 
 /// Returns what the status line says besides players and snapshots; empty if there is nothing.
 std::string ObserverRun::status_notes() const {
-    std::string notes = server_reports_.is_any_silent() ? "the server does not answer" : "";
-    const std::string recording = recording_text();
+    std::string notes = server_reports_.is_any_server_silent() ? "the server does not answer" : "";
+    const std::string recording = describe_recording();
     return notes + (notes.empty() || recording.empty() ? "" : " | ") + recording;
 }
 
@@ -365,10 +365,10 @@ void ObserverRun::write_summary(const ObserverResult& result) {
     last.flush();
 }
 
-ObserverResult ObserverRun::finish() {
+ObserverResult ObserverRun::finish_outputs() {
     page_.reset(); // destroyed before the objects that it shows
     if (impairment_) {
-        impairment_->finish();
+        impairment_->reject_further_changes();
     }
     ObserverResult result{.seen = {.expectations = options_.config.expectations}};
     for (const auto& worker : workers_) {
@@ -457,7 +457,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
     }
 }
 
-bool SilenceReporters::is_any_silent() const {
+bool SilenceReporters::is_any_server_silent() const {
     return std::ranges::any_of(reports_, [](const auto& each) { return each.second.is_silent(); });
 }
 

@@ -43,7 +43,7 @@ class SilenceReporters {
                         LivePage* page);
 
     /// Returns whether a server does not answer.
-    [[nodiscard]] bool is_any_silent() const;
+    [[nodiscard]] bool is_any_server_silent() const;
 
     void stop();
 
@@ -104,7 +104,7 @@ class ObserverRun {
     ObserverRun(ObserverOptions options, ObserverChannel observer_channel);
 
     /// Inspects until the relay has ended, then finishes the outputs. Must be called once.
-    [[nodiscard]] ObserverResult run();
+    [[nodiscard]] ObserverResult inspect_until_stopped();
 
   private:
     void add_page_socket(base::UniqueFd socket);
@@ -114,19 +114,17 @@ class ObserverRun {
     void on_messages();
     void handle_message(channel::ProcessLink::Message& message);
     [[nodiscard]] pipeline::Outputs open_outputs();
-    void await_second();
+    void await_next_second();
     void on_second();
     void show_status();
     void print_findings_at_end();
-    [[nodiscard]] std::string recording_text() const;
+    [[nodiscard]] std::string describe_recording() const;
     [[nodiscard]] std::string status_notes() const;
-
-    [[nodiscard]] store::QueuedOutput* queue() { return records_ ? &records_->queue() : nullptr; }
 
     void write_flight_data(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
-    [[nodiscard]] ObserverResult finish();
+    [[nodiscard]] ObserverResult finish_outputs();
 
     ObserverOptions options_;
     std::uint32_t number_;

@@ -145,17 +145,17 @@ RelayRun::RelayRun(RelayRunOptions options)
         options_.relay.answer_functions =
             options_.info_cache ? info_answer_functions() : relay::AnswerFunctions{};
     }
-    if (options_.taker != nullptr) {
-        options_.taker->check_servers(options_.servers);
+    if (options_.requester != nullptr) {
+        options_.requester->check_servers(options_.servers);
     }
-    auto [first, listening] = prepare_server(options_.taker, options_.servers.front(), 0);
+    auto [first, listening] = prepare_server(options_.requester, options_.servers.front(), 0);
     options_.relay.server = first;
     relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    servers_.emplace(*relay_, shared_.block(), options_.taker, options_.servers);
+    servers_.emplace(*relay_, shared_.block(), options_.requester, options_.servers);
     shared_.block().facts.impairment = relay_->impairment();
     Supervisor::Dependencies parts{.shared = &shared_, .rings = rings_, .run = this};
-    if (options_.taker != nullptr) {
-        parts.follows = options_.taker->offer().observer;
+    if (options_.requester != nullptr) {
+        parts.follows = options_.requester->offer().observer;
     }
     supervisor_.emplace(options_.supervision, std::move(parts));
 }
@@ -166,8 +166,8 @@ void RelayRun::begin_forwarding() {
 }
 
 void RelayRun::take_over() {
-    HandoverTaker& taker = *options_.taker;
-    const TakeoverState state = taker.take_sessions(*relay_);
+    TakeoverRequester& requester = *options_.requester;
+    const TakeoverState state = requester.take_sessions(*relay_);
     begin_forwarding();
     const auto paused =
         base::Clock::now().time_since_epoch() - base::Clock::duration{state.paused_at};
@@ -176,7 +176,7 @@ void RelayRun::take_over() {
         // the end of the service.
         options_.started();
     }
-    taker.confirm_forwarding();
+    requester.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
     std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
@@ -189,54 +189,54 @@ void RelayRun::take_over() {
     log::info("took over {}; forwarding paused for {:.2f} ms",
               record::count_with_noun(sessions, "session[s]"),
               std::chrono::duration<double, std::milli>{paused}.count());
-    taker.log_takeover_changes(*relay_, options_.relay.threads);
+    requester.log_takeover_changes(*relay_, options_.relay.threads);
 }
 
-LiveRunResult RelayRun::run() {
-    if (options_.taker == nullptr) {
+LiveRunResult RelayRun::forward_until_stopped() {
+    if (options_.requester == nullptr) {
         begin_forwarding();
         if (options_.started) {
             options_.started();
         }
     }
     open_takeover_socket();
-    if (options_.taker != nullptr) {
+    if (options_.requester != nullptr) {
         await_previous_relay();
-    } else if (giver_) {
-        giver_->start();
+    } else if (responder_) {
+        responder_->start();
     }
-    supervisor_->run(started_);
-    return finish();
+    supervisor_->run_until_stopped(started_);
+    return finish_run();
 }
 
 void RelayRun::open_takeover_socket() {
     if (options_.takeover_file.empty()) {
         return;
     }
-    auto takeover_socket = options_.taker != nullptr
-                               ? std::optional{options_.taker->take_takeover_socket()}
+    auto takeover_socket = options_.requester != nullptr
+                               ? std::optional{options_.requester->take_takeover_socket()}
                                : TakeoverSocket::open(options_.takeover_file);
     if (!takeover_socket) {
         log::info("this run cannot be taken over: {}: {}", options_.takeover_file.string(),
                   std::system_category().message(errno));
         return;
     }
-    HandoverGiver::Dependencies parts{.io = &supervisor_->io(), .relay = &*relay_};
+    TakeoverResponder::Dependencies parts{.io = &supervisor_->io(), .relay = &*relay_};
     parts.example_client = options_.example_client;
     parts.on_handed_over = [this] { supervisor_->stop("another twscope has taken over"); };
-    parts.run_state = [this]() -> HandoverGiver::RunState {
-        return {.servers = servers_->servers_for_handover(),
+    parts.relay_status = [this]() -> TakeoverResponder::RelayStatus {
+        return {.servers = servers_->servers_for_takeover(),
                 .observer = supervisor_->observer_number(),
                 .observer_process = supervisor_->observer_process(),
                 .last_recorded_session = shared_.block().last_recorded_session};
     };
-    giver_.emplace(std::move(parts), std::move(*takeover_socket));
+    responder_.emplace(std::move(parts), std::move(*takeover_socket));
 }
 
 /// Waits for the end of the old relay. Only then this relay's observer starts to inspect, because
 /// both relays' observers write to the same files.
 void RelayRun::await_previous_relay() {
-    previous_relay_.emplace(supervisor_->io()).start(options_.taker->descriptor(), [this] {
+    previous_relay_.emplace(supervisor_->io()).start(options_.requester->descriptor(), [this] {
         start_observing();
     });
     awaits_previous_relay_ = true;
@@ -246,15 +246,15 @@ void RelayRun::start_observing() {
     previous_relay_->stop();
     awaits_previous_relay_ = false;
     base::UniqueFd checkpoint;
-    if (auto report = options_.taker->receive_end_report()) {
+    if (auto report = options_.requester->receive_end_report()) {
         auto& last = shared_.block().last_recorded_session;
         last = std::max(last.load(), report->last_recorded_session);
         checkpoint = std::move(report->checkpoint);
     }
     supervisor_->send(channel::ControlMessage::start_inspecting, {}, checkpoint.get());
-    supervisor_->open_page();
-    if (giver_) {
-        giver_->start();
+    supervisor_->open_and_send_page_sockets();
+    if (responder_) {
+        responder_->start();
     }
 }
 
@@ -288,20 +288,20 @@ void RelayRun::request_full_snapshot(const std::string& session) {
     }
 }
 
-LiveRunResult RelayRun::finish() {
-    const bool handed_over = giver_ && giver_->has_handed_over();
-    if (giver_) {
-        giver_->stop();
+LiveRunResult RelayRun::finish_run() {
+    const bool handed_over = responder_ && responder_->has_handed_over();
+    if (responder_) {
+        responder_->stop();
     }
     if (handed_over) {
-        relay_->stop_for_handover(giver_->servers_not_continued());
+        relay_->stop_for_takeover(responder_->servers_not_continued());
     } else {
         relay_->stop();
     }
     relay_->join();
     report_failed_sessions(true);
     if (awaits_previous_relay_) {
-        pollfd ended{.fd = options_.taker->descriptor(), .events = POLLIN, .revents = 0};
+        pollfd ended{.fd = options_.requester->descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));
         start_observing();
     }
@@ -319,9 +319,9 @@ LiveRunResult RelayRun::finish() {
                   record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
                   counters.directions[1].datagrams);
     }
-    const LiveRunResult result = supervisor_->finish();
+    const LiveRunResult result = supervisor_->finish_run();
     if (handed_over) {
-        giver_->report_end(shared_.block().last_recorded_session, checkpoint.get());
+        responder_->report_end(shared_.block().last_recorded_session, checkpoint.get());
     }
     return result;
 }

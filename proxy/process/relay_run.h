@@ -2,9 +2,9 @@
 
 #include "proxy/channel/shared_block.h"
 #include "proxy/pipeline/resync.h"
-#include "proxy/process/handover.h"
-#include "proxy/process/served_servers.h"
+#include "proxy/process/relayed_servers.h"
 #include "proxy/process/supervisor.h"
+#include "proxy/process/takeover.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/relay.h"
@@ -67,7 +67,7 @@ struct RelayRunOptions {
     std::string address_limit{};  ///< how the user sets the most sessions of an address
     std::string example_client{}; ///< kExampleClient as this run's records show it
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
-    HandoverTaker* taker = nullptr;
+    TakeoverRequester* requester = nullptr;
     /// Called when the relay has started to forward.
     std::function<void()> started{};
 };
@@ -76,10 +76,11 @@ struct RelayRunOptions {
 class RelayRun final : public SupervisedRun {
   public:
     /// Opens all sockets, or takes them from the relay from which it takes over. Datagrams wait in
-    /// the sockets until run(). Errors: relay::StartError, relay::HandoverError, std::system_error.
+    /// the sockets until forward_until_stopped(). Errors: relay::StartError, relay::TakeoverError,
+    /// std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
-    [[nodiscard]] relay::ClientAddressMode client_address() const {
+    [[nodiscard]] relay::ClientAddressMode client_address_mode() const {
         return relay_->client_address();
     }
 
@@ -93,12 +94,12 @@ class RelayRun final : public SupervisedRun {
     void log_routes(const std::string& note) const { servers_->log_routes(note); }
 
     /// Takes over from the running relay and starts forwarding. If that fails, the running relay
-    /// continues. Precondition: the options have a `taker`. Errors: relay::HandoverError.
+    /// continues. Precondition: the options have a `requester`. Errors: relay::TakeoverError.
     void take_over();
 
     /// Forwards until a signal or the time limit, then waits until the observer has finished.
     /// Signals are blocked from the constructor until this call. Must be called once.
-    [[nodiscard]] LiveRunResult run();
+    [[nodiscard]] LiveRunResult forward_until_stopped();
 
   private:
     void on_second() override;
@@ -115,16 +116,16 @@ class RelayRun final : public SupervisedRun {
     void await_previous_relay();
     void start_observing();
     void begin_forwarding();
-    [[nodiscard]] LiveRunResult finish();
+    [[nodiscard]] LiveRunResult finish_run();
 
     RelayRunOptions options_;
     channel::SharedRunMemory shared_;
     std::vector<relay::Ring> rings_;
     std::optional<relay::Relay> relay_;
-    std::optional<ServedServers> servers_;
+    std::optional<RelayedServers> servers_;
     /// Must be declared before all members that use its io_context.
     std::optional<Supervisor> supervisor_;
-    std::optional<HandoverGiver> giver_;
+    std::optional<TakeoverResponder> responder_;
     /// Watches the connection to the relay from which this run took over.
     std::optional<ReadableWatch> previous_relay_;
     /// True until the relay from which this run took over has ended.

@@ -108,7 +108,7 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
         return std::nullopt;
     }
     refused_.reset();
-    name_resolver_->set_current(*moved);
+    name_resolver_->set_current_address(*moved);
     log::info("the server {} is now at {}; new sessions go there", served_.where.host,
               base::to_string(*moved));
     return relay_->server_endpoint(index_);
@@ -120,13 +120,13 @@ NameLookup UnresolvedServers::system_lookup(const relay::ServerOptions& where) {
     };
 }
 
-void UnresolvedServers::add(const ConfiguredServer& server) {
+void UnresolvedServers::add_server(const ConfiguredServer& server) {
     if (std::ranges::find(pending_, server, &UnresolvedServer::server) == pending_.end()) {
         pending_.push_back({server, start_lookup(make_lookup_(server.where))});
     }
 }
 
-void UnresolvedServers::keep_only(const std::vector<ConfiguredServer>& wanted) {
+void UnresolvedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
     std::erase_if(pending_, [&](const UnresolvedServer& each) {
         return std::ranges::find(wanted, each.server) == wanted.end();
     });

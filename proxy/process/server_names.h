@@ -41,7 +41,7 @@ class ServerNameResolver {
 
     /// Sets the current address. Must be called when a new address is in use; otherwise on_second()
     /// returns the new address again.
-    void set_current(const Endpoint& current) { current_ = current; }
+    void set_current_address(const Endpoint& current) { current_ = current; }
 
   private:
     NameLookup lookup_;
@@ -100,9 +100,9 @@ class UnresolvedServers {
     [[nodiscard]] static NameLookup system_lookup(const relay::ServerOptions& where);
 
     /// Starts to resolve the server's name.
-    void add(const ConfiguredServer& server);
+    void add_server(const ConfiguredServer& server);
     /// Removes the waiting servers that are not in `wanted`.
-    void keep_only(const std::vector<ConfiguredServer>& wanted);
+    void remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted);
 
     struct ResolvedServer {
         ConfiguredServer server;

@@ -142,20 +142,20 @@ void ServerProbe::request(std::function<void(bool)> done) {
         socket_.connect(where_, error);
         if (error) {
             socket_.close(error);
-            return finish(false);
+            return finish_request(false);
         }
     }
     ++token_;
     repeated_ = false;
     deadline_at_ = base::Clock::now() + deadline_;
-    receive();
-    send();
+    await_answer();
+    send_request();
 }
 
-void ServerProbe::send() {
+void ServerProbe::send_request() {
     const auto now = base::Clock::now();
     if (now >= deadline_at_) {
-        return finish(false);
+        return finish_request(false);
     }
     boost::system::error_code ignored; // an error has the same effect as a lost datagram
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
@@ -167,22 +167,22 @@ void ServerProbe::send() {
     timer_.expires_at(std::min(now + kRepeatInterval, deadline_at_));
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (!error && !waiting_.empty()) {
-            send();
+            send_request();
         }
     });
 }
 
-void ServerProbe::receive() {
+void ServerProbe::await_answer() {
     socket_.async_receive(asio::buffer(buffer_),
                           [this](const boost::system::error_code& error, std::size_t size) {
                               if (error == asio::error::operation_aborted || waiting_.empty()) {
                                   return;
                               }
                               if (!error && handle_answer(std::span{buffer_}.first(size))) {
-                                  return finish(true);
+                                  return finish_request(true);
                               }
                               // "connection refused" is ignored: the server may be starting
-                              receive();
+                              await_answer();
                           });
 }
 
@@ -196,7 +196,7 @@ bool ServerProbe::handle_answer(std::span<const std::byte> datagram) {
     return answer == Answer::info;
 }
 
-void ServerProbe::finish(bool answered) {
+void ServerProbe::finish_request(bool answered) {
     timer_.cancel();
     // The socket stays open, so that the relay assigns later requests to the same session.
     boost::system::error_code ignored;

@@ -43,9 +43,9 @@ class ServerProbe {
     void stop();
 
   private:
-    void send();
-    void receive();
-    void finish(bool answered);
+    void send_request();
+    void await_answer();
+    void finish_request(bool answered);
     /// Handles a received datagram. Returns whether it contains the requested info.
     bool handle_answer(std::span<const std::byte> datagram);
 

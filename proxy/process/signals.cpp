@@ -73,7 +73,7 @@ SignalReceiver::SignalReceiver(boost::asio::io_context& io, std::initializer_lis
     watch_.start(signals_.get(), [this] {
         signalfd_siginfo signal{};
         if (::read(signals_.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
-            take_(static_cast<int>(signal.ssi_signo));
+            handler_(static_cast<int>(signal.ssi_signo));
         }
     });
 }

@@ -62,14 +62,14 @@ class SignalReceiver {
     /// boost::system::system_error.
     SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals);
 
-    /// Calls `take` for each signal that was received since the constructor, and for later signals.
+    /// Sets the function that gets the signals received since the constructor, and later ones.
     /// Must be called before the io_context runs.
-    void listen(std::function<void(int signal)> take) { take_ = std::move(take); }
+    void set_handler(std::function<void(int signal)> handler) { handler_ = std::move(handler); }
 
   private:
     base::UniqueFd signals_;
     ReadableWatch watch_;
-    std::function<void(int signal)> take_;
+    std::function<void(int signal)> handler_;
 };
 
 /// Tells the service manager that this process is the service's main process and is ready. Does

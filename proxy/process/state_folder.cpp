@@ -23,7 +23,7 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-/// The most bytes of a file.
+/// The most bytes of a file in the state folder.
 constexpr std::size_t kMaxBytes = 64U << 10U;
 
 /// Creates a file atomically. If the file exists already, leaves it unchanged and returns true.

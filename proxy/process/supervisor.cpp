@@ -35,8 +35,8 @@ constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 /// An observer hangs if it has made no progress for this many checks, which are a second apart.
 constexpr int kHangingChecks = 10;
-/// At the end of the run, the observer is killed if it makes no progress for this long. A live run
-/// waits up to a second until the bus has acknowledged the last records (bus::kLiveTimeouts).
+/// At the end of the run, the observer is killed if it makes no progress for this long. It may wait
+/// up to a second for the bus to acknowledge the last records (bus::kLiveTimeouts).
 constexpr std::chrono::milliseconds kStallTime{2500};
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kMaxFinishTime{10};
@@ -77,7 +77,7 @@ Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
 
-void Supervisor::run(std::chrono::steady_clock::time_point started) {
+void Supervisor::run_until_stopped(std::chrono::steady_clock::time_point started) {
     if (options_.time_limit) {
         end_timer_.expires_at(
             started + std::chrono::duration_cast<Clock::duration>(options_.time_limit->after));
@@ -87,9 +87,9 @@ void Supervisor::run(std::chrono::steady_clock::time_point started) {
             }
         });
     }
-    signals_->listen([this](int signal) { on_signal(signal); });
+    signals_->set_handler([this](int signal) { on_signal(signal); });
     second_timer_.expires_at(Clock::now());
-    await_second();
+    await_next_second();
     io_.run();
 }
 
@@ -151,7 +151,7 @@ void Supervisor::reload() {
     }
 }
 
-void Supervisor::await_second() {
+void Supervisor::await_next_second() {
     // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
     second_timer_.expires_at(std::max(second_timer_.expiry(), Clock::now()) +
                              std::chrono::seconds{1});
@@ -160,15 +160,15 @@ void Supervisor::await_second() {
             return;
         }
         parts_.run->on_second();
-        kill_if_hanging();
+        kill_observer_if_hanging();
         if (!page_error_.empty()) {
-            open_page();
+            open_and_send_page_sockets();
         }
-        await_second();
+        await_next_second();
     });
 }
 
-void Supervisor::open_page() {
+void Supervisor::open_and_send_page_sockets() {
     if (!options_.config) {
         return;
     }
@@ -182,11 +182,11 @@ void Supervisor::open_page() {
         }
     }
     if (link_) {
-        send_page(*link_);
+        send_page_sockets(*link_);
     }
 }
 
-void Supervisor::send_page(const channel::ProcessLink& link) const {
+void Supervisor::send_page_sockets(const channel::ProcessLink& link) const {
     for (const web::ListeningSocket& each : page_) {
         link.send(channel::ControlMessage::page_socket, {}, each.descriptor());
     }
@@ -197,7 +197,7 @@ void Supervisor::stop(std::string_view why) {
     io_.stop();
 }
 
-LiveRunResult Supervisor::finish() {
+LiveRunResult Supervisor::finish_run() {
     LiveRunResult result;
     if (has_observer()) {
         result.observer = finish_observer();
@@ -217,7 +217,7 @@ void Supervisor::spawn_observer() {
     if (!send_startup(own, options_.startup)) {
         throw std::runtime_error{"cannot send the observer its settings"};
     }
-    send_page(own);
+    send_page_sockets(own);
     std::vector<std::string> command = options_.observer;
     command.at(1) += std::to_string(number_);
     process_.emplace(command, other.descriptor(), parts_.shared->descriptor());
@@ -292,10 +292,10 @@ void Supervisor::on_observer_end() {
                  : std::clamp(2 * pause_, kShortestPause, kLongestPause);
     log::error("the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
                describe(ending), pause_.count());
-    restart_later(pause_);
+    restart_observer_later(pause_);
 }
 
-void Supervisor::restart_later(std::chrono::milliseconds pause) {
+void Supervisor::restart_observer_later(std::chrono::milliseconds pause) {
     restart_timer_.expires_after(pause);
     restart_timer_.async_wait([this](const auto& error) {
         if (!error) {
@@ -312,7 +312,7 @@ void Supervisor::restart_observer() {
         log::error("cannot start the observer: {}", error.what());
         link_.reset();
         process_.reset();
-        restart_later(kLongestPause);
+        restart_observer_later(kLongestPause);
     }
 }
 
@@ -327,7 +327,7 @@ bool Supervisor::has_observer_progressed() {
     return moved;
 }
 
-std::size_t Supervisor::unread_bytes() const {
+std::size_t Supervisor::unread_ring_bytes() const {
     std::size_t bytes = 0;
     for (const relay::Ring& ring : parts_.rings) {
         bytes += ring.bytes_used();
@@ -335,14 +335,14 @@ std::size_t Supervisor::unread_bytes() const {
     return bytes;
 }
 
-void Supervisor::kill_if_hanging() {
+void Supervisor::kill_observer_if_hanging() {
     if (!process_) {
         return;
     }
     const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
     const bool beats = heartbeats != heartbeats_;
     heartbeats_ = heartbeats;
-    const bool gets_on = has_observer_progressed() || unread_bytes() == 0;
+    const bool gets_on = has_observer_progressed() || unread_ring_bytes() == 0;
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
     const bool starting = parts_.shared->block().observation.observer == 0;
     if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
@@ -354,7 +354,7 @@ void Supervisor::kill_if_hanging() {
 
 ProcessExit Supervisor::finish_observer() {
     if (!process_) {
-        if (const std::size_t bytes = unread_bytes(); bytes != 0) {
+        if (const std::size_t bytes = unread_ring_bytes(); bytes != 0) {
             log::error("the last {} bytes of traffic were not analysed: no observer was running",
                        bytes);
         }
@@ -381,7 +381,7 @@ ProcessExit Supervisor::finish_observer() {
     }
     log::error("the observer did not end in time and was killed: {} bytes of copies were not "
                "inspected, and records not yet written are lost",
-               unread_bytes());
+               unread_ring_bytes());
     process_->kill();
     return process_->wait(kMaxFinishTime).value_or(ProcessExit{.signal = SIGKILL});
 }

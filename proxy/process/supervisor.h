@@ -112,8 +112,8 @@ class Supervisor {
     };
 
     /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
-    /// signals until run() or the end of the process. Errors: std::system_error, and those of
-    /// ReloadableConfig::open_page_sockets.
+    /// signals until run_until_stopped() or the end of the process. Errors: std::system_error, and
+    /// those of ReloadableConfig::open_page_sockets.
     Supervisor(SupervisorOptions options, Dependencies parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
@@ -127,9 +127,9 @@ class Supervisor {
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Runs until a signal, a call of stop(), or the time limit, which counts from `started`.
-    void run(std::chrono::steady_clock::time_point started);
+    void run_until_stopped(std::chrono::steady_clock::time_point started);
 
-    /// Ends run(). Must be called on the io_context's thread. `why`: a text to log.
+    /// Ends run_until_stopped(). Must be called on the io_context's thread. `why`: a text to log.
     void stop(std::string_view why);
 
     /// The number of the latest observer; 0: no observer was started.
@@ -140,32 +140,32 @@ class Supervisor {
 
     /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
     /// fails, tries again every second. For a relay that has taken over.
-    void open_page();
+    void open_and_send_page_sockets();
 
     /// Sends a message to the observer. Returns false if no observer runs.
     bool send(channel::ControlMessage kind, std::string_view text = {}, int descriptor = -1);
 
     /// Waits until the observer has read all traffic and ended. Must be called once, when no more
     /// traffic follows.
-    [[nodiscard]] LiveRunResult finish();
+    [[nodiscard]] LiveRunResult finish_run();
 
   private:
     void on_signal(int signal);
     void handle_message(const channel::ProcessLink::Message& message);
     void reload();
-    void await_second();
-    void send_page(const channel::ProcessLink& link) const;
+    void await_next_second();
+    void send_page_sockets(const channel::ProcessLink& link) const;
 
     void spawn_observer();
     void watch_observer();
     void on_messages();
     void on_observer_end();
     void restart_observer();
-    void restart_later(std::chrono::milliseconds pause);
-    void kill_if_hanging();
+    void restart_observer_later(std::chrono::milliseconds pause);
+    void kill_observer_if_hanging();
     [[nodiscard]] ProcessExit finish_observer();
     [[nodiscard]] bool has_observer_progressed();
-    [[nodiscard]] std::size_t unread_bytes() const;
+    [[nodiscard]] std::size_t unread_ring_bytes() const;
 
     using Clock = std::chrono::steady_clock;
 
@@ -175,7 +175,7 @@ class Supervisor {
     std::uint32_t number_;                   ///< number of the latest observer; 0: none started
     std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
     std::vector<web::ListeningSocket> page_; ///< the live page's sockets
-    std::string page_error_; ///< why open_page() failed; empty if it need not be called again
+    std::string page_error_; ///< why the page's sockets cannot be opened yet; empty otherwise
     std::optional<ObserverProcess> process_;
     std::optional<channel::ProcessLink> link_; ///< nullopt if no observer runs
     ReadableWatch observer_end_{io_};

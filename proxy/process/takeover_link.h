@@ -70,11 +70,11 @@ class TakeoverLink {
     }
 
     /// Returns the next message; nullopt if the message is not complete at the deadline, or the
-    /// connection has ended (see closed()). The connection ends if a packet is truncated, if a
+    /// connection has ended (see is_closed()). The connection ends if a packet is truncated, if a
     /// message begins before the previous message is complete, or if a message is too long.
     [[nodiscard]] std::optional<Message> receive(Time deadline);
 
-    [[nodiscard]] bool closed() const noexcept { return closed_; }
+    [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
     /// Prevents further messages of the peer. Earlier messages can still be received.
     void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }

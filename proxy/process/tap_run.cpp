@@ -98,7 +98,7 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
         sessions_.on_time(now);
-        if (drops_.is_open() && now - drops_.end() > KernelDropLocator::kSettleTime) {
+        if (drops_.has_interval() && now - drops_.interval_end() > KernelDropLocator::kSettleTime) {
             report_drops(now);
         }
     }
@@ -110,9 +110,9 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     }
 }
 
-bool TapFeed::finish(base::Timestamp now) {
-    if (drops_.is_open()) {
-        report_drops(std::max(now, drops_.end() + 1));
+bool TapFeed::close_all_sessions(base::Timestamp now) {
+    if (drops_.has_interval()) {
+        report_drops(std::max(now, drops_.interval_end() + 1));
     }
     std::vector<std::uint64_t> keys;
     keys.reserve(open_.size());
@@ -200,17 +200,17 @@ std::optional<ProcessExit> TapRun::start_observer() {
     return ending;
 }
 
-LiveRunResult TapRun::run() {
+LiveRunResult TapRun::capture_until_stopped() {
     feed_.emplace(ring_, shared_.block().observation, options_.servers, options_.limits,
                   base::now_utc());
     thread_ = std::thread{[this] { capture_frames(); }};
-    supervisor_->run(std::chrono::steady_clock::now());
+    supervisor_->run_until_stopped(std::chrono::steady_clock::now());
     ending_ = true;
     const std::uint64_t one = 1;
     std::ignore = ::write(wake_event_.get(), &one, sizeof one);
     thread_.join();
     on_second();
-    return supervisor_->finish();
+    return supervisor_->finish_run();
 }
 
 /// Reads frames until the run ends. Runs on a confined thread, because frames are untrusted.
@@ -229,14 +229,14 @@ void TapRun::capture_frames() {
         }
         read_last_frames();
     } catch (const capture::CaptureError& error) {
-        failed_ = true;
+        interface_gone_ = true;
         boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
             log::error("{}", what);
             supervisor_->stop("there is nothing left to observe");
         });
     }
     const auto deadline = base::Clock::now() + kFinishTime;
-    while (!feed_->finish(base::now_utc()) && base::Clock::now() < deadline) {
+    while (!feed_->close_all_sessions(base::now_utc()) && base::Clock::now() < deadline) {
         std::this_thread::yield();
     }
 }

@@ -47,10 +47,11 @@ class KernelDropLocator {
     /// missing); otherwise nullopt.
     [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
-    [[nodiscard]] bool is_open() const noexcept { return open_; }
+    /// Returns whether there is an interval in which datagrams may be missing.
+    [[nodiscard]] bool has_interval() const noexcept { return open_; }
 
-    /// Returns the end of the interval in which datagrams may be missing. Precondition: is_open().
-    [[nodiscard]] Timestamp end() const noexcept { return end_; }
+    /// Precondition: has_interval().
+    [[nodiscard]] Timestamp interval_end() const noexcept { return end_; }
 
   private:
     Timestamp last_reading_;
@@ -77,7 +78,7 @@ class TapFeed final : public capture::SessionReceiver {
     void on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
     /// Closes all sessions and reports their ends to the observer. Returns whether all events
     /// fitted into the ring.
-    [[nodiscard]] bool finish(base::Timestamp now);
+    [[nodiscard]] bool close_all_sessions(base::Timestamp now);
 
     void on_session_open(std::uint64_t key, std::int64_t time,
                          const capture::CaptureEndpoint& client,
@@ -126,10 +127,10 @@ class TapRun final : public SupervisedRun {
     [[nodiscard]] std::optional<ProcessExit> start_observer();
 
     /// Captures until a signal or the time limit, then waits until the observer has finished.
-    [[nodiscard]] LiveRunResult run();
+    [[nodiscard]] LiveRunResult capture_until_stopped();
 
     /// Returns whether the run ended because the network interface disappeared.
-    [[nodiscard]] bool failed() const { return failed_; }
+    [[nodiscard]] bool is_interface_gone() const { return interface_gone_; }
 
   private:
     void capture_frames();
@@ -146,7 +147,7 @@ class TapRun final : public SupervisedRun {
     /// Eventfd that another thread writes to in order to end the capturing thread.
     base::UniqueFd wake_event_;
     std::atomic<bool> ending_{false};
-    std::atomic<bool> failed_{false};
+    std::atomic<bool> interface_gone_{false};
     std::uint64_t reported_drops_ = 0;
     std::uint64_t reported_refused_ = 0;
     bool reported_merged_ = false;

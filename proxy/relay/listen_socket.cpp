@@ -262,7 +262,7 @@ std::size_t check_listening_sockets(const std::vector<base::UniqueFd>& sockets,
                                     const std::vector<Udp::endpoint>& listen) {
     if (sockets.empty() || sockets.size() > kMaxListeningSockets ||
         sockets.size() % listen.size() != 0) {
-        throw HandoverError{"the listening sockets that were handed over are not complete"};
+        throw TakeoverError{"the listening sockets that were handed over are not complete"};
     }
     for (std::size_t i = 0; i < sockets.size(); ++i) {
         const int socket = sockets[i].get();
@@ -273,7 +273,7 @@ std::size_t check_listening_sockets(const std::vector<base::UniqueFd>& sockets,
         bound.resize(known ? length : bound.size());
         if (!known || bound != listen[i % listen.size()] ||
             ::fcntl(socket, F_SETFL, O_NONBLOCK) != 0) {
-            throw HandoverError{"a listening socket that was handed over is not bound to " +
+            throw TakeoverError{"a listening socket that was handed over is not bound to " +
                                 base::to_string(listen[i % listen.size()])};
         }
     }

@@ -121,7 +121,7 @@ class SharedAddressError : public StartError {
 
 /// Thrown if the data that another relay handed over is invalid or does not fit this relay. what()
 /// is one line for the user.
-class HandoverError : public std::runtime_error {
+class TakeoverError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
@@ -149,7 +149,7 @@ open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoin
                bool first);
 
 /// Checks listening sockets that another relay opened: one or more sets of UDP sockets, each set
-/// bound to the addresses in `listen`. Returns the number of sets. Errors: HandoverError.
+/// bound to the addresses in `listen`. Returns the number of sets. Errors: TakeoverError.
 [[nodiscard]] std::size_t
 check_listening_sockets(const std::vector<base::UniqueFd>& sockets,
                         const std::vector<boost::asio::ip::udp::endpoint>& listen);

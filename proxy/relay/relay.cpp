@@ -234,9 +234,9 @@ void Relay::resume_threads() {
     pause_.end_pause();
 }
 
-void Relay::stop_for_handover(std::span<const ServerIndex> closed_servers) {
+void Relay::stop_for_takeover(std::span<const ServerIndex> closed_servers) {
     for (const ServerIndex server : closed_servers) {
-        servers_.at(server)->closes_at_handover = true;
+        servers_.at(server)->closes_at_takeover = true;
     }
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop(true);
@@ -253,9 +253,9 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
     return sockets;
 }
 
-Relay::HandoverData Relay::handover_state(std::span<const ServerIndex> servers) {
+Relay::TakeoverData Relay::takeover_state(std::span<const ServerIndex> servers) {
     const Impairment current = impairment();
-    HandoverData given{.state = {.last_session = numbers_.last_session,
+    TakeoverData given{.state = {.last_session = numbers_.last_session,
                                  .last_number = numbers_.last_number,
                                  .impairment = to_string(current),
                                  .impairment_seed = current.seed,
@@ -292,7 +292,7 @@ void Relay::receive_handover(const HandoverState& state, std::span<const ServerI
     }
     const auto impairment = parse_impairment(state.impairment, state.impairment_seed);
     if (state.servers.size() != servers.size() || sockets.size() != sessions || !impairment) {
-        throw HandoverError{"the state that was handed over does not fit servers and sockets, or "
+        throw TakeoverError{"the state that was handed over does not fit servers and sockets, or "
                             "is damaged"};
     }
     std::unordered_set<std::uint32_t> ids;
@@ -301,7 +301,7 @@ void Relay::receive_handover(const HandoverState& state, std::span<const ServerI
         const HandedOverServer& given = state.servers[i];
         const SharedServerData& server = *servers_.at(servers[i]);
         if (given.listener_drops.size() != server.num_sockets()) {
-            throw HandoverError{
+            throw TakeoverError{
                 "the totals that were handed over do not fit the listening sockets"};
         }
         add_counters(observation_->counters_of(servers[i], 0), given.counters);
@@ -311,7 +311,7 @@ void Relay::receive_handover(const HandoverState& state, std::span<const ServerI
         for (const HandedOverSession& session : given.sessions) {
             const bool is_new = session.id == 0 || ids.insert(session.id).second;
             if (!is_new || session.id > state.last_session) {
-                throw HandoverError{"the numbers of the sessions that were handed over do not fit"};
+                throw TakeoverError{"the numbers of the sessions that were handed over do not fit"};
             }
             add_handed_over_session(server, session, std::move(*socket++));
         }
@@ -328,7 +328,7 @@ void Relay::receive_handover(const HandoverState& state, std::span<const ServerI
 void Relay::add_handed_over_session(const SharedServerData& server, HandedOverSession session,
                                     base::UniqueFd socket) {
     if (session.listener >= server.num_sockets()) {
-        throw HandoverError{"the session of " + base::to_string(session.client) +
+        throw TakeoverError{"the session of " + base::to_string(session.client) +
                             " was handed over without its listening socket"};
     }
     const auto [thread, index] = thread_and_index_of(server, session.listener);

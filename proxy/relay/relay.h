@@ -34,7 +34,7 @@ class Relay {
     /// Empty: the relay opens new sockets.
     /// Errors:  throws StartError if a name does not resolve, a port is in use, the relay listens
     /// on the server's address, or options.client_address is impossible for the system or the
-    /// server; SharedAddressError; HandoverError.
+    /// server; SharedAddressError; TakeoverError.
     explicit Relay(const Options& options, std::span<Ring* const> rings = {},
                    ObserverSharedMemory* observation = nullptr,
                    std::vector<base::UniqueFd> listening = {});
@@ -105,8 +105,8 @@ class Relay {
     /// less than five seconds ago. Callable from any thread.
     void request_full_snapshot(std::uint32_t session);
 
-    // Handover to a relay of another process: call pause_threads() and handover_state(), pass the
-    // result on, then call stop_for_handover() or resume_threads().
+ // Takeover by a relay of another process: call pause_threads() and takeover_state(), pass the
+ // result on, then call stop_for_takeover() or resume_threads().
 
     /// Pauses all threads. If one does not pause within `timeout`, resumes all and returns false.
     [[nodiscard]] bool pause_threads(std::chrono::milliseconds timeout);
@@ -116,24 +116,23 @@ class Relay {
 
     /// The data that another relay needs to continue sessions: their state, and their upstream
     /// sockets in the order of the sessions in `state`.
-    struct HandoverData {
-        HandoverState state;
+ struct TakeoverData { HandoverState state;
         std::vector<int> sockets;
     };
 
     /// Returns the state of these servers for another relay. Precondition: the threads are paused.
-    [[nodiscard]] HandoverData handover_state(std::span<const ServerIndex> servers);
+    [[nodiscard]] TakeoverData takeover_state(std::span<const ServerIndex> servers);
 
     void resume_threads();
 
     /// Ends the threads after pause_threads(), without closing the sessions that another relay
     /// continues. Closes only the sessions of the servers in `closed_servers`. The caller must then
     /// call join().
-    void stop_for_handover(std::span<const ServerIndex> closed_servers = {});
+    void stop_for_takeover(std::span<const ServerIndex> closed_servers = {});
 
     /// Takes over from another relay, before start(). `servers`: this relay's numbers of the servers
     /// in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same order.
-    /// Errors: HandoverError; this relay must then not be started.
+    /// Errors: TakeoverError; this relay must then not be started.
     void receive_handover(const HandoverState& state, std::span<const ServerIndex> servers,
                           std::vector<base::UniqueFd> sockets);
 

@@ -34,7 +34,7 @@ constexpr int kPollsPerClockRead = 256;
 constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
 /// The longest time for which run_on_thread() waits for the start of a job. The thread starts the
-/// job within microseconds, except while the thread is paused for a handover.
+/// job within microseconds, except while the thread is paused for a takeover.
 constexpr std::chrono::seconds kCallTimeout{2};
 
 /// The pause after an allocation failure.

@@ -33,7 +33,7 @@ struct DatagramCopy {
     std::vector<std::byte> bytes;
 };
 
-/// The data about a session that a handover does not change. Its times are those of base::Clock,
+/// The data about a session that a takeover does not change. Its times are those of base::Clock,
 /// which all processes of a machine share.
 struct SessionFacts {
     /// The source address of replies, if the listening socket receives at several addresses.

@@ -105,7 +105,7 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
                                                   base::UniqueFd socket, bool v6,
                                                   const BatchTime& now) {
     if (!is_valid_state(state, now.steady)) {
-        throw HandoverError{"a session that was handed over is damaged"};
+        throw TakeoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
     static_cast<SessionFacts&>(*made) = state.facts;
@@ -113,7 +113,7 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
     made->upstream = server.upstreams.adopt_socket(std::move(socket), state.client, state.server);
     if (!watch_socket(*made, ready_set)) {
         server.upstreams.close_socket(made->upstream);
-        throw HandoverError{"a socket that was handed over cannot be waited for"};
+        throw TakeoverError{"a socket that was handed over cannot be waited for"};
     }
     set_tap_addresses(*made, state.client, server);
     made->tap.id = state.id;
@@ -126,8 +126,7 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
     return made;
 }
 
-HandedOverSession handover_state_of(const Session& session) {
-    HandedOverSession state;
+HandedOverSession takeover_state_of(const Session& session) { HandedOverSession state;
     state.facts = static_cast<const SessionFacts&>(session);
     state.client = session.tap.client;
     state.server = session.tap.server;

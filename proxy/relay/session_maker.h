@@ -47,8 +47,8 @@ struct SharedServerData {
     UpstreamFactory upstreams;
     SessionPoolSizes pools;               ///< the sizes of the session pools of each thread
     std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
-    /// True if a handover closes this server's sessions instead of passing them on.
-    std::atomic<bool> closes_at_handover{false};
+    /// True if a takeover closes this server's sessions instead of passing them on.
+    std::atomic<bool> closes_at_takeover{false};
 
     // The members below are used by the thread that adds and removes servers.
     std::vector<Udp::endpoint> listen{};
@@ -73,14 +73,14 @@ struct BatchTime {
                                                     const Listener& listener, const BatchTime& now);
 
 /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
-/// `v6`: the listening socket is an IPv6 socket. Errors: HandoverError for a damaged state or an
+/// `v6`: the listening socket is an IPv6 socket. Errors: TakeoverError for a damaged state or an
 /// unsuitable socket.
 [[nodiscard]] std::unique_ptr<Session>
 make_handed_over_session(SharedServerData& server, int ready_set, const HandedOverSession& state,
                          base::UniqueFd socket, bool v6, const BatchTime& now);
 
-/// Returns the session's state for a handover. The caller must set the member `listener`.
-[[nodiscard]] HandedOverSession handover_state_of(const Session& session);
+/// Returns the session's state for a takeover. The caller must set the member `listener`.
+[[nodiscard]] HandedOverSession takeover_state_of(const Session& session);
 
 /// The timers of all sessions of one thread, the time of the current batch, and the closed sessions
 /// that are not freed yet. The session tables of the thread share this object.

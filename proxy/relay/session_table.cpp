@@ -634,8 +634,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
 
 void SessionTable::for_each_session(const std::function<void(HandedOverSession, int)>& visit) {
     const auto own = listeners_of(*this, *listeners_);
-    sessions_.for_each_session([&](const Session& session) {
-        HandedOverSession state = handover_state_of(session);
+ sessions_.for_each_session([&](const Session& session) { HandedOverSession state = takeover_state_of(session);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
         visit(std::move(state), session.upstream.socket.get());
@@ -647,7 +646,7 @@ void SessionTable::add_handed_over_session(const HandedOverSession& state, base:
     const auto own = listeners_of(*this, *listeners_);
     if (state.listener >= own.size() ||
         sessions_.find(state.client, own[state.listener]) != nullptr) {
-        throw HandoverError{"the session of " + base::to_string(state.client) +
+        throw TakeoverError{"the session of " + base::to_string(state.client) +
                             " was handed over twice, or belongs to no listening socket"};
     }
     const ListenerIndex listener = own[state.listener];

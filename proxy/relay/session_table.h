@@ -88,7 +88,7 @@ class SessionTable {
     void for_each_session(const std::function<void(HandedOverSession, int socket)>& visit);
 
     /// Continues a session of another relay. `state.listener`: an index into the result of
-    /// listeners_of() for this table. Errors: HandoverError if the client has a session already, or
+    /// listeners_of() for this table. Errors: TakeoverError if the client has a session already, or
     /// the socket is unsuitable.
     void add_handed_over_session(const HandedOverSession& state, base::UniqueFd socket);
 

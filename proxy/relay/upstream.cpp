@@ -184,7 +184,7 @@ UpstreamSocket UpstreamFactory::adopt_socket(base::UniqueFd socket, const base::
         base::endpoint_from(&peer.base) != server ||
         ::getsockname(descriptor, &local.base, &local_length) != 0 ||
         ::fcntl(descriptor, F_SETFL, O_NONBLOCK) != 0) {
-        throw HandoverError{"a socket that was handed over does not lead to " +
+        throw TakeoverError{"a socket that was handed over does not lead to " +
                             base::to_string(server)};
     }
     UpstreamSocket upstream;
@@ -194,8 +194,7 @@ UpstreamSocket UpstreamFactory::adopt_socket(base::UniqueFd socket, const base::
         server == this->server() ? server_generation() : server_generation() - 1;
     if (mode_ == ClientAddressMode::loopback) {
         if (upstream.local.v6 ||
-            !addresses_.assign_known_address(client, ntohl(local.v4.sin_addr.s_addr))) {
-            throw HandoverError{"the address " + base::to_string(upstream.local) +
+ !addresses_.assign_known_address(client, ntohl(local.v4.sin_addr.s_addr))) { throw TakeoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }
         upstream.loopback_of = client;

@@ -75,7 +75,7 @@ class UpstreamFactory {
     [[nodiscard]] UpstreamSocket open_socket(const base::Endpoint& client, std::error_code& error);
     /// Takes over an upstream socket that another relay opened for this client. `server`: the
     /// address that the socket is connected to; the server may have moved since. Errors:
-    /// HandoverError for another socket, or if the mode is `loopback` and the socket's local
+    /// TakeoverError for another socket, or if the mode is `loopback` and the socket's local
     /// address cannot be the client's.
     [[nodiscard]] UpstreamSocket adopt_socket(base::UniqueFd socket, const base::Endpoint& client,
                                               const base::Endpoint& server);

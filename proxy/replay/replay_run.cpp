@@ -110,7 +110,7 @@ class ReplayRun {
     }
 
     ReplayResult run() {
-        signals_.listen([this](int /*signal*/) { interrupt_clients(); });
+        signals_.set_handler([this](int /*signal*/) { interrupt_clients(); });
         for (const auto& peer : peers_) {
             receive(*peer);
         }

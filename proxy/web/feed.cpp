@@ -256,35 +256,35 @@ std::int64_t period_of(int pace) {
 } // namespace
 
 void FrameMaker::set_paces(const std::vector<int>& paces) {
-    std::erase_if(channels_, [&](const PaceChannel& channel) {
-        return std::ranges::find(paces, channel.pace) == paces.end();
+    std::erase_if(streams_, [&](const FrameStream& stream) {
+        return std::ranges::find(paces, stream.pace) == paces.end();
     });
     for (const int pace : paces) {
         const bool known = std::ranges::any_of(
-            channels_, [&](const PaceChannel& each) { return each.pace == pace; });
+            streams_, [&](const FrameStream& each) { return each.pace == pace; });
         if (!known) {
-            channels_.push_back({.pace = pace});
+            streams_.push_back({.pace = pace});
         }
     }
 }
 
 void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
                               const std::function<void(const Frame&)>& show) {
-    for (PaceChannel& channel : channels_) {
-        if (channel.num_bars < kMaxBars) {
-            append_bar(channel.bars, seen, items);
-            ++channel.num_bars;
+    for (FrameStream& stream : streams_) {
+        if (stream.num_bars < kMaxBars) {
+            append_bar(stream.bars, seen, items);
+            ++stream.num_bars;
         }
     }
     const bool bars_only = !seen.rebuilt || (latest_ && seen.tick == latest_->tick);
     if (!bars_only) {
         set_latest_items(seen, items);
     }
-    for (PaceChannel& channel : channels_) {
-        if (channel.start_frame(seen.time)) {
-            show_frame(channel, bars_only, show);
-            channel.bars.clear();
-            channel.num_bars = 0;
+    for (FrameStream& stream : streams_) {
+        if (stream.start_frame(seen.time)) {
+            show_frame(stream, bars_only, show);
+            stream.bars.clear();
+            stream.num_bars = 0;
         }
     }
 }
@@ -292,8 +292,8 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
 void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
                                   const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {
-        for (PaceChannel& channel : channels_) {
-            channel.sent.reset(); // the next frame repeats all items, because type numbers changed
+        for (FrameStream& stream : streams_) {
+            stream.sent.reset(); // the next frame repeats all items, because type numbers changed
         }
     }
     types_.learn_types(items);
@@ -302,7 +302,7 @@ void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
     snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
 }
 
-bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
+bool FrameMaker::FrameStream::start_frame(std::int64_t time) {
     const std::int64_t period = period_of(pace);
     const bool again = time < due - 2 * period; // the clock was set back
     if (!again && time < due - kEarly) {
@@ -315,47 +315,47 @@ bool FrameMaker::PaceChannel::start_frame(std::int64_t time) {
 
 /// Returns a frame: the items that differ from `before`, and the keys of items that only `before`
 /// has; all items if `before` is null. Type descriptors are left out.
-std::string FrameMaker::frame_json(const PaceChannel& channel,
+std::string FrameMaker::frame_json(const FrameStream& stream,
                                    const snapshot::Snapshot* before) const {
     Text out;
     append_text(
         out,
         fmt::format(R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
-                    session_, channel.number, before == nullptr,
+                    session_, stream.number, before == nullptr,
                     static_cast<double>(latest_->time) / kNanosecondsPerMs, latest_->tick));
     const auto gone = append_changes(
-        out, items(), before == nullptr ? snapshot::SnapshotView{} : before->view(), types_);
+        out, latest_items(), before == nullptr ? snapshot::SnapshotView{} : before->view(), types_);
     append_text(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
         append_item(out, {key, {}}, types_);
     }
-    append_text(out, fmt::format("],\"bars\":[{}]}}", channel.bars));
+    append_text(out, fmt::format("],\"bars\":[{}]}}", stream.bars));
     return {out.data(), out.size()};
 }
 
-void FrameMaker::show_frame(PaceChannel& channel, bool bars_only,
+void FrameMaker::show_frame(FrameStream& stream, bool bars_only,
                             const std::function<void(const Frame&)>& show) {
     if (bars_only) {
         const auto text = std::make_shared<const std::string>(
-            fmt::format(R"({{"k":"bars","session":{},"bars":[{}]}})", session_, channel.bars));
-        return show({.pace = channel.pace,
+            fmt::format(R"({{"k":"bars","session":{},"bars":[{}]}})", session_, stream.bars));
+        return show({.pace = stream.pace,
                      .delta = text,
                      .full = [text] { return text; },
                      .bars_only = true});
     }
-    ++channel.number;
+    ++stream.number;
     std::shared_ptr<const std::string> full;
-    Frame frame{.pace = channel.pace, .full = [&] {
+    Frame frame{.pace = stream.pace, .full = [&] {
                     if (full == nullptr) {
-                        full = std::make_shared<const std::string>(frame_json(channel, nullptr));
+                        full = std::make_shared<const std::string>(frame_json(stream, nullptr));
                     }
                     return full;
                 }};
-    frame.delta = channel.sent
-                      ? std::make_shared<const std::string>(frame_json(channel, &*channel.sent))
+    frame.delta = stream.sent
+                      ? std::make_shared<const std::string>(frame_json(stream, &*stream.sent))
                       : frame.full();
     show(frame);
-    channel.sent = now_;
+    stream.sent = now_;
 }
 
 } // namespace tw::web

@@ -188,7 +188,7 @@ struct Frame {
     std::shared_ptr<const std::string> delta{};
     /// Callable only while the frame is passed to the callback.
     std::function<std::shared_ptr<const std::string>()> full{};
-    bool bars_only = false; ///< `delta` contains only bars, because a snapshot could not be decoded
+    bool bars_only = false; ///< `delta` has no items, because a snapshot was not decoded
 };
 
 /// Makes frames for viewers, at several paces, from the snapshots of one session.
@@ -208,7 +208,7 @@ class FrameMaker {
         return latest_;
     }
 
-    [[nodiscard]] snapshot::SnapshotView items() const { return now_.view(); }
+    [[nodiscard]] snapshot::SnapshotView latest_items() const { return now_.view(); }
 
     [[nodiscard]] std::uint64_t snapshot_count() const { return decoded_count_; }
 
@@ -218,7 +218,7 @@ class FrameMaker {
     static constexpr std::size_t kMaxBars = 1500;
 
     /// The frames of one pace.
-    struct PaceChannel {
+    struct FrameStream {
         /// Returns true if a frame is due at this time, and sets the time of the next frame.
         [[nodiscard]] bool start_frame(std::int64_t time);
 
@@ -230,10 +230,10 @@ class FrameMaker {
         std::size_t num_bars = 0;
     };
 
-    [[nodiscard]] std::string frame_json(const PaceChannel& channel,
+    [[nodiscard]] std::string frame_json(const FrameStream& stream,
                                          const snapshot::Snapshot* before) const;
     void set_latest_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
-    void show_frame(PaceChannel& channel, bool bars_only,
+    void show_frame(FrameStream& stream, bool bars_only,
                     const std::function<void(const Frame&)>& show);
 
     std::uint32_t session_;
@@ -241,7 +241,7 @@ class FrameMaker {
     std::optional<InspectedSnapshot> latest_;
     snapshot::Snapshot now_;
     std::uint64_t decoded_count_ = 0;
-    std::vector<PaceChannel> channels_;
+    std::vector<FrameStream> streams_;
 };
 
 } // namespace tw::web

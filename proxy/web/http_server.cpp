@@ -358,11 +358,11 @@ HttpServer::HttpServer(const std::vector<ListeningSocket>& listening, HttpHandle
                        const HttpTimeouts& timeouts)
     : handlers_{std::move(handlers)}, timeouts_{timeouts} {
     for (const ListeningSocket& each : listening) {
-        addresses_.push_back(each.where());
+        addresses_.push_back(each.address());
         Acceptor& added = acceptors_.emplace_back(
             Acceptor{each.origin(), decltype(Acceptor::acceptor){io_.get_executor()},
                      Timer{io_.get_executor()}});
-        added.acceptor.assign(asio::generic::stream_protocol{each.family(), 0},
+        added.acceptor.assign(asio::generic::stream_protocol{each.address_family(), 0},
                               ::dup(each.descriptor()));
     }
 }

@@ -201,7 +201,7 @@ class HttpServer {
 
     /// Returns the number of connections closed because there were too many. Callable from any
     /// thread.
-    [[nodiscard]] std::uint64_t rejected_connections() const { return rejected_connections_; }
+    [[nodiscard]] std::uint64_t rejected_connection_count() const { return rejected_connections_; }
 
   private:
     friend class HttpConnection;

@@ -37,7 +37,7 @@ struct InputError {
 using LineFilter = std::function<bool(std::string_view line)>;
 
 /// The snapshots and records that viewers see.
-class ViewData : public record::Interface {
+class ViewerData : public record::Interface {
   public:
     /// Returns the workers' batches; null if traffic is not inspected.
     [[nodiscard]] virtual PageFeed* page_feed() = 0;
@@ -66,7 +66,7 @@ struct Health {
 
 /// The data that the page shows, and the actions that it offers. The functions are called on the
 /// HTTP server's thread.
-class PageData : public ViewData {
+class PageData : public ViewerData {
   public:
     [[nodiscard]] virtual RunState state() const = 0;
     /// Returns the state with the sessions of this game server only; they may be more than those in

@@ -167,7 +167,7 @@ std::size_t RecordRequests::count_requests_of(const base::Network& peer) const {
 }
 
 void RecordRequests::filter_lines(const LogRing& log, WaitingRequest& waiting) const {
-    const auto until = Clock::now() + filter_time_share(waiting_.size());
+    const auto until = Clock::now() + filter_time_per_viewer(waiting_.size());
     for (const std::string_view line :
          log.find_lines(waiting.seen, waiting.request.filter, until)) {
         waiting.found.add_lines(line);

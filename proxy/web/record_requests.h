@@ -82,9 +82,9 @@ std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t 
 /// The time for filtering in one update of the viewers. All viewers of the log share this time.
 inline constexpr std::chrono::milliseconds kFilterTime{5};
 
-/// Returns the part of kFilterTime that each viewer gets if there are `many` viewers.
-[[nodiscard]] inline LogRing::Clock::duration filter_time_share(std::size_t many) {
-    return LogRing::Clock::duration{kFilterTime} / static_cast<std::int64_t>(many == 0 ? 1 : many);
+/// Returns the part of kFilterTime that each viewer gets if there are `num` viewers.
+[[nodiscard]] inline LogRing::Clock::duration filter_time_per_viewer(std::size_t num) {
+    return LogRing::Clock::duration{kFilterTime} / static_cast<std::int64_t>(num == 0 ? 1 : num);
 }
 
 /// Answers requests for the records of the next seconds.

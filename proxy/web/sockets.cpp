@@ -72,8 +72,8 @@ void remove_stale_socket(const std::string& path,
 
 } // namespace
 
-ListeningSocket::ListeningSocket(HttpAddress where) : where_{std::move(where)} {
-    if (where_.path.empty()) {
+ListeningSocket::ListeningSocket(HttpAddress where) : address_{std::move(where)} {
+    if (address_.path.empty()) {
         listen_on_port();
     } else {
         listen_on_path();
@@ -82,7 +82,7 @@ ListeningSocket::ListeningSocket(HttpAddress where) : where_{std::move(where)} {
 }
 
 ListeningSocket::ListeningSocket(HttpAddress where, base::UniqueFd bound)
-    : where_{std::move(where)}, socket_{std::move(bound)} {
+    : address_{std::move(where)}, socket_{std::move(bound)} {
     read_socket_name();
 }
 
@@ -96,37 +96,37 @@ void ListeningSocket::read_socket_name() {
         return;
     }
     const auto name = base::to_asio(base::endpoint_from(&bound.base));
-    where_.port = name.port();
+    address_.port = name.port();
     origin_ = name.address().is_loopback() ? ConnectionOrigin::loopback : ConnectionOrigin::network;
 }
 
 void ListeningSocket::listen_on_path() {
     constexpr mode_t kOwnerOnly = 0600;
     constexpr std::size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
-    const std::string shown = "unix:" + where_.path;
-    if (where_.path.size() > kMaxPath) {
+    const std::string shown = "unix:" + address_.path;
+    if (address_.path.size() > kMaxPath) {
         throw ListenError{
             fmt::format("cannot listen on {}: the path of a unix socket has at most {} characters",
                         shown, kMaxPath)};
     }
-    const boost::asio::local::stream_protocol::endpoint name{where_.path};
-    remove_stale_socket(where_.path, name);
+    const boost::asio::local::stream_protocol::endpoint name{address_.path};
+    remove_stale_socket(address_.path, name);
     socket_ = open_socket(AF_UNIX);
     // bind() creates the file with the socket's mode, so the file never has another mode.
     if (::fchmod(socket_.get(), kOwnerOnly) != 0 || !bind_and_listen(socket_, name)) {
         const int error = errno;
-        throw_listen_error(shown, error, is_socket(where_.path));
+        throw_listen_error(shown, error, is_socket(address_.path));
     }
 }
 
 void ListeningSocket::listen_on_port() {
     boost::system::error_code unreadable;
-    const auto address = boost::asio::ip::make_address(where_.address, unreadable);
+    const auto address = boost::asio::ip::make_address(address_.address, unreadable);
     if (unreadable) {
-        throw ListenError{fmt::format("cannot listen on {}:{}: {}", where_.address, where_.port,
+        throw ListenError{fmt::format("cannot listen on {}:{}: {}", address_.address, address_.port,
                                       unreadable.message())};
     }
-    const boost::asio::ip::udp::endpoint name{address, where_.port};
+    const boost::asio::ip::udp::endpoint name{address, address_.port};
     socket_ = open_socket(name.protocol().family());
     const int on = 1;
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
@@ -219,8 +219,7 @@ class AcceptedWebSocket final : public WebSocket,
             [self = shared_from_this()](const Error&) {});
     }
 
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function after the previous
-    // operation
+    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function, after an operation
 
     /// Reads the client's messages until the socket is closed.
     void read_messages() {

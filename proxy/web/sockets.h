@@ -57,9 +57,9 @@ class ListeningSocket {
     [[nodiscard]] ConnectionOrigin origin() const noexcept { return origin_; }
 
     /// Returns the requested address, with the port on which the socket really listens.
-    [[nodiscard]] const HttpAddress& where() const noexcept { return where_; }
+    [[nodiscard]] const HttpAddress& address() const noexcept { return address_; }
 
-    [[nodiscard]] int family() const noexcept { return family_; }
+    [[nodiscard]] int address_family() const noexcept { return family_; }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
@@ -68,7 +68,7 @@ class ListeningSocket {
     void listen_on_port();
     void read_socket_name();
 
-    HttpAddress where_;
+    HttpAddress address_;
     base::UniqueFd socket_;
     int family_ = 0;
     ConnectionOrigin origin_ = ConnectionOrigin::network;

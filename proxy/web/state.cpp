@@ -208,7 +208,7 @@ json::object recording_json(const RecordingState& recording) {
     return object;
 }
 
-json::value stream_json(const std::optional<StreamState>& stream) {
+json::value stream_json(const std::optional<RecordStreamState>& stream) {
     if (!stream) {
         return nullptr;
     }

@@ -17,7 +17,7 @@ struct RelayState : relay::Counters {
 };
 
 /// A collector's data about a server, from the stream of the server's records.
-struct CollectedState {
+struct CollectedServerState {
     std::string page{}; ///< URL of the server's own page; empty if unknown
     std::uint64_t records = 0;
     std::int64_t last_ms = 0; ///< time of the latest record, in milliseconds since 1970
@@ -32,7 +32,7 @@ struct ServerState {
     RelayState relay{};
     /// The collector's data about the server; nullopt if this process forwards the server's
     /// traffic.
-    std::optional<CollectedState> collected{};
+    std::optional<CollectedServerState> collected{};
 };
 
 /// A period in which a server answers none of its sessions.
@@ -71,7 +71,7 @@ struct RecordingState {
 };
 
 /// The stream of collected records that the page shows if this process inspects no traffic.
-struct StreamState {
+struct RecordStreamState {
     std::string name{};
     std::string trouble{}; ///< the reason if no records arrive; empty otherwise
     std::uint64_t records = 0;
@@ -98,7 +98,7 @@ struct RunState {
     std::size_t viewers = 0;        ///< number of viewers of the live page
     std::uint64_t viewers_lost = 0; ///< number of messages dropped because viewers were too slow
     bool inspecting = true;
-    std::optional<StreamState> stream{}; ///< nullopt if this process inspects traffic
+    std::optional<RecordStreamState> stream{}; ///< nullopt if this process inspects traffic
     RelayState relay{};
     RecordingState recording{};
     std::uint64_t http_connections_rejected =

@@ -114,7 +114,7 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
 }
 
 void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond) {
-    const auto of_peer = std::ranges::count(snapshot_requests_, peer, &WaitingForSnapshot::peer);
+    const auto of_peer = std::ranges::count(snapshot_requests_, peer, &SnapshotRequest::peer);
     if (data_->page_feed() == nullptr ||
         !may_wait(snapshot_requests_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
@@ -162,7 +162,7 @@ void Viewers::update_interest() {
             paces[viewer->watch].push_back(viewer->pace);
         }
     }
-    for (const WaitingForSnapshot& waiting : snapshot_requests_) {
+    for (const SnapshotRequest& waiting : snapshot_requests_) {
         paces[waiting.session];
         topics = topics | (waiting.session == 0 ? ViewerTopic::world_line : ViewerTopic::none);
     }
@@ -245,7 +245,7 @@ void Viewers::send_log() {
     const auto end = Clock::now() + kFilterTime;
     const auto readers =
         std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->wants_log; });
-    const auto share = filter_time_share(static_cast<std::size_t>(readers));
+    const auto share = filter_time_per_viewer(static_cast<std::size_t>(readers));
     const std::size_t first = first_log_viewer_;
     for (std::size_t i = 0; i < viewers_.size(); ++i) {
         const std::size_t at = (first + i) % viewers_.size();
@@ -317,12 +317,13 @@ std::string Viewers::latest_snapshot_line(std::uint32_t session) const {
     }
     const auto maker = frame_makers_.find(session);
     return maker != frame_makers_.end() && maker->second.latest_snapshot()
-               ? data_->snapshot_line(*maker->second.latest_snapshot(), maker->second.items())
+               ? data_->snapshot_line(*maker->second.latest_snapshot(),
+                                      maker->second.latest_items())
                : std::string{};
 }
 
 void Viewers::answer_snapshot_requests(Clock::time_point now) {
-    std::erase_if(snapshot_requests_, [&](const WaitingForSnapshot& waiting) {
+    std::erase_if(snapshot_requests_, [&](const SnapshotRequest& waiting) {
         if (snapshot_count(waiting.session) > waiting.count_before) {
             waiting.respond(json_response(latest_snapshot_line(waiting.session)));
             return true;

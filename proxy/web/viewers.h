@@ -36,7 +36,7 @@ class Viewers {
     static constexpr std::size_t kMaxWaitingOfPeer = 8;
 
     /// `data` must outlive the object. `state_json`: returns the state that viewers see.
-    Viewers(ViewData& data, std::function<std::string()> state_json)
+    Viewers(ViewerData& data, std::function<std::string()> state_json)
         : data_{&data}, state_json_{std::move(state_json)} {}
 
     /// Returns true if another viewer from this peer may connect.
@@ -90,7 +90,7 @@ class Viewers {
         std::uint64_t frames_lost_before = 0;
     };
 
-    struct WaitingForSnapshot {
+    struct SnapshotRequest {
         std::uint32_t session;
         std::uint64_t count_before; ///< number of the session's snapshots when the request arrived
         Clock::time_point until;
@@ -114,10 +114,10 @@ class Viewers {
     [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
     void answer_snapshot_requests(Clock::time_point now);
 
-    ViewData* data_;
+    ViewerData* data_;
     std::function<std::string()> state_json_;
     std::vector<std::shared_ptr<Viewer>> viewers_;
-    std::vector<WaitingForSnapshot> snapshot_requests_;
+    std::vector<SnapshotRequest> snapshot_requests_;
     RecordRequests record_requests_;
     std::map<std::uint32_t, FrameMaker> frame_makers_; ///< makes the frames of each watched session
     LogRing log_;

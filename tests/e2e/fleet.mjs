@@ -1,6 +1,6 @@
 // Several servers in one process: their names in records, metrics and on the page; servers added and removed while another one is played.
 //   node fleet.mjs TWSCOPE
-// Covers: proxy/process/server_names.cpp, proxy/process/served_servers.cpp, proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
+// Covers: proxy/process/server_names.cpp, proxy/process/relayed_servers.cpp, proxy/relay/session_maker.cpp, proxy/relay/listen_socket.cpp
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 // A new twscope takes over three servers from a running one. All players stay, and their traffic is unchanged.
 //   [TW_UPGRADES=30] node fleet_takeover.mjs TWSCOPE
-// Covers: proxy/process/handover.cpp
+// Covers: proxy/process/takeover.cpp
 import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Covers: proxy/process/handover.cpp, proxy/process/relay_run.cpp
+// Covers: proxy/process/takeover.cpp, proxy/process/relay_run.cpp
 // A new twscope takes over from a running one, without any effect on the players.
 //   [TW_UPGRADES=100] node takeover.mjs TWSCOPE
 import assert from 'node:assert/strict';

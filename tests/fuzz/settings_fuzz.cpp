@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     flags.add_to(command);
     command.parse_arguments({"--config", file.path()});
     try {
-        settings.fill_flags();
+        settings.fill_missing_flags();
         demand(flags.relay_options().max_sessions == flags.max_sessions);
-        static_cast<void>(flags.records.fail_on_findings());
+        static_cast<void>(flags.records.findings_to_fail_on());
         static_cast<void>(flags.http.page_addresses());
     } catch (const UsageError& error) {
         demand(!std::string{error.what()}.empty());

@@ -136,11 +136,11 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
         for (const Step& step : row.steps) {
             comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
         }
-        comparison.finish();
-        const auto totals = comparison.found().sum_pairs();
+        comparison.count_lone_ticks();
+        const auto totals = comparison.result().sum_pairs();
         CHECK(fmt::format("{} {} {} {}", totals.common_ticks, totals.different_ticks,
                           totals.lone_ticks[0], totals.lone_ticks[1]) == row.said);
-        CHECK(comparison.found().are_games_equal() ==
+        CHECK(comparison.result().are_games_equal() ==
               (totals.common_ticks != 0 && totals.different_ticks == 0));
     }
 }
@@ -155,14 +155,14 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     comparison.on_snapshot(0, 1, 1, of_demo(1));
     comparison.on_snapshot(0, 0, 3, of_demo(1));
     comparison.on_snapshot(0, 1, 3, tees({{3, 5}}));
-    CHECK(comparison.found().are_games_equal());
-    CHECK(comparison.found().demo_only_items == 2);
+    CHECK(comparison.result().are_games_equal());
+    CHECK(comparison.result().demo_only_items == 2);
     comparison.on_snapshot(0, 0, 5, of_demo(1));
     comparison.on_snapshot(0, 1, 5, of_demo(2));
     comparison.on_snapshot(0, 0, 7, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 7, of_demo(1));
-    CHECK(comparison.found().sum_pairs().different_ticks == 1);
-    CHECK(comparison.found().demo_only_items == 3);
+    CHECK(comparison.result().sum_pairs().different_ticks == 1);
+    CHECK(comparison.result().demo_only_items == 3);
 }
 
 TEST_CASE("a view should wait if it is far ahead of the other") {
@@ -183,16 +183,16 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
     comparison.on_snapshot(0, 1, 1, tees({}));
     comparison.on_snapshot(0, 0, 1, tees({}));
     comparison.on_snapshot(1, 1, 1, tees({}));
-    CHECK(comparison.found().sum_pairs().common_ticks == 2);
+    CHECK(comparison.result().sum_pairs().common_ticks == 2);
 
     constexpr int kMore = 10;
     for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaitingSnapshots) + kMore;
          ++tick) {
         comparison.on_snapshot(0, 1, tick, tees({}));
     }
-    CHECK(comparison.found().sum_pairs().dropped_snapshots == kMore);
-    comparison.finish();
-    CHECK(comparison.found().sum_pairs().lone_ticks[1] == GameComparison::kMaxWaitingSnapshots);
+    CHECK(comparison.result().sum_pairs().dropped_snapshots == kMore);
+    comparison.count_lone_ticks();
+    CHECK(comparison.result().sum_pairs().lone_ticks[1] == GameComparison::kMaxWaitingSnapshots);
 }
 
 TEST_CASE("objects and fields beyond the limit are counted together") {
@@ -207,8 +207,8 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     };
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
-    CHECK(comparison.found().counts.size() == GameComparison::kMaxCountedFields);
-    CHECK(comparison.found().uncounted_differences == 7);
+    CHECK(comparison.result().counts.size() == GameComparison::kMaxCountedFields);
+    CHECK(comparison.result().uncounted_differences == 7);
 }
 
 TEST_CASE("the first difference is reported with both values, then how often what differs") {
@@ -238,11 +238,11 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     comparison.on_snapshot(0, 1, 3, tees({{3, 6}}));
     comparison.on_snapshot(0, 0, 5, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 5, tees({{3, 6}}));
-    comparison.finish();
+    comparison.count_lone_ticks();
     const analyze::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                            .readers = {&a, &b},
                                            .pairs = &pairs,
-                                           .found = &comparison.found()};
+                                           .found = &comparison.result()};
     const std::string text = analyze::comparison_text(report);
     CAPTURE(text);
     CHECK(text.find('\x1b') == std::string::npos);
@@ -316,10 +316,10 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
         GameComparison comparison{1};
         comparison.on_snapshot(0, 0, 1, row.a);
         comparison.on_snapshot(0, 1, 1, row.b);
-        comparison.finish();
-        CHECK(comparison.found().are_games_equal() == row.differ.empty());
+        comparison.count_lone_ticks();
+        CHECK(comparison.result().are_games_equal() == row.differ.empty());
         std::string differ;
-        for (const auto& [key, unused] : comparison.found().counts) {
+        for (const auto& [key, unused] : comparison.result().counts) {
             differ += key.first + ' ' + key.second + "; ";
         }
         CHECK(differ == row.differ);

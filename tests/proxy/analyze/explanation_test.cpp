@@ -327,8 +327,8 @@ TEST_CASE("an error is explained rather than an earlier warning") {
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Explanation story = told(records);
     CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
-    REQUIRE(story.item_in(story.before) != nullptr);
-    CHECK(story.item_in(story.before)->at("fields").at("x").as_int64() == 1000);
+    REQUIRE(story.suspect_item_in(story.before) != nullptr);
+    CHECK(story.suspect_item_in(story.before)->at("fields").at("x").as_int64() == 1000);
     CHECK(story.after_tick == 14);
 }
 
@@ -474,8 +474,8 @@ TEST_CASE("if there are only information findings, how to see them is printed") 
           "Findings that are not about snapshots exist.\n");
     CHECK(explainable_findings_text(told(records), {}, "list it")
               .ends_with("Findings that are not about snapshots exist; to list them: list it\n"));
-    CHECK(read(records, {.session = 3}).lacks_session());
-    CHECK_FALSE(read(records, {.session = 2}).lacks_session());
+    CHECK(read(records, {.session = 3}).lacks_selected_session());
+    CHECK_FALSE(read(records, {.session = 2}).lacks_selected_session());
 }
 
 TEST_CASE(

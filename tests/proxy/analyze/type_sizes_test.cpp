@@ -37,11 +37,11 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
     show(sizes, items);
     show(sizes, items);
     CHECK_FALSE(sizes.has_differences());
-    CHECK(sizes.has_unnamed_differences());
+    CHECK(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      5          2  not as agreed\n"));
     name(sizes, 4, 5);
     CHECK(sizes.has_differences());
-    CHECK_FALSE(sizes.has_unnamed_differences());
+    CHECK_FALSE(sizes.has_unreported_differences());
     CHECK(sizes.sizes_table() == " type  object               agreed   ints  snapshots\n"
                                  "    4  pickup                    4      5          2  differs\n"
                                  "   33  type_33                   -      1          2\n");
@@ -52,10 +52,10 @@ TEST_CASE("a size is compared with that of the objects file, too") {
     REQUIRE(objects.add({.type = 4, .name = "pickup", .size = 5}, true));
     analyze::TypeSizes sizes{objects};
     show(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
-    CHECK_FALSE(sizes.has_unnamed_differences());
+    CHECK_FALSE(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      5          1  as in the objects file\n"));
     show(sizes, {{{4, 1}, {1, 2, 3, 4, 5, 6}}});
-    CHECK(sizes.has_unnamed_differences());
+    CHECK(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      6          1  not as agreed\n"));
     name(sizes, 4, 6);
     CHECK(sizes.differences_text() ==

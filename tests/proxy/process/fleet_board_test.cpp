@@ -30,7 +30,7 @@ std::string session(int number, std::string_view event, std::string_view more = 
 
 web::RunState shown(const FleetOverview& board, const process::ServerPageUrls& pages = {}) {
     web::RunState state;
-    state.stream = web::StreamState{.name = "twscope"};
+    state.stream = web::RecordStreamState{.name = "twscope"};
     board.fill_run_state(state, pages);
     return state;
 }

@@ -158,7 +158,7 @@ TEST_CASE("if the relay cannot be reached, nothing changes and an error is retur
 TEST_CASE("after the end of the run, changes are rejected and not recorded") {
     Bench bench;
     ImpairmentControl& control = bench.control;
-    control.finish();
+    control.reject_further_changes();
     const auto done = control.set_impairment("loss=1%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the run is over");

@@ -122,7 +122,7 @@ TEST_CASE("a server has moved if its name no longer has the current address") {
     watched.resolver->say({at("192.0.2.9")});
     CHECK(watched.look() == at("192.0.2.9"));
     CHECK(watched.look() == at("192.0.2.9")); // the move was not confirmed
-    watched.name.set_current(at("192.0.2.9"));
+    watched.name.set_current_address(at("192.0.2.9"));
     CHECK_FALSE(watched.look());
     watched.resolver->say({at("192.0.2.1")});
     CHECK(watched.look(true) == at("192.0.2.1"));
@@ -174,7 +174,7 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
                                                named("c", "none.test")};
     for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
         for (const ConfiguredServer& each : wanted) {
-            pending.servers.add(each);
+            pending.servers.add_server(each);
         }
     }
     CHECK(within(10s, [&] { return pending.resolver->times_asked() == 3; }));
@@ -203,10 +203,10 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
 TEST_CASE("a server that was removed while its name was resolved is not added") {
     Pending pending;
     const ConfiguredServer stays = named("a", "known.test");
-    pending.servers.add(stays);
-    pending.servers.add(named("b", "known.test"));
+    pending.servers.add_server(stays);
+    pending.servers.add_server(named("b", "known.test"));
     CHECK(within(10s, [&] { return pending.resolver->times_asked() == 2; }));
-    pending.servers.keep_only({stays});
+    pending.servers.remove_unwanted_servers({stays});
     pending.resolver->say({at("192.0.2.7")});
     std::vector<UnresolvedServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {

@@ -40,7 +40,7 @@ TEST_CASE("signals are received in order, also those sent before listen()") {
     SignalReceiver signals{io, {SIGUSR1, SIGUSR2}};
     std::vector<int> taken;
     ::kill(::getpid(), SIGUSR2);
-    signals.listen([&](int signal) {
+    signals.set_handler([&](int signal) {
         taken.push_back(signal);
         if (taken.size() == 1) {
             ::kill(::getpid(), SIGUSR1);
@@ -59,7 +59,7 @@ TEST_CASE("an ignored signal is still received") {
     SignalReceiver signals{io, {SIGUSR1}};
     ::kill(::getpid(), SIGUSR1);
     int taken = 0;
-    signals.listen([&](int signal) {
+    signals.set_handler([&](int signal) {
         taken = signal;
         io.stop();
     });

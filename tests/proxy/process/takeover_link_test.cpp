@@ -87,10 +87,10 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK(second->body.empty());
     CHECK(second->descriptors.empty());
     CHECK_FALSE(answering->receive(Clock::now()));
-    CHECK_FALSE(answering->closed());
+    CHECK_FALSE(answering->is_closed());
     asking.reset();
     CHECK_FALSE(answering->receive(deadline));
-    CHECK(answering->closed());
+    CHECK(answering->is_closed());
     CHECK_FALSE(answering->send(TakeoverMessage::state, deadline));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("what is too long, has too many descriptors, or does not go on ends th
         }
         REQUIRE(::sendmsg(raw.get(), &header, 0) == 1);
         CHECK_FALSE(link.receive(deadline));
-        CHECK(link.closed());
+        CHECK(link.is_closed());
         CHECK(open_descriptors() == before); // all were closed again
     }
     const auto send = [&](std::uint8_t head, std::size_t length) {
@@ -150,11 +150,11 @@ TEST_CASE("what is too long, has too many descriptors, or does not go on ends th
     SUBCASE("an end in the middle") {
         send(kMore | 1U, 2);
         CHECK_FALSE(link.receive(Clock::now()));
-        CHECK_FALSE(link.closed());
+        CHECK_FALSE(link.is_closed());
         ::shutdown(raw.get(), SHUT_WR);
     }
     CHECK_FALSE(link.receive(deadline));
-    CHECK(link.closed());
+    CHECK(link.is_closed());
 }
 
 TEST_CASE("nobody is kept waiting by one that takes nothing") {

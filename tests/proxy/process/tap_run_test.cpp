@@ -95,7 +95,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
     bench.see(4, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(5, 0, false);
     CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
-    CHECK(bench.feed->finish(6));
+    CHECK(bench.feed->close_all_sessions(6));
     CHECK(bench.events() == "close1 close2 ");
     const relay::Counters counters = relay::totals(*bench.observation);
     CHECK(counters.sessions_opened == 2);
@@ -142,7 +142,7 @@ TEST_CASE(
     bench.feed->on_frames_read(20 + 2 * kSecond, 5, true);
     CHECK(bench.events() == "gap0:5 ");
     bench.feed->on_frames_read(30 + 2 * kSecond, 6, true);
-    CHECK(bench.feed->finish(40 + 2 * kSecond));
+    CHECK(bench.feed->close_all_sessions(40 + 2 * kSecond));
     CHECK(bench.events() == "gap0:1 close1 ");
 }
 
@@ -163,14 +163,14 @@ TEST_CASE("drops between two readings are reported before the first and after th
     KernelDropLocator drops{100};
     drops.on_drop_count(200, 0);
     drops.on_drop_count(300, 7);
-    CHECK(drops.is_open());
+    CHECK(drops.has_interval());
     CHECK_FALSE(drops.take_missing_count(150));
     CHECK_FALSE(drops.take_missing_count(200)); // the frame was captured before the last reading
     CHECK(drops.take_missing_count(201) == 7);
     CHECK_FALSE(drops.take_missing_count(250));
     CHECK_FALSE(drops.take_missing_count(300));
     CHECK(drops.take_missing_count(301) == 0);
-    CHECK_FALSE(drops.is_open());
+    CHECK_FALSE(drops.has_interval());
     CHECK_FALSE(drops.take_missing_count(302));
 }
 
@@ -182,16 +182,16 @@ TEST_CASE("continuing drops make one window, and each drop is counted once") {
     drops.on_drop_count(30, 9);
     CHECK_FALSE(drops.take_missing_count(15));
     CHECK(drops.take_missing_count(21) == 4);
-    CHECK_FALSE(drops.is_open());
+    CHECK_FALSE(drops.has_interval());
 }
 
 TEST_CASE("if no frame of the interval arrives, the drops are reported before the next frame") {
     KernelDropLocator drops{0};
     drops.on_drop_count(10, 3);
     CHECK(drops.take_missing_count(11) == 3);
-    CHECK_FALSE(drops.is_open());
+    CHECK_FALSE(drops.has_interval());
     drops.on_drop_count(20, 3);
-    CHECK_FALSE(drops.is_open());
+    CHECK_FALSE(drops.has_interval());
     drops.on_drop_count(30, 4);
     CHECK_FALSE(drops.take_missing_count(20));
     CHECK(drops.take_missing_count(1000) == 1);

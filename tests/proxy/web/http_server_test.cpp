@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(
         held.emplace_back(port());
     }
     CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
-    CHECK(server.rejected_connections() >= ConnectionLimiter::kMaxReservedOfPeer);
+    CHECK(server.rejected_connection_count() >= ConnectionLimiter::kMaxReservedOfPeer);
     HttpClient other{port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kGood);
     CHECK(body_of(other.read_all()) == "PUT /x here abc");

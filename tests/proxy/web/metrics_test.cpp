@@ -158,9 +158,10 @@ TEST_CASE("a run that only forwards has no metrics of inspection") {
 
 TEST_CASE("a collector has metrics of each server's records, and none of forwarding") {
     web::RunState state;
-    state.stream = web::StreamState{.name = "twscope", .trouble = "no route", .records = 70};
+    state.stream = web::RecordStreamState{.name = "twscope", .trouble = "no route", .records = 70};
     state.servers = {{.name = "ctf", .silent = true}};
-    state.servers[0].collected = web::CollectedState{.records = 60, .last_ms = 1'700'000'000'500};
+    state.servers[0].collected =
+        web::CollectedServerState{.records = 60, .last_ms = 1'700'000'000'500};
     state.servers[0].relay.sessions_open = 3;
     state.view.servers["ctf"] = {.players = 2, .findings = 5};
     const auto text = read(state);

@@ -163,10 +163,10 @@ TEST_CASE("the state has the bus's counters if there is a bus") {
 TEST_CASE("the state of a stream has each server's records and the address of its page") {
     auto state = test::sample_state();
     CHECK(json::parse(web::state_json(state)).at("stream").is_null());
-    state.stream = web::StreamState{.name = "eu", .trouble = "no route", .records = 9};
+    state.stream = web::RecordStreamState{.name = "eu", .trouble = "no route", .records = 9};
     state.servers = {{.name = "ctf"}, {.name = "race"}};
     state.servers[0].collected =
-        web::CollectedState{.page = "http://ctf/", .records = 8, .last_ms = 1500};
+        web::CollectedServerState{.page = "http://ctf/", .records = 8, .last_ms = 1500};
     const json::value told = json::parse(web::state_json(state));
     CHECK(told.at("stream").at("name") == "eu");
     CHECK(told.at("stream").at("trouble") == "no route");

@@ -65,8 +65,8 @@ TEST_CASE("the listening address decides the origin of its connections") {
         CAPTURE(row.address);
         const ListeningSocket listening{{.address = row.address}};
         CHECK(listening.origin() == row.way);
-        CHECK(listening.where().port != 0);
-        CHECK(listening.where().address == row.address);
+        CHECK(listening.address().port != 0);
+        CHECK(listening.address().address == row.address);
     }
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("an address that cannot be used is reported in one line, and may becom
     };
 
     const Row rows[] = {
-        {"taken", {.address = "127.0.0.1", .port = taken.where().port}, "already in use", true},
+        {"taken", {.address = "127.0.0.1", .port = taken.address().port}, "already in use", true},
         {"not ours", {.address = "192.0.2.1"}, "cannot listen on 192.0.2.1:0: ", true},
         {"served", {.path = folder.file("page")}, "already in use", true},
         {"no address", {.address = "nowhere"}, "cannot listen on nowhere:0: ", false},

@@ -1,5 +1,5 @@
 #include "proxy/base/archive.h"
-#include "tests/proxy/process/handover_peers.h"
+#include "tests/proxy/process/takeover_peers.h"
 
 #include <array>
 #include <cstdint>
@@ -22,11 +22,11 @@ namespace {
 using namespace tw::process;
 using namespace tw::process::peers;
 using namespace tw::relay::test;
-using tw::relay::HandoverError;
 using tw::relay::Options;
 using tw::relay::Relay;
 using tw::relay::ServerIndex;
 using tw::relay::ServerOptions;
+using tw::relay::TakeoverError;
 
 std::size_t num_sessions(const TakeoverState& state) {
     std::size_t sum = 0;
@@ -40,26 +40,26 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     Running running;
     Peer client;
     REQUIRE(running.echoes(client));
-    HandoverTaker taker{running.file};
-    CHECK(taker.offer().observer == 5);
+    TakeoverRequester requester{running.file};
+    CHECK(requester.offer().observer == 5);
     auto any_port = running.configured();
     any_port[0].where.listen[0].port(0);
-    const auto next = make_next(taker, running.options, any_port);
+    const auto next = make_next(requester, running.options, any_port);
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
-    const TakeoverState state = taker.take_sessions(*next);
+    const TakeoverState state = requester.take_sessions(*next);
     CHECK(num_sessions(state) == 1);
     CHECK(state.last_recorded_session == 9);
     next->start();
-    taker.confirm_forwarding();
+    requester.confirm_forwarding();
     running.end();
     CHECK(running.echoes(client));
     CHECK(next->counters().sessions_opened == 1);
-    CHECK_FALSE(taker.receive_end_report());
-    boost::asio::post(running.io, [&] { running.giver->report_end(11); });
-    std::optional<HandoverTaker::EndReport> left;
-    REQUIRE(eventually([&] { return (left = taker.receive_end_report()).has_value(); }));
+    CHECK_FALSE(requester.receive_end_report());
+    boost::asio::post(running.io, [&] { running.responder->report_end(11); });
+    std::optional<TakeoverRequester::EndReport> left;
+    REQUIRE(eventually([&] { return (left = requester.receive_end_report()).has_value(); }));
     CHECK(left->last_recorded_session == 11);
-    const auto door = taker.take_takeover_socket();
+    const auto door = requester.take_takeover_socket();
     const auto asking = TakeoverSocket::connect(running.file);
     CHECK(asking);
 }
@@ -70,23 +70,23 @@ TEST_CASE(
     Peer client;
     REQUIRE(running.echoes(client));
     EchoServer elsewhere;
-    std::unique_ptr<HandoverTaker> taker;
+    std::unique_ptr<TakeoverRequester> requester;
     std::unique_ptr<Relay> next;
     const auto take = [&](const std::string& host) {
-        taker.reset();
-        taker = make_taker(running.file);
+        requester.reset();
+        requester = make_requester(running.file);
         auto servers = running.configured();
         servers[0].where.host = host;
-        auto begun = taker->prepare_server(servers[0], 0);
+        auto begun = requester->prepare_server(servers[0], 0);
         Options options = running.options;
         options.server.listen = begun.where.listen;
         options.server.port = elsewhere.endpoint().port(); // as if the name led there
         next = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
                                        std::move(begun.listening));
-        return taker->take_sessions(*next);
+        return requester->take_sessions(*next);
     };
-    CHECK_THROWS_AS(std::ignore = take("other.test"), HandoverError);
-    CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), HandoverError);
+    CHECK_THROWS_AS(std::ignore = take("other.test"), TakeoverError);
+    CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), TakeoverError);
     CHECK(running.echoes(client));
     running.change([&] {
         running.served[0].host_name = host_and_port(
@@ -94,7 +94,7 @@ TEST_CASE(
     });
     CHECK(num_sessions(take("game.test")) == 1);
     next->start();
-    taker->confirm_forwarding();
+    requester->confirm_forwarding();
     running.end();
     CHECK(running.echoes(client)); // still by the old server
     CHECK(next->server_endpoint() != running.relay->server_endpoint());
@@ -113,11 +113,11 @@ TEST_CASE("other addresses, another server or another mode are no upgrade") {
         },
     };
     {
-        HandoverTaker taker{running.file};
+        TakeoverRequester requester{running.file};
         for (const auto& change : elsewheres) {
             ConfiguredServer other = own;
             change(other.where);
-            CHECK_THROWS_AS(std::ignore = taker.prepare_server(other, 0), HandoverError);
+            CHECK_THROWS_AS(std::ignore = requester.prepare_server(other, 0), TakeoverError);
         }
     }
     EchoServer elsewhere;
@@ -130,12 +130,12 @@ TEST_CASE("other addresses, another server or another mode are no upgrade") {
         },
     };
     for (const auto& change : changes) {
-        const auto taker = make_taker(running.file);
+        const auto requester = make_requester(running.file);
         Options options = running.options;
         ConfiguredServer served = own;
         change(options, served);
-        const auto next = make_next(*taker, options, {served});
-        CHECK_THROWS_AS(std::ignore = taker->take_sessions(*next), HandoverError);
+        const auto next = make_next(*requester, options, {served});
+        CHECK_THROWS_AS(std::ignore = requester->take_sessions(*next), TakeoverError);
         CHECK(running.echoes(client));
     }
 }
@@ -151,15 +151,15 @@ TEST_CASE(
     auto servers = running.configured();
     servers[2] = {.name = "late", .where = where_of(late.endpoint())};
     std::swap(servers[0], servers[1]);
-    HandoverTaker taker{running.file};
-    const auto next = make_next(taker, running.options, servers);
-    CHECK(taker.find_server("dm") != nullptr);
-    CHECK(taker.find_server("late") == nullptr);
-    CHECK(num_sessions(taker.take_sessions(*next)) == 2);
+    TakeoverRequester requester{running.file};
+    const auto next = make_next(requester, running.options, servers);
+    CHECK(requester.find_server("dm") != nullptr);
+    CHECK(requester.find_server("late") == nullptr);
+    CHECK(num_sessions(requester.take_sessions(*next)) == 2);
     next->start();
-    taker.confirm_forwarding();
+    requester.confirm_forwarding();
     running.end();
-    CHECK(running.giver->servers_not_continued() == std::vector<ServerIndex>{2});
+    CHECK(running.responder->servers_not_continued() == std::vector<ServerIndex>{2});
     CHECK(running.echoes(client, 0));
     CHECK(running.echoes(client, 1));
     Peer other;
@@ -172,34 +172,34 @@ TEST_CASE(
     // After the takeover a name is as any other: its server begins anew.
     auto again = running.configured()[2];
     again.where.listen[0].port(0);
-    CHECK(taker.prepare_server(again, 3).listening.empty());
+    CHECK(requester.prepare_server(again, 3).listening.empty());
 }
 
 TEST_CASE("servers that have none in common, or swap names, are not handed over") {
     const Running running{{"ctf", "race"}};
-    HandoverTaker taker{running.file};
+    TakeoverRequester requester{running.file};
     const auto own = running.configured();
-    CHECK_NOTHROW(taker.check_servers(own));
-    CHECK_NOTHROW(taker.check_servers({own[1]}));
-    CHECK_THROWS_AS(taker.check_servers({{.name = "", .where = own[0].where}}), HandoverError);
+    CHECK_NOTHROW(requester.check_servers(own));
+    CHECK_NOTHROW(requester.check_servers({own[1]}));
+    CHECK_THROWS_AS(requester.check_servers({{.name = "", .where = own[0].where}}), TakeoverError);
     auto renamed = own;
     renamed[1].name = "racing"; // it would listen where the other one still does
-    CHECK_THROWS_WITH_AS(taker.check_servers(renamed),
-                         doctest::Contains("for race, which should now be racing"), HandoverError);
+    CHECK_THROWS_WITH_AS(requester.check_servers(renamed),
+                         doctest::Contains("for race, which should now be racing"), TakeoverError);
     auto swapped = own;
     std::swap(swapped[0].name, swapped[1].name);
-    CHECK_THROWS_AS(taker.check_servers(swapped), HandoverError);
+    CHECK_THROWS_AS(requester.check_servers(swapped), TakeoverError);
 }
 
 TEST_CASE("servers that change while another one prepares are not handed over") {
     Running running{{"ctf", "race"}};
     Peer client;
     REQUIRE(running.echoes(client));
-    HandoverTaker taker{running.file};
-    const auto next = make_next(taker, running.options, running.configured());
+    TakeoverRequester requester{running.file};
+    const auto next = make_next(requester, running.options, running.configured());
     running.change([&] { running.served.pop_back(); });
-    CHECK_THROWS_WITH_AS(std::ignore = taker.take_sessions(*next),
-                         doctest::Contains("have changed"), HandoverError);
+    CHECK_THROWS_WITH_AS(std::ignore = requester.take_sessions(*next),
+                         doctest::Contains("have changed"), TakeoverError);
     CHECK(running.echoes(client));
     CHECK_FALSE(running.given);
 }
@@ -304,11 +304,11 @@ TEST_CASE("an old one that lies is not believed") {
             }
         }};
         const auto take = [&] {
-            HandoverTaker taker{file};
-            const auto next = make_next(taker, running.options, running.configured());
-            std::ignore = taker.take_sessions(*next);
+            TakeoverRequester requester{file};
+            const auto next = make_next(requester, running.options, running.configured());
+            std::ignore = requester.take_sessions(*next);
         };
-        CHECK_THROWS_AS(take(), HandoverError);
+        CHECK_THROWS_AS(take(), TakeoverError);
         old.join();
     }
 }
@@ -404,7 +404,7 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
          [](TakeoverLink& link) {
              std::ignore = hear_all(link);
              CHECK_FALSE(link.receive(soon()));
-             CHECK(link.closed());
+             CHECK(link.is_closed());
              CHECK_FALSE(
                  link.send(TakeoverMessage::forwarding, soon())); // so that it does not forward
          }},
@@ -460,7 +460,7 @@ TEST_CASE("the process that reads what strangers send takes nothing over") {
     running.observer_process = ::getpid();
     TakeoverLink link = running.ask();
     CHECK_FALSE(link.receive(soon()));
-    CHECK(link.closed());
+    CHECK(link.is_closed());
     running.observer_process = 0;
     TakeoverLink another = running.ask_when_free();
     hear_offer(another);
@@ -488,7 +488,7 @@ TEST_CASE("one of another version is told so, and one that asks while another do
     const auto busy = second.receive(soon());
     REQUIRE(busy);
     CHECK(busy->kind == TakeoverMessage::busy);
-    CHECK_THROWS_AS(HandoverTaker{running.file}, NoTakeoverPeerError);
+    CHECK_THROWS_AS(TakeoverRequester{running.file}, NoTakeoverPeerError);
     CHECK(running.echoes(client));
 }
 
@@ -517,8 +517,8 @@ TEST_CASE("one that would show clients in another way is rejected") {
         Peer client;
         std::string refusal;
         try {
-            const HandoverTaker taker{running.file, row.next};
-        } catch (const tw::relay::HandoverError& error) {
+            const TakeoverRequester requester{running.file, row.next};
+        } catch (const tw::relay::TakeoverError& error) {
             refusal = error.what();
         }
         if (row.refusal == nullptr) {

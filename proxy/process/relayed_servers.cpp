@@ -1,4 +1,4 @@
-#include "proxy/process/served_servers.h"
+#include "proxy/process/relayed_servers.h"
 
 #include "proxy/base/endpoint.h"
 #include "proxy/base/log.h"
@@ -47,12 +47,13 @@ bool may_listen(const base::Endpoint& server) {
 
 } // namespace
 
-HandoverTaker::ServerStart prepare_server(HandoverTaker* taker, const ConfiguredServer& served,
-                                          relay::ServerIndex number) {
-    if (taker != nullptr) {
-        return taker->prepare_server(served, number);
+TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
+                                                 const ConfiguredServer& served,
+                                                 relay::ServerIndex number) {
+    if (requester != nullptr) {
+        return requester->prepare_server(served, number);
     }
-    HandoverTaker::ServerStart begun{.where = served.where};
+    TakeoverRequester::PreparedServer begun{.where = served.where};
     if (!host_and_port(served.where).empty()) { // a host name: uses its first address that answers
         begun.where.host =
             resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
@@ -63,9 +64,10 @@ HandoverTaker::ServerStart prepare_server(HandoverTaker* taker, const Configured
     return begun;
 }
 
-ServedServers::ServedServers(relay::Relay& relay, channel::SharedBlock& block, HandoverTaker* taker,
-                             const std::vector<ConfiguredServer>& servers)
-    : relay_{&relay}, block_{&block}, taker_{taker} {
+RelayedServers::RelayedServers(relay::Relay& relay, channel::SharedBlock& block,
+                               TakeoverRequester* requester,
+                               const std::vector<ConfiguredServer>& servers)
+    : relay_{&relay}, block_{&block}, requester_{requester} {
     set_name(0, servers.front().name);
     write_addresses(0);
     servers_.emplace_back(*relay_, relay::ServerIndex{0}, servers.front());
@@ -75,7 +77,7 @@ ServedServers::ServedServers(relay::Relay& relay, channel::SharedBlock& block, H
     }
 }
 
-void ServedServers::log_routes(const std::string& note) const {
+void RelayedServers::log_routes(const std::string& note) const {
     std::vector<std::string> lines;
     for (relay::ServerIndex i = 0; i < relay_->next_server_index(); ++i) {
         std::ranges::move(route_lines(i), std::back_inserter(lines));
@@ -97,13 +99,7 @@ void ServedServers::log_routes(const std::string& note) const {
     }
 }
 
-void ServedServers::log_routes(relay::ServerIndex index) const {
-    for (const std::string& line : route_lines(index)) {
-        log::info("{}", line);
-    }
-}
-
-std::vector<std::string> ServedServers::route_lines(relay::ServerIndex index) const {
+std::vector<std::string> RelayedServers::route_lines(relay::ServerIndex index) const {
     const std::string_view name = block_->facts.servers.at(index).name_view();
     std::vector<std::string> routes;
     for (const auto& endpoint : relay_->listen_endpoints(index)) {
@@ -118,7 +114,7 @@ std::vector<std::string> ServedServers::route_lines(relay::ServerIndex index) co
 
 /// Writes a server's name into the shared block. Must be called before the server's first session,
 /// because the observer then reads the name.
-void ServedServers::set_name(relay::ServerIndex index, const std::string& name) const {
+void RelayedServers::set_name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = block_->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
@@ -126,18 +122,18 @@ void ServedServers::set_name(relay::ServerIndex index, const std::string& name) 
     server.removed = true; // set to false when the server has been added
 }
 
-relay::ServerIndex ServedServers::add_server(const ConfiguredServer& added) {
+relay::ServerIndex RelayedServers::add_server(const ConfiguredServer& added) {
     const relay::ServerIndex next = relay_->next_server_index();
     if (next < relay::kMaxServers) {
         set_name(next, added.name);
     }
-    auto [where, listening] = prepare_server(taker_, added, next);
+    auto [where, listening] = prepare_server(requester_, added, next);
     const relay::ServerIndex index = relay_->add_server(where, std::move(listening));
     write_addresses(index);
     return index;
 }
 
-void ServedServers::write_addresses(relay::ServerIndex index) const {
+void RelayedServers::write_addresses(relay::ServerIndex index) const {
     channel::RelayFacts& facts = block_->facts;
     channel::ServerFacts& server = facts.servers.at(index);
     // not counted in shared memory, because a misbehaving observer could change that value
@@ -151,26 +147,26 @@ void ServedServers::write_addresses(relay::ServerIndex index) const {
     facts.num_servers = std::uint32_t{index} + 1;
 }
 
-void ServedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
+void RelayedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     try {
         remove_unwanted_servers(wanted);
     } catch (const std::exception& error) {
         log::error("the servers are unchanged: {}", error.what());
         return;
     }
-    pending_.keep_only(wanted);
+    pending_.remove_unwanted_servers(wanted);
     for (const ConfiguredServer& each : wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.configured_server() == each; });
         if (!is_there && host_and_port(each.where).empty()) {
             add_when_resolved(each, each.where);
         } else if (!is_there) {
-            pending_.add(each);
+            pending_.add_server(each);
         }
     }
 }
 
-void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
+void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
         if (contains(wanted, server->configured_server())) {
             ++server;
@@ -184,18 +180,20 @@ void ServedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>&
 }
 
 /// Adds a server while the relay forwards. `where`: the server with its resolved address.
-void ServedServers::add_when_resolved(const ConfiguredServer& server,
-                                      const relay::ServerOptions& where) {
+void RelayedServers::add_when_resolved(const ConfiguredServer& server,
+                                       const relay::ServerOptions& where) {
     try {
         const relay::ServerIndex index = add_server({.name = server.name, .where = where});
         servers_.emplace_back(*relay_, index, server);
-        log_routes(index);
+        for (const std::string& line : route_lines(index)) {
+            log::info("{}", line);
+        }
     } catch (const std::exception& error) {
         report_not_added(server, error.what());
     }
 }
 
-void ServedServers::add_resolved_servers() {
+void RelayedServers::add_resolved_servers() {
     for (const auto& [server, addresses] : pending_.take_resolved_servers()) {
         if (addresses.empty()) {
             report_not_added(server,
@@ -208,7 +206,7 @@ void ServedServers::add_resolved_servers() {
     }
 }
 
-void ServedServers::on_second(bool report_silence) {
+void RelayedServers::on_second(bool report_silence) {
     add_resolved_servers();
     for (ServerAddressUpdater& server : servers_) {
         const relay::Counters counters = relay::totals_of(block_->observation, server.index());
@@ -218,7 +216,7 @@ void ServedServers::on_second(bool report_silence) {
     }
 }
 
-std::vector<TakeoverServer> ServedServers::servers_for_handover() const {
+std::vector<TakeoverServer> RelayedServers::servers_for_takeover() const {
     std::vector<TakeoverServer> served;
     for (const ServerAddressUpdater& server : servers_) {
         served.push_back({.number = server.index(),

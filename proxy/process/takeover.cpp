@@ -1,4 +1,4 @@
-#include "proxy/process/handover.h"
+#include "proxy/process/takeover.h"
 
 #include "proxy/base/archive.h"
 #include "proxy/base/endpoint.h"
@@ -23,8 +23,8 @@ namespace tw::process {
 
 namespace {
 
-using relay::HandoverError;
 using relay::ServerIndex;
+using relay::TakeoverError;
 using std::chrono::milliseconds;
 
 /// The longest wait for the first message of a new relay. A silent peer must not block other peers.
@@ -51,12 +51,12 @@ TakeoverLink::Time deadline_after(milliseconds time) {
     return base::Clock::now() + time;
 }
 
-/// Reads the content of a message from the peer. Errors: HandoverError.
+/// Reads the content of a message from the peer. Errors: TakeoverError.
 template <typename Content>
 Content read_content(const TakeoverLink::Message& message) {
     auto said = base::from_archive<Content>(message.body);
     if (!said) {
-        throw HandoverError{"a message of the takeover is damaged"};
+        throw TakeoverError{"a message of the takeover is damaged"};
     }
     return std::move(*said);
 }
@@ -77,13 +77,13 @@ bool is_valid_server(const TakeoverServer& server) {
 }
 
 /// Checks that a server is the same in both relays: with the same address or the same host name,
-/// and with the same kind of client address. Errors: HandoverError.
-void check_same_server(const relay::Relay& relay, const HandoverTaker::TakenServer& taken) {
+/// and with the same kind of client address. Errors: TakeoverError.
+void check_same_server(const relay::Relay& relay, const TakeoverRequester::ContinuedServer& taken) {
     const TakeoverServer& there = *taken.from;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
     if (!same || relay.client_address(taken.number) != there.mode) {
-        throw HandoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
+        throw TakeoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
                                         "client addresses; restart it to change that",
                                         there.name.empty() ? "" : there.name + " at ",
                                         base::to_string(there.server))};
@@ -98,18 +98,18 @@ TakeoverLink connect_to_running_relay(const std::filesystem::path& file) {
                         std::system_category().message(errno))};
     }
     if (!link->is_trusted()) {
-        throw HandoverError{fmt::format("{} belongs to another user's process", file.string())};
+        throw TakeoverError{fmt::format("{} belongs to another user's process", file.string())};
     }
     return std::move(*link);
 }
 
 } // namespace
 
-HandoverGiver::HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket)
+TakeoverResponder::TakeoverResponder(Dependencies parts, TakeoverSocket takeover_socket)
     : parts_{std::move(parts)}, takeover_socket_{std::move(takeover_socket)},
       connections_{*parts_.io}, messages_{*parts_.io}, deadline_{*parts_.io} {}
 
-void HandoverGiver::start() {
+void TakeoverResponder::start() {
     try {
         connections_.start(takeover_socket_.descriptor(), [this] { on_connection(); });
     } catch (const boost::system::system_error& error) {
@@ -117,7 +117,7 @@ void HandoverGiver::start() {
     }
 }
 
-void HandoverGiver::stop() {
+void TakeoverResponder::stop() {
     connections_.stop();
     deadline_.cancel();
     messages_.stop();
@@ -126,12 +126,12 @@ void HandoverGiver::stop() {
     }
 }
 
-void HandoverGiver::on_connection() {
+void TakeoverResponder::on_connection() {
     auto peer = takeover_socket_.accept();
     if (!peer) {
         return;
     }
-    if (!peer->is_trusted(parts_.run_state().observer_process)) {
+    if (!peer->is_trusted(parts_.relay_status().observer_process)) {
         log::warn("rejected a takeover by a process that lacks permission");
         return;
     }
@@ -149,35 +149,35 @@ void HandoverGiver::on_connection() {
     }
 }
 
-void HandoverGiver::on_message() {
+void TakeoverResponder::on_message() {
     const auto message = link_->receive(base::Clock::now());
     if (message) {
         handle_message(*message);
-    } else if (link_->closed()) {
-        abort_handover(kEndedEarly);
+    } else if (link_->is_closed()) {
+        abort_takeover(kEndedEarly);
     }
 }
 
-void HandoverGiver::handle_message(const TakeoverLink::Message& message) {
+void TakeoverResponder::handle_message(const TakeoverLink::Message& message) {
     try {
         if (stage_ == Stage::connected && message.kind == TakeoverMessage::hello) {
-            handle_greeting(message.body);
+            handle_hello(message.body);
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over_servers(read_content<std::vector<ServerIndex>>(message));
         } else {
-            abort_handover(kUnexpected);
+            abort_takeover(kUnexpected);
         }
-    } catch (const HandoverError& error) {
-        abort_handover(error.what());
+    } catch (const TakeoverError& error) {
+        abort_takeover(error.what());
     }
 }
 
-void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
+void TakeoverResponder::handle_hello(std::span<const std::byte> greeting) {
     base::ArchiveReader reader{greeting}; // not from_archive(): it rejects other versions' members
     TakeoverHello hello{.version = 0};
     reader.read(hello);
     if (hello.name != TakeoverHello::kName) {
-        abort_handover("the greeting is not that of a twscope");
+        abort_takeover("the greeting is not that of a twscope");
     } else if (hello.version != TakeoverHello::kVersion) {
         reject_takeover(
             fmt::format("the running twscope uses takeover version {}, the new one version {}: "
@@ -201,9 +201,9 @@ void HandoverGiver::handle_greeting(std::span<const std::byte> greeting) {
 }
 
 /// Sends the new relay the offer: a description of the servers, and their listening sockets.
-void HandoverGiver::send_offer() {
+void TakeoverResponder::send_offer() {
     const relay::Relay& relay = *parts_.relay;
-    const RunState now = parts_.run_state();
+    const RelayStatus now = parts_.relay_status();
     TakeoverOffer offer{
         .network = own_network_namespace(), .observer = now.observer, .servers = now.servers};
     std::vector<int> sockets{takeover_socket_.descriptor()};
@@ -219,7 +219,7 @@ void HandoverGiver::send_offer() {
     }
     if (!link_->send(TakeoverMessage::offer, base::to_archive(offer), sockets,
                      deadline_after(kSendTimeout))) {
-        abort_handover("the new one did not accept the offer");
+        abort_takeover("the new one did not accept the offer");
         return;
     }
     log::info("another twscope is starting a takeover");
@@ -229,8 +229,8 @@ void HandoverGiver::send_offer() {
 }
 
 /// Returns why these servers cannot be handed over; empty if they can be handed over.
-std::string HandoverGiver::find_handover_problem(const std::vector<ServerIndex>& wanted) const {
-    if (!std::ranges::equal(parts_.run_state().servers, offered_, {}, &TakeoverServer::number,
+std::string TakeoverResponder::find_takeover_problem(const std::vector<ServerIndex>& wanted) const {
+    if (!std::ranges::equal(parts_.relay_status().servers, offered_, {}, &TakeoverServer::number,
                             &TakeoverServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
     }
@@ -243,9 +243,9 @@ std::string HandoverGiver::find_handover_problem(const std::vector<ServerIndex>&
                : "the new one requested no server, or one that it was not offered";
 }
 
-void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
+void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted) {
     deadline_.cancel();
-    if (const std::string why = find_handover_problem(wanted); !why.empty()) {
+    if (const std::string why = find_takeover_problem(wanted); !why.empty()) {
         reject_takeover(why);
         return;
     }
@@ -260,22 +260,20 @@ void HandoverGiver::hand_over_servers(const std::vector<ServerIndex>& wanted) {
                                          ? await_forwarding()
                                          : "the new one did not accept the sessions in time";
     if (problem.empty()) {
-        finish();
+        finish_takeover();
         return;
     }
     parts_.relay->resume_threads();
     notify_service_ready(); // the new process may already be registered as the service's process
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - paused_at;
-    abort_handover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
+    abort_takeover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
 }
 
 /// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
-bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted,
-                               TakeoverLink::Time paused_at) {
-    if (!parts_.relay->pause_threads(kStateTimeout)) {
+bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted, TakeoverLink::Time paused_at) { if (!parts_.relay->pause_threads(kStateTimeout)) {
         return false;
     }
-    auto [state, sockets] = parts_.relay->handover_state(wanted);
+    auto [state, sockets] = parts_.relay->takeover_state(wanted);
     ended_sessions_ = parts_.relay->num_sessions();
     for (const relay::HandedOverServer& server : state.servers) {
         ended_sessions_ -= static_cast<std::size_t>(
@@ -284,16 +282,16 @@ bool HandoverGiver::send_state(const std::vector<ServerIndex>& wanted,
     }
     const auto bytes = base::to_archive(
         TakeoverState{.paused_at = paused_at.time_since_epoch().count(),
-                      .last_recorded_session = parts_.run_state().last_recorded_session,
+                      .last_recorded_session = parts_.relay_status().last_recorded_session,
                       .relay = std::move(state)});
     return link_->send(TakeoverMessage::state, bytes, sockets, paused_at + kStateTimeout);
 }
 
 /// Waits until the new relay reports that it forwards; returns an empty text then. Otherwise
 /// returns the reason.
-std::string_view HandoverGiver::await_forwarding() {
+std::string_view TakeoverResponder::await_forwarding() {
     auto message = link_->receive(deadline_after(kForwardingTimeout));
-    if (!message && !link_->closed()) {
+    if (!message && !link_->is_closed()) {
         // The new relay may have reported just now that it forwards. After this call no further
         // report can arrive, so that one more look is enough.
         link_->stop_receiving();
@@ -309,7 +307,7 @@ std::string_view HandoverGiver::await_forwarding() {
 
 /// Must be called when the new relay forwards. Logs the servers that it does not continue, and how
 /// many sessions end.
-void HandoverGiver::finish() {
+void TakeoverResponder::finish_takeover() {
     stage_ = Stage::handed_over;
     takeover_socket_.keep_socket_file();
     std::vector<std::string_view> names;
@@ -325,15 +323,15 @@ void HandoverGiver::finish() {
     parts_.on_handed_over();
 }
 
-void HandoverGiver::reject_takeover(std::string_view why) {
+void TakeoverResponder::reject_takeover(std::string_view why) {
     std::ignore = link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {},
                               deadline_after(kSendTimeout));
-    abort_handover(why);
+    abort_takeover(why);
 }
 
-void HandoverGiver::abort_handover(std::string_view why) {
+void TakeoverResponder::abort_takeover(std::string_view why) {
     if (stage_ != Stage::connected ||
-        !link_->closed()) { // no warning about a peer that only checks whether a relay runs
+        !link_->is_closed()) { // no warning about a peer that only checks whether a relay runs
         log::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
@@ -342,23 +340,23 @@ void HandoverGiver::abort_handover(std::string_view why) {
     link_.reset();
 }
 
-void HandoverGiver::set_deadline(milliseconds patience) {
-    deadline_.expires_after(patience);
+void TakeoverResponder::set_deadline(milliseconds timeout) {
+    deadline_.expires_after(timeout);
     deadline_.async_wait([this](const auto& error) {
         if (!error && stage_ != Stage::idle && stage_ != Stage::handed_over) {
-            abort_handover(kSilent);
+            abort_takeover(kSilent);
         }
     });
 }
 
-void HandoverGiver::report_end(std::uint32_t last_recorded_session, int checkpoint) {
+void TakeoverResponder::report_end(std::uint32_t last_recorded_session, int checkpoint) {
     const auto descriptors =
         checkpoint < 0 ? std::span<const int>{} : std::span<const int>{&checkpoint, 1};
     std::ignore = link_->send(TakeoverMessage::ended, base::to_archive(last_recorded_session),
                               descriptors, deadline_after(kSendTimeout));
 }
 
-HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_client)
+TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string example_client)
     : file_{std::move(file)}, link_{connect_to_running_relay(file_)} {
     const TakeoverHello hello{.example_client = std::move(example_client)};
     std::ignore = link_.send(TakeoverMessage::hello, base::to_archive(hello), {},
@@ -367,10 +365,10 @@ HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_cli
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read_content<TakeoverOffer>(message);
     if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid_server)) {
-        throw HandoverError{"the running twscope names no server, or one that cannot be"};
+        throw TakeoverError{"the running twscope names no server, or one that cannot be"};
     }
     if (offer_.network != own_network_namespace()) {
-        throw HandoverError{"the running twscope is in another network namespace"};
+        throw TakeoverError{"the running twscope is in another network namespace"};
     }
     std::set<std::string_view> names;
     std::size_t used = 1; // the first descriptor is the takeover socket
@@ -378,7 +376,7 @@ HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_cli
         names.insert(server.name);
         const std::size_t count = server.listening_sockets;
         if (sockets.size() < used + count) {
-            throw HandoverError{"listening sockets were announced but did not arrive"};
+            throw TakeoverError{"listening sockets were announced but did not arrive"};
         }
         const auto first =
             std::make_move_iterator(sockets.begin()) + static_cast<std::ptrdiff_t>(used);
@@ -386,40 +384,40 @@ HandoverTaker::HandoverTaker(std::filesystem::path file, std::string example_cli
         used += count;
     }
     if (names.size() != offer_.servers.size()) {
-        throw HandoverError{"the running twscope names a server twice"};
+        throw TakeoverError{"the running twscope names a server twice"};
     }
     takeover_socket_ = std::move(sockets.front());
 }
 
-TakeoverLink::Message HandoverTaker::receive(TakeoverMessage wanted) {
+TakeoverLink::Message TakeoverRequester::receive(TakeoverMessage wanted) {
     auto message = link_.receive(deadline_after(kAnswerTimeout));
     if (!message) {
-        throw HandoverError{link_.closed() ? kAborted : "the running twscope does not respond"};
+        throw TakeoverError{link_.is_closed() ? kAborted : "the running twscope does not respond"};
     }
     if (message->kind == TakeoverMessage::busy) {
         throw NoTakeoverPeerError{"another takeover from the running twscope is in progress"};
     }
     if (message->kind == TakeoverMessage::refusal) {
-        throw HandoverError{
+        throw TakeoverError{
             {reinterpret_cast<const char*>(message->body.data()), message->body.size()}};
     }
     if (message->kind != wanted) {
-        throw HandoverError{"the running twscope sent an unexpected message"};
+        throw TakeoverError{"the running twscope sent an unexpected message"};
     }
     return std::move(*message);
 }
 
-const TakeoverServer* HandoverTaker::find_server(std::string_view name) const {
+const TakeoverServer* TakeoverRequester::find_server(std::string_view name) const {
     const auto found = std::ranges::find(offer_.servers, name, &TakeoverServer::name);
     return found == offer_.servers.end() ? nullptr : &*found;
 }
 
-void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) const {
+void TakeoverRequester::check_servers(const std::vector<ConfiguredServer>& wanted) const {
     const auto is_there = [this](const ConfiguredServer& each) {
         return find_server(each.name) != nullptr;
     };
     if (std::ranges::none_of(wanted, is_there)) {
-        throw HandoverError{fmt::format("the running twscope has none of these servers, but {}; "
+        throw TakeoverError{fmt::format("the running twscope has none of these servers, but {}; "
                                         "restart it instead",
                                         name_or_address(offer_.servers.front()))};
     }
@@ -431,7 +429,7 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();
                 })) {
-                throw HandoverError{fmt::format("the running twscope listens on {} for {}, which "
+                throw TakeoverError{fmt::format("the running twscope listens on {} for {}, which "
                                                 "should now be {}; restart it to change that",
                                                 base::to_string(each.where.listen.front()),
                                                 name_or_address(other), each.name)};
@@ -440,9 +438,9 @@ void HandoverTaker::check_servers(const std::vector<ConfiguredServer>& wanted) c
     }
 }
 
-HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer& served,
-                                                         ServerIndex number) {
-    ServerStart begun{.where = served.where};
+TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const ConfiguredServer& served,
+                                                                    ServerIndex number) {
+    PreparedServer begun{.where = served.where};
     const TakeoverServer* const there = listening_.empty() ? nullptr : find_server(served.name);
     if (there == nullptr) {
         return begun;
@@ -455,7 +453,7 @@ HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer&
         return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
     };
     if (!std::ranges::equal(served.where.listen, begun.where.listen, fits)) {
-        throw HandoverError{
+        throw TakeoverError{
             fmt::format("the running twscope listens on other addresses{} ({} first); "
                         "restart it to change them",
                         there->name.empty() ? "" : " for " + there->name,
@@ -463,14 +461,15 @@ HandoverTaker::ServerStart HandoverTaker::prepare_server(const ConfiguredServer&
     }
     begun.listening =
         std::move(listening_[static_cast<std::size_t>(there - offer_.servers.data())]);
-    taken_.push_back({.from = there, .number = number, .host_name = host_and_port(served.where)});
+    continued_.push_back(
+        {.from = there, .number = number, .host_name = host_and_port(served.where)});
     return begun;
 }
 
-TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
+TakeoverState TakeoverRequester::take_sessions(relay::Relay& relay) {
     std::vector<ServerIndex> there;
     std::vector<ServerIndex> here;
-    for (const TakenServer& each : taken_) {
+    for (const ContinuedServer& each : continued_) {
         check_same_server(relay, each);
         there.push_back(each.from->number);
         here.push_back(each.number);
@@ -478,25 +477,25 @@ TakeoverState HandoverTaker::take_sessions(relay::Relay& relay) {
     listening_.clear(); // closes the sockets of servers that are not continued
     if (!link_.send(TakeoverMessage::ready, base::to_archive(there), {},
                     deadline_after(kAnswerTimeout))) {
-        throw HandoverError{kAborted};
+        throw TakeoverError{kAborted};
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
     relay.receive_handover(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
-    if (link_.closed()) {
-        throw HandoverError{kAborted};
+    if (link_.is_closed()) {
+        throw TakeoverError{kAborted};
     }
     return state;
 }
 
-void HandoverTaker::confirm_forwarding() const {
+void TakeoverRequester::confirm_forwarding() const {
     if (!link_.send(TakeoverMessage::forwarding, deadline_after(kAnswerTimeout))) {
-        throw HandoverError{"the running twscope timed out"};
+        throw TakeoverError{"the running twscope timed out"};
     }
 }
 
-std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
+std::optional<TakeoverRequester::EndReport> TakeoverRequester::receive_end_report() {
     auto message = link_.receive(base::Clock::now());
     const auto said = message && message->kind == TakeoverMessage::ended
                           ? base::from_archive<std::uint32_t>(message->body)
@@ -511,10 +510,10 @@ std::optional<HandoverTaker::EndReport> HandoverTaker::receive_end_report() {
     return left;
 }
 
-void HandoverTaker::log_takeover_changes(const relay::Relay& relay, unsigned threads) const {
+void TakeoverRequester::log_takeover_changes(const relay::Relay& relay, unsigned threads) const {
     // If a server is new, no thread is idle: a new server has listening sockets in all threads.
-    std::size_t sets = taken_.size() < relay.next_server_index() ? threads : 0;
-    for (const auto& [there, number, host] : taken_) {
+    std::size_t sets = continued_.size() < relay.next_server_index() ? threads : 0;
+    for (const auto& [there, number, host] : continued_) {
         const base::Endpoint now = relay.server_endpoint(number);
         if (now != there->server) {
             log::info("the server {} is now at {}; new sessions go there", host,
@@ -523,7 +522,7 @@ void HandoverTaker::log_takeover_changes(const relay::Relay& relay, unsigned thr
         sets = std::max(sets, there->listening_sockets / there->listen.size());
     }
     for (const TakeoverServer& there : offer_.servers) {
-        if (std::ranges::find(taken_, &there, &TakenServer::from) == taken_.end()) {
+        if (std::ranges::find(continued_, &there, &ContinuedServer::from) == continued_.end()) {
             log::warn("the server {} is no longer configured: its sessions end", there.name);
         }
     }

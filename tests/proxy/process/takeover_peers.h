@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/process/handover.h"
+#include "proxy/process/takeover.h"
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/program.h"
 
@@ -44,7 +44,7 @@ class Running {
                               tw::relay::ServerIndex server_index = 0) const;
     /// The servers as a configuration has them.
     [[nodiscard]] std::vector<ConfiguredServer> configured() const;
-    /// Does it where the giver reads what it changes.
+    /// Does it where the responder reads what it changes.
     void change(const std::function<void()>& what);
     /// The one that took over forwards: this one ends.
     void end();
@@ -57,7 +57,7 @@ class Running {
     tw::relay::Options options = tw::relay::test::options_for(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<tw::relay::Relay> relay;
-    std::optional<HandoverGiver> giver;
+    std::optional<TakeoverResponder> responder;
     std::atomic<bool> given{false};
     std::atomic<pid_t> observer_process{0};
     std::thread thread;
@@ -65,10 +65,10 @@ class Running {
 
 /// A relay that begins with these servers, as RelayRun does.
 [[nodiscard]] std::unique_ptr<tw::relay::Relay>
-make_next(HandoverTaker& taker, tw::relay::Options options,
+make_next(TakeoverRequester& requester, tw::relay::Options options,
           const std::vector<ConfiguredServer>& servers);
 
-/// A taker, once nobody else is one any more.
-[[nodiscard]] std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file);
+/// A requester, once nobody else is one any more.
+[[nodiscard]] std::unique_ptr<TakeoverRequester> make_requester(const std::filesystem::path& file);
 
 } // namespace tw::process::peers

@@ -24,9 +24,9 @@ namespace tw::process {
 /// fails, is silent or misbehaves before it reports that it forwards, this relay resumes forwarding
 /// after a fraction of a second at most. Runs on the io_context's thread, which waits while no
 /// relay forwards.
-class HandoverGiver {
+class TakeoverResponder {
   public:
-    struct RunState {
+    struct RelayStatus {
         /// The servers that the relay forwards to. Only `number`, `name` and `host_name` are set.
         std::vector<TakeoverServer> servers;
         std::uint32_t observer = 0; ///< the number of the latest observer
@@ -39,13 +39,13 @@ class HandoverGiver {
     struct Dependencies {
         boost::asio::io_context* io;
         relay::Relay* relay;
-        std::function<RunState()> run_state{};
+        std::function<RelayStatus()> relay_status{};
         /// Called when the new relay forwards. This relay must then end.
         std::function<void()> on_handed_over{};
         std::string example_client{}; ///< kExampleClient as this relay's records show it
     };
 
-    HandoverGiver(Dependencies parts, TakeoverSocket takeover_socket);
+    TakeoverResponder(Dependencies parts, TakeoverSocket takeover_socket);
 
     /// Starts to accept takeover requests.
     void start();
@@ -76,18 +76,18 @@ class HandoverGiver {
     void on_connection();
     void on_message();
     void handle_message(const TakeoverLink::Message& message);
-    void handle_greeting(std::span<const std::byte> greeting);
+    void handle_hello(std::span<const std::byte> greeting);
     void send_offer();
     void hand_over_servers(const std::vector<relay::ServerIndex>& wanted);
     [[nodiscard]] std::string
-    find_handover_problem(const std::vector<relay::ServerIndex>& wanted) const;
+    find_takeover_problem(const std::vector<relay::ServerIndex>& wanted) const;
     [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
                                   TakeoverLink::Time paused_at);
     [[nodiscard]] std::string_view await_forwarding();
-    void finish();
+    void finish_takeover();
     void reject_takeover(std::string_view why);
-    void abort_handover(std::string_view why);
-    void set_deadline(std::chrono::milliseconds patience);
+    void abort_takeover(std::string_view why);
+    void set_deadline(std::chrono::milliseconds timeout);
 
     Dependencies parts_;
     TakeoverSocket takeover_socket_;
@@ -110,11 +110,11 @@ class NoTakeoverPeerError : public std::runtime_error {
 /// Takes over servers and sessions from a running relay process, step by step, for a new relay. If
 /// the object is destroyed before take_sessions() returns, the running relay continues unchanged. A
 /// server that both relays have is recognised by its name.
-class HandoverTaker {
+class TakeoverRequester {
   public:
     /// Connects to the running relay and receives its offer. `example_client`: see TakeoverHello.
-    /// Errors: NoTakeoverPeerError; relay::HandoverError.
-    explicit HandoverTaker(std::filesystem::path file, std::string example_client = {});
+    /// Errors: NoTakeoverPeerError; relay::TakeoverError.
+    explicit TakeoverRequester(std::filesystem::path file, std::string example_client = {});
 
     [[nodiscard]] const TakeoverOffer& offer() const { return offer_; }
 
@@ -122,11 +122,11 @@ class HandoverTaker {
     [[nodiscard]] const TakeoverServer* find_server(std::string_view name) const;
 
     /// Checks whether a run with these servers can take over. Servers may be new, and servers of
-    /// the running relay may be missing. Errors: relay::HandoverError if the relays have no server
+    /// the running relay may be missing. Errors: relay::TakeoverError if the relays have no server
     /// in common, or two servers would listen on the same address.
     void check_servers(const std::vector<ConfiguredServer>& wanted) const;
 
-    struct ServerStart {
+    struct PreparedServer {
         relay::ServerOptions where;
         /// The running relay's listening sockets; empty: the new relay opens new sockets.
         std::vector<base::UniqueFd> listening{};
@@ -135,12 +135,12 @@ class HandoverTaker {
     /// Returns the data with which a server starts. If the running relay has a server of this name,
     /// its sessions continue at the new relay's server `number`. `served.where.listen` must be the
     /// running relay's listening addresses for the server; port 0 stands for any port. After
-    /// take_sessions(), the running relay's servers are ignored. Errors: relay::HandoverError if
+    /// take_sessions(), the running relay's servers are ignored. Errors: relay::TakeoverError if
     /// the running relay has other listening addresses for this server.
-    [[nodiscard]] ServerStart prepare_server(const ConfiguredServer& served,
-                                             relay::ServerIndex number);
+    [[nodiscard]] PreparedServer prepare_server(const ConfiguredServer& served,
+                                                relay::ServerIndex number);
 
-    struct TakenServer {
+    struct ContinuedServer {
         const TakeoverServer* from;
         relay::ServerIndex number; ///< the server's number in the new relay
         /// The host name and port in the new relay's configuration; empty for an IP address.
@@ -150,10 +150,10 @@ class HandoverTaker {
     /// Takes over all sessions of the servers for which prepare_server() was called. All slow
     /// preparations must be finished, because no relay forwards from this call on until `relay` is
     /// started. `relay`: not started yet. Returns the state that was handed over. Errors:
-    /// relay::HandoverError.
+    /// relay::TakeoverError.
     [[nodiscard]] TakeoverState take_sessions(relay::Relay& relay);
 
-    /// Tells the old relay that this relay forwards. Errors: relay::HandoverError.
+    /// Tells the old relay that this relay forwards. Errors: relay::TakeoverError.
     void confirm_forwarding() const;
 
     /// Returns the socket for the next takeover. Must be called once, after take_sessions().
@@ -186,7 +186,7 @@ class HandoverTaker {
     base::UniqueFd takeover_socket_;
     /// The listening sockets of each server in offer_, until take_sessions().
     std::vector<std::vector<base::UniqueFd>> listening_;
-    std::vector<TakenServer> taken_;
+    std::vector<ContinuedServer> continued_;
 };
 
 /// Returns the number of this process's network namespace; 0 if unknown.

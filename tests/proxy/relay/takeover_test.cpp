@@ -134,11 +134,9 @@ void go_on(TestRelay& old, TestRelay& next) {
         here.push_back(static_cast<ServerIndex>(i));
         there.push_back(number_in(i, next.next_server_index()));
     }
-    const auto given = old.handover_state(there);
-    const auto state = from_archive<HandoverState>(to_archive(given.state));
+ const auto given = old.takeover_state(there); const auto state = from_archive<HandoverState>(to_archive(given.state));
     REQUIRE(state);
-    next.receive_handover(*state, here, copies_of(given.sockets));
-    old.stop_for_handover();
+ next.receive_handover(*state, here, copies_of(given.sockets)); old.stop_for_takeover();
     old.join();
     next.start();
 }
@@ -242,7 +240,7 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         next->stop();
         next->join();
         constexpr ServerIndex kSecond[]{1};
-        const auto second = next->handover_state(kSecond).state;
+        const auto second = next->takeover_state(kSecond).state;
         REQUIRE(second.servers.size() == 1);
         CHECK(second.servers[0].counters.directions[0].datagrams == 24);
         std::map<std::uint32_t, ServerIndex> before;
@@ -270,7 +268,7 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
     REQUIRE(old->echoes(client, 2, 1));
     REQUIRE(old->pause_threads(kHold));
     constexpr ServerIndex kLetGo[]{1};
-    old->stop_for_handover(kLetGo);
+    old->stop_for_takeover(kLetGo);
     old->join();
     std::map<ServerIndex, CloseReason> ends;
     std::map<std::uint32_t, ServerIndex> servers;
@@ -361,7 +359,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     REQUIRE(old->echoes(client, 1));
     REQUIRE(old->pause_threads(kHold));
     constexpr ServerIndex kServers[]{0};
-    const auto given = old->handover_state(kServers);
+    const auto given = old->takeover_state(kServers);
     REQUIRE(given.sockets.size() == 1);
     Udp::socket elsewhere{client.socket().get_executor()};
     elsewhere.connect(other.endpoint());
@@ -425,11 +423,11 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK_THROWS_AS(take(row), HandoverError);
+        CHECK_THROWS_AS(take(row), TakeoverError);
     }
     CHECK_NOTHROW(take({"as it was given", keep}));
     options.client_address = ClientAddressMode::loopback;
-    CHECK_THROWS_AS(take({"another kind of client address", keep}), HandoverError);
+    CHECK_THROWS_AS(take({"another kind of client address", keep}), TakeoverError);
     options.client_address = ClientAddressMode::shared;
 
     // Listening sockets: too few, one with another address, one that is not a socket.
@@ -439,11 +437,9 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
         const TestRelay next{options, Ring::kMinBytes, false, copies_of({descriptor})};
     };
     const int own = old->listening_sockets()[0];
-    CHECK_THROWS_AS(start_with(own), HandoverError);
+    CHECK_THROWS_AS(start_with(own), TakeoverError);
     options.server.listen.pop_back();
-    CHECK_THROWS_AS(start_with(given.sockets[0]), HandoverError);
-    CHECK_THROWS_AS(start_with(client.socket().native_handle()), HandoverError);
-    old->resume_threads();
+ CHECK_THROWS_AS(start_with(given.sockets[0]), TakeoverError); CHECK_THROWS_AS(start_with(client.socket().native_handle()), TakeoverError); old->resume_threads();
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "tests/proxy/process/handover_peers.h"
+#include "tests/proxy/process/takeover_peers.h"
 
 #include <chrono>
 #include <future>
@@ -39,28 +39,28 @@ Running::Running(const std::vector<std::string>& names, const std::string& examp
     relay->start();
     auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    HandoverGiver::Dependencies parts{.io = &io, .relay = relay.get()};
+    TakeoverResponder::Dependencies parts{.io = &io, .relay = relay.get()};
     parts.example_client = example_client;
     parts.on_handed_over = [this] { given = true; };
-    parts.run_state = [this]() -> HandoverGiver::RunState {
+    parts.relay_status = [this]() -> TakeoverResponder::RelayStatus {
         return {.servers = served,
                 .observer = 5,
                 .observer_process = observer_process,
                 .last_recorded_session = 9};
     };
-    giver.emplace(std::move(parts), std::move(*door));
-    giver->start();
+    responder.emplace(std::move(parts), std::move(*door));
+    responder->start();
     thread = std::thread{[this] { io.run(); }};
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape)
 Running::~Running() {
     boost::asio::post(io, [this] {
-        giver->stop();
+        responder->stop();
         io.stop();
     });
     thread.join();
-    giver.reset();
+    responder.reset();
     relay.reset();
 }
 
@@ -108,16 +108,16 @@ void Running::change(const std::function<void()>& what) {
 
 void Running::end() {
     REQUIRE(eventually([&] { return given.load(); }));
-    relay->stop_for_handover(giver->servers_not_continued());
+    relay->stop_for_takeover(responder->servers_not_continued());
     relay->join();
 }
 
-std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
+std::unique_ptr<Relay> make_next(TakeoverRequester& requester, Options options,
                                  const std::vector<ConfiguredServer>& servers) {
-    taker.check_servers(servers);
+    requester.check_servers(servers);
     std::unique_ptr<Relay> relay;
     for (std::size_t i = 0; i < servers.size(); ++i) {
-        auto begun = taker.prepare_server(servers[i], static_cast<ServerIndex>(i));
+        auto begun = requester.prepare_server(servers[i], static_cast<ServerIndex>(i));
         if (i > 0) {
             std::ignore = relay->add_server(begun.where, std::move(begun.listening));
             continue;
@@ -129,17 +129,17 @@ std::unique_ptr<Relay> make_next(HandoverTaker& taker, Options options,
     return relay;
 }
 
-std::unique_ptr<HandoverTaker> make_taker(const std::filesystem::path& file) {
-    std::unique_ptr<HandoverTaker> taker;
+std::unique_ptr<TakeoverRequester> make_requester(const std::filesystem::path& file) {
+    std::unique_ptr<TakeoverRequester> requester;
     REQUIRE(eventually([&] {
         try {
-            taker = std::make_unique<HandoverTaker>(file);
+            requester = std::make_unique<TakeoverRequester>(file);
             return true;
         } catch (const NoTakeoverPeerError&) {
             return false; // the last one has not been seen to leave yet
         }
     }));
-    return taker;
+    return requester;
 }
 
 } // namespace tw::process::peers

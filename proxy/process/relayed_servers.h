@@ -1,8 +1,8 @@
 #pragma once
 
 #include "proxy/channel/shared_block.h"
-#include "proxy/process/handover.h"
 #include "proxy/process/server_names.h"
+#include "proxy/process/takeover.h"
 
 #include <string>
 #include <vector>
@@ -12,21 +12,22 @@ namespace tw::process {
 /// A text for the log after a listening address that other machines cannot reach.
 inline constexpr const char* kThisMachineOnly = " (this machine only)";
 
-/// Returns the data with which a server starts. If `taker` takes over from a relay that has the
-/// server, the server starts with that relay's listening sockets. `taker`: null without a takeover.
-/// `number`: the server's number in the new relay.
-[[nodiscard]] HandoverTaker::ServerStart
-prepare_server(HandoverTaker* taker, const ConfiguredServer& served, relay::ServerIndex number);
+/// Returns the data with which a server starts: with the listening sockets of the running relay if
+/// that has the server and is taken over. `requester`: null without a takeover. `number`: the
+/// server's number in this relay.
+[[nodiscard]] TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
+                                                               const ConfiguredServer& served,
+                                                               relay::ServerIndex number);
 
 /// The servers to which a run forwards. Adds servers, changes their addresses and removes them.
 /// Writes their names and addresses into the shared block, where the observer reads them.
-class ServedServers {
+class RelayedServers {
   public:
-    /// The arguments must outlive the object. `taker`: null without a takeover. The relay was
+    /// The arguments must outlive the object. `requester`: null without a takeover. The relay was
     /// constructed with the first of `servers`. Errors: the errors of Relay::add_server and of
     /// prepare_server().
-    ServedServers(relay::Relay& relay, channel::SharedBlock& block, HandoverTaker* taker,
-                  const std::vector<ConfiguredServer>& servers);
+    RelayedServers(relay::Relay& relay, channel::SharedBlock& block, TakeoverRequester* requester,
+                   const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
     /// this machine do not listen yet. `note`: a further text to log; may be empty.
@@ -40,11 +41,10 @@ class ServedServers {
     /// observer it must be false, because the observer logs them.
     void on_second(bool report_silence);
 
-    /// Returns the servers in the form that HandoverGiver needs.
-    [[nodiscard]] std::vector<TakeoverServer> servers_for_handover() const;
+    /// Returns the servers in the form that TakeoverResponder needs.
+    [[nodiscard]] std::vector<TakeoverServer> servers_for_takeover() const;
 
   private:
-    void log_routes(relay::ServerIndex index) const;
     [[nodiscard]] std::vector<std::string> route_lines(relay::ServerIndex index) const;
     void remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted);
     void add_resolved_servers();
@@ -55,7 +55,7 @@ class ServedServers {
 
     relay::Relay* relay_;
     channel::SharedBlock* block_;
-    HandoverTaker* taker_;
+    TakeoverRequester* requester_;
     std::vector<ServerAddressUpdater> servers_;
     UnresolvedServers pending_{UnresolvedServers::system_lookup};
 };
