@@ -205,7 +205,7 @@ std::string Console::take_status(record::Timestamp now, double seconds, const st
     }
     // Shows as many players as fit into the line, and the number of the players left out.
     for (std::size_t left_out = tees_.size() - std::min(tees_.size(), kMaxTees);
-         left_out <= tees_.size(); ++left_out) {
+         left_out < tees_.size(); ++left_out) {
         std::string text = line;
         std::size_t most = tees_.size() - left_out;
         for (auto each = tees_.begin(); most != 0; ++each, --most) {
