@@ -174,6 +174,7 @@ int run_collect(const CollectFlags& flags) {
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.lookup.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
+    check_replaceable("--summary", records.summary, FileType::summary);
     const auto summary = open_output_file("--summary", records.summary);
     ShownRecordOutput output{records.output, std::move(filter), checks};
     output.page = open_page(flags, stream, *mod);

@@ -128,6 +128,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                           {"--summary", records.summary},
                           {"--write-objects", flags.objects},
                           {"--write", records.capture}});
+    check_replaceable("--summary", records.summary, FileType::summary);
     check_replaceable("--write-objects", flags.objects, FileType::objects);
     check_replaceable("--write", records.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.server_detector());

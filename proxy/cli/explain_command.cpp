@@ -133,9 +133,10 @@ void check_misspelt(const std::string& path) {
     const auto snapshot_finding = record::find_finding("snapshot." + path);
     const std::string_view near = snapshot_finding ? record::finding_info(*snapshot_finding).name
                                                    : filter::most_similar_word(path, names);
-    if (!near.empty()) {
-        throw usage_error("{}: neither a file nor a finding; did you mean \"{}\"?",
-                          record::terminal_text(path), near);
+    if (!near.empty() || path.find('/') == std::string::npos) {
+        throw usage_error("{}: neither a file nor a finding{}", record::terminal_text(path),
+                          near.empty() ? " ('twscope explain' lists these)"
+                                       : fmt::format("; did you mean \"{}\"?", near));
     }
 }
 

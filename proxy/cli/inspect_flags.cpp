@@ -135,7 +135,7 @@ std::vector<std::string> capture_files(const std::vector<std::string>& paths) {
             }
         }
         if (all.size() == before) {
-            throw usage_error("{}: contains no capture segments", path);
+            throw usage_error("{}: contains no capture segments; name the captures in it", path);
         }
     }
     return all;

@@ -289,6 +289,7 @@ void check_picture(const MapFlags& flags) {
                           name.replace_extension(".png").string());
     }
     check_outputs({flags.file, flags.recording()}, {{"--png", flags.png}});
+    check_replaceable("--png", flags.png, FileType::picture);
 }
 
 int run_map(const MapFlags& flags) {

@@ -91,7 +91,7 @@ struct FileKind {
 
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
-constexpr std::array<FileKind, 10> kFileKinds{{
+constexpr std::array<FileKind, 11> kFileKinds{{
     {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
     {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
     {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
@@ -100,6 +100,7 @@ constexpr std::array<FileKind, 10> kFileKinds{{
     {"TWDEMO", FileType::capture, "this is a demo; use 'twscope decode'"},
     {"DATA", FileType::map, kMap},
     {"ATAD", FileType::map, kMap},
+    {"\x89PNG", FileType::picture, "this is a picture"},
     {"{\"v\":", FileType::records, "this is a recording; use 'twscope records'"},
     {"{", FileType::objects, "this is JSON, but not a recording"},
 }};
@@ -130,12 +131,13 @@ bool is_undecodable(const std::string& path) {
 } // namespace
 
 void check_replaceable(const std::string& flag, const std::string& path, FileType type) {
-    constexpr std::array<std::string_view, 4> kContents{"a capture", "a map", "records",
-                                                        "objects' sizes"};
+    constexpr std::array<std::string_view, 7> kContents{
+        "a capture", "a map", "records", "objects' sizes", "a picture", "a table", "a summary"};
     const std::string begin = beginning_of(path);
     const FileKind* const kind = find_file_kind(begin);
-    const bool is_other =
-        begin.empty() ? is_undecodable(path) : kind == nullptr || kind->type != type;
+    const bool is_other = begin.empty()     ? is_undecodable(path)
+                          : kind == nullptr ? type != FileType::table && type != FileType::summary
+                                            : kind->type != type;
     if (is_other) {
         throw usage_error("{} {}: contains something other than {}; name another "
                           "file, or move this one away",

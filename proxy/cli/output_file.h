@@ -32,10 +32,11 @@ inline constexpr std::string_view kCompressed = ".zst";
 open_output_file(const std::string& flag, const std::string& path,
                  const store::RecordingFormat& format = store::record_line_format());
 
-enum class FileType : std::uint8_t { capture, map, records, objects };
+enum class FileType : std::uint8_t { capture, map, records, objects, picture, table, summary };
 
 /// Checks that an existing file may be replaced: it must be empty, or begin like a file of this
-/// type, compressed or not. Errors: UsageError that names the flag.
+/// type, compressed or not. A table or a summary may replace what begins like none of the types.
+/// Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path,
                        FileType type = FileType::records);
 

@@ -86,10 +86,21 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.dddddd";
     constexpr std::string_view kEarliest = "0000-01-01T00:00:00"; // completes a shortened time
     constexpr std::array<std::size_t, 6> kEnds{4, 7, 10, 13, 16, kEarliest.size()};
+    const auto error = [&] {
+        return usage_error(
+            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15; "
+            "a time of the recording's first day, for example 20:15; or the time before now, for "
+            "example -60s",
+            flag, given);
+    };
     if (given.size() > 1 && given.front() == '-') {
-        const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
-        if (age.bytes == 0) {
-            return base::format_utc(std::time(nullptr) - age.time.count(), base::kRecordTime);
+        try {
+            const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
+            if (age.bytes == 0) {
+                return base::format_utc(std::time(nullptr) - age.time.count(), base::kRecordTime);
+            }
+        } catch (const UsageError&) {
+            throw error();
         }
     }
     constexpr std::string_view kClock = "dd:dd";
@@ -113,11 +124,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     const bool fits = shaped && ::strptime(seconds.c_str(), base::kRecordTime, &time) != nullptr &&
                       base::format_utc(::timegm(&time), base::kRecordTime) == seconds;
     if (!text.empty() && !fits) {
-        throw usage_error(
-            "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15; "
-            "a time of the recording's first day, for example 20:15; or the time before now, for "
-            "example -60s",
-            flag, given);
+        throw error();
     }
     return text;
 }
@@ -336,12 +343,8 @@ std::optional<analyze::RecordsCsv> table_of(const RecordsCommandFlags& flags) {
                                 .where = std::move(where)}};
 }
 
-/// Opens the output. Records replace only a file of records; a table replaces any file, because
-/// nothing in a file shows that it is an earlier table.
 std::unique_ptr<store::OutputFile> open_output(const std::string& path, bool is_table) {
-    if (!is_table) {
-        check_replaceable("--output", path);
-    }
+    check_replaceable("--output", path, is_table ? FileType::table : FileType::records);
     return open_recording({lines_recording_kind(), path});
 }
 

@@ -196,6 +196,7 @@ int run_replay_command(const ReplayFlags& flags) {
     const pipeline::Config config = records.make_config(*mod, false);
     check_outputs({flags.capture, records.lookup.objects_file},
                   {{"--output", records.output}, {"--summary", records.summary}});
+    check_replaceable("--summary", records.summary, FileType::summary);
     const HostPort server = parse_server(flags.server);
     CapturedClients clients = read_clients(flags, config, memory, maps);
     // Opening files empties them, so everything was checked before.

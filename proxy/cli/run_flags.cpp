@@ -209,8 +209,7 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
 } // namespace
 
 int check_config(const RunFlags& flags, Settings& settings) {
-    std::vector<std::string> problems = settings.try_fill_missing_flags();
-    if (settings.is_config_file_read()) {
+ std::vector<std::string> problems = settings.try_fill_missing_flags(); settings.print_old_names(); if (settings.is_config_file_read()) {
         add_flag_problems(flags, settings, problems);
     }
     for (const std::string& problem : problems) {
@@ -258,6 +257,7 @@ void RunFlags::check_files(const Settings& settings) const {
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
                                 {"--write", whole ? records.capture : none}});
+    check_replaceable("--summary", records.summary, FileType::summary);
 }
 
 void RunFlags::check_inspection_flags() const {

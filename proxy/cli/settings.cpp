@@ -240,14 +240,12 @@ std::vector<process::GivenFlag> Settings::flags() const {
     return flags;
 }
 
-void Settings::fill_flags_and_set_color() {
-    fill_missing_flags();
+void Settings::fill_flags_and_set_color() { fill_missing_flags(); print_old_names(); apply_color(); } void Settings::print_old_names() const {
     for (const Flag& flag : command_->flags) {
         if (!flag.values.empty() && !flag.replacement.empty()) {
             sink::print_error("{} is now {}", flag.dashed_name(), flag.replacement);
         }
     }
-    apply_color();
 }
 
 void Settings::set_flags_of_process(const std::vector<process::GivenFlag>& flags) {
@@ -363,10 +361,12 @@ void Settings::fill_from_file() {
         const std::string where = fmt::format("--config {}, line {}", file_, line->number);
         const auto same = std::ranges::find(found, flag, &std::pair<Flag*, ConfigLine>::first);
         if (flag == nullptr && line->has_equals) {
-            command_->problems.push_back(fmt::format(
-                "{}: unknown key '{}'{} (keys are the long flags of "
-                "'twscope {} --help' without dashes)",
-                where, line->key, command_->suggest_flag(line->key, ""), command_->name));
+            command_->problems.push_back(
+                fmt::format("{}: unknown key '{}'{} (keys are the long flags of "
+                            "'twscope {} --help' without dashes)",
+                            where, line->key,
+                            line->key == "config" ? "" : command_->suggest_flag(line->key, ""),
+                            command_->name));
         } else if (flag == nullptr) {
             command_->problems.push_back(
                 fmt::format("{}: expected 'flag-name = value', not '{}'", where, line->key));

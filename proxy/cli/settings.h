@@ -66,6 +66,9 @@ class Settings {
     /// Precondition: this process has one thread.
     void fill_flags_and_set_color();
 
+    /// Prints what replaces each given flag that has a new name.
+    void print_old_names() const;
+
     /// Sets the flags to those of another process, and the colours of the log.
     void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
 

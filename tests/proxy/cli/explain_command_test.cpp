@@ -174,6 +174,7 @@ TEST_CASE("explain describes named findings, and a misspelt name is not taken fo
     CHECK(contains(twscope({"explain"}).out, "snapshot.crc_mismatch ("));
     const Damage damage;
     check_refused({"explain", "snapshot.crc_mismach"}, "did you mean \"snapshot.crc_mismatch\"?");
+    check_refused({"explain", "snapshot.foo"}, "neither a file nor a finding ('twscope explain'");
     check_refused({"explain", damage.capture, "inspect.gap"}, "not both");
     check_refused({"explain", "inspect.gap", "--tick", "5"}, "name one");
     check_refused({"explain", "--session", "5"}, "name one");

@@ -105,6 +105,9 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
     const Finished all = twscope({"decode", capture, "-o", "-", "--items", "all", "--raw"});
     CHECK(all.out == twscope({"decode", capture, "-o", "-", "--items", "all,raw"}).out);
 
+    CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "-o", "-", "--raw", "--check-config"}).err ==
+          "twscope: --raw is now --items raw\n");
+
     // The relay and its observer read the same flags; only one of them reports old ones.
     const Finished live = in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
                                    "--raw --nats-name a --nats nats://127.0.0.1:1");

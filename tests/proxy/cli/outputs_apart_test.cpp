@@ -56,9 +56,28 @@ TEST_CASE("a file that another process records to is never overwritten") {
     CHECK(read_text(other) == read_text(files.records));
 }
 
-TEST_CASE("decode replaces only files of the kind that it writes") {
+TEST_CASE("commands replace only files of the kind that they write") {
     const Files files;
     const std::string writing = ": contains something other than ";
+    check_refused({"map", files.map, "--png", files.records},
+                  "--png " + files.records + writing + "a picture; name another file");
+    check_refused({"records", files.records, "--columns", "t", "-o", files.capture},
+                  "--output " + files.capture + writing + "a table; name another file");
+    for (const Arguments& row : {Arguments{"decode", files.capture},
+                                 {"proxy", "-s", "127.0.0.1:1"},
+                                 {"replay", files.capture, "-s", "127.0.0.1:1"},
+                                 {"collect", "--bus", "nats://127.0.0.1:1"}}) {
+        Arguments with_summary{row};
+        with_summary.insert(with_summary.end(), {"--expect", "ok", "--summary", files.records});
+        check_refused(with_summary, "--summary " + files.records + writing + "a summary; name");
+    }
+    const std::string table = files.folder.file("table.csv");
+    const std::string picture = files.folder.file("map.png");
+    for (int time = 0; time < 2; ++time) {
+        CHECK(twscope({"records", files.records, "--columns", "t", "-o", table}).status == 0);
+        CHECK(twscope({"map", files.map, "--png", picture}).status == 0);
+        CHECK(twscope({"decode", files.capture, "--expect", "ok", "--summary", table}).status == 0);
+    }
     check_refused({"decode", files.capture, "--show-secrets", "-w", files.kept},
                   "--write " + files.kept + writing + "a capture; name another file");
     check_refused({"decode", files.capture, "--show-secrets", "-w", files.records},

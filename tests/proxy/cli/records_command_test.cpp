@@ -110,7 +110,7 @@ TEST_CASE("times have valid numbers in the usual order") {
           "2026-11-21T24", "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x", "-",
           "-60", "-5x", "-1GiB", "2026-11-21 "}) {
         CAPTURE(bad);
-        check_refused({"records", file, std::string{"--from="} + bad}, "expected a time");
+        check_refused({"records", file, std::string{"--from="} + bad}, "expected a time in UTC");
     }
     write_text(folder.file("empty.jsonl"), "");
     check_refused({"records", folder.file("empty.jsonl"), "--from", "20:15"},
@@ -182,7 +182,7 @@ TEST_CASE("sessions are counted from 1") {
 TEST_CASE("clients can be replayed from a folder of segments") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
-    check_refused(replay, "contains no capture segments");
+    check_refused(replay, "contains no capture segments; name the captures in it");
     save_game(folder.file("capture-20261121T161530Z-0001.pcapng"), tee_at(50, 80));
     check_refused(replay, "no client plays in its session 99");
 }

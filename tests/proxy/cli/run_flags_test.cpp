@@ -111,6 +111,7 @@ TEST_CASE("an error in a configuration is reported with its line") {
         {"keep = 1h,2GiB", "--keep deletes segments"}, // one value, as no bracket begins a list
         {"nonsense = true\n", "unknown key 'nonsense' (keys are"},
         {"kepp = \"10GiB\"\n", "unknown key 'kepp'; did you mean keep? (keys are"},
+        {"config = c.conf\n", "unknown key 'config' (keys are"},
         {"\xEF\xBB\xBFno-inspect = true\n", ""},
         {"\xEF\xBB\xBFno-inspect\n", ", line 1: 'no-inspect' needs a value"},
         {"", ""},
