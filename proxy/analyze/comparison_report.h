@@ -78,8 +78,8 @@ struct GameDifferences {
 class GameComparison {
   public:
     /// The most snapshots that wait for the other recording's snapshot of the same tick; if more
-    /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a thousand
-    /// snapshots take 20 MB.
+    /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a
+    /// thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaitingSnapshots = 8192;
     static constexpr std::size_t kMaxLead = 256; ///< in snapshots; is_ahead() is true beyond it
     /// The most fields whose differences are counted separately. A game has about 300 fields.

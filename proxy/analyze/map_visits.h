@@ -49,8 +49,8 @@ using ItemNumbers = std::pair<std::int64_t, std::int64_t>;
 /// Returns the items that a snapshot's record lists as removed. Ignores malformed elements.
 [[nodiscard]] std::vector<ItemNumbers> removed_items(const boost::json::object& record);
 
-/// Returns the number of a session that received an item of a merged snapshot; nullopt if the record
-/// names none.
+/// Returns the number of a session that received an item of a merged snapshot; nullopt if the
+/// record names none.
 [[nodiscard]] std::optional<std::int64_t> find_receiving_session(const boost::json::object& world);
 
 /// The snapshots of a session on one map, from the first snapshot to the last.

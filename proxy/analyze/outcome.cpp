@@ -36,7 +36,8 @@ void FindingPrinter::on_record(const record::Record& record) {
     }
 }
 
-void FindingPrinter::print_rest_and_table(const sink::FindingLines::ExplainCommand& explain) { print_lines(console_.take_finding_lines(last_print_time_, true));
+void FindingPrinter::print_rest_and_table(const sink::FindingLines::ExplainCommand& explain) {
+    print_lines(console_.take_finding_lines(last_print_time_, true));
     for (const std::string& line : console_.finding_table(explain)) {
         sink::print_text(out_, line + '\n');
     }

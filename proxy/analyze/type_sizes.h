@@ -56,8 +56,8 @@ class TypeSizes final : public record::RecordSink {
     /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-    /// Returns the size that the objects file sets; nullopt if it is that of the protocol. 0: deltas
-    /// contain the size.
+    /// Returns the size that the objects file sets; nullopt if it is that of the protocol. 0:
+    /// deltas contain the size.
     [[nodiscard]] std::optional<std::size_t> size_in_objects_file(const Type& type) const;
     /// True if the objects file describes this size, and the protocol sets another one.
     [[nodiscard]] bool is_in_objects_file(const Type& type, std::size_t size) const;

@@ -33,7 +33,7 @@ Backlog::Backlog(std::string run, std::string server, std::size_t max_memory)
 
 Backlog::Backlog(SpoolFolder& folder, std::string run, int state_file)
     : folder_{&folder}, run_{std::move(run)}, state_file_{state_file} {
-    folder.set_run_owned(run_, true);
+    folder.set_run_in_use(run_, true);
 }
 
 Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::string stream)
@@ -99,7 +99,7 @@ Backlog::~Backlog() {
     if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
         std::ignore = ::unlink((folder_->path() / spool_state_file_name(run_)).c_str());
     }
-    folder_->set_run_owned(run_, false);
+    folder_->set_run_in_use(run_, false);
 }
 
 void Backlog::find_segments() {

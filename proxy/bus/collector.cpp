@@ -125,8 +125,8 @@ constexpr std::chrono::milliseconds kConsumerCheckInterval{250};
 /// Another collector counts as gone after this many consecutive checks in which it requested no
 /// records.
 constexpr int kQuietChecks = 2;
-/// The limit that replaces kQuietChecks if the other collector has received records and may still be
-/// writing them.
+/// The limit that replaces kQuietChecks if the other collector has received records and may still
+/// be writing them.
 constexpr int kQuietChecksWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
 constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
@@ -178,7 +178,7 @@ void Collector::report_error(const std::string& what) {
         log::warn("cannot collect records: {}; trying again", what);
         last_error_ = what;
     }
-    is_delayed_ = true;
+    is_idle_ = true;
     sink_->set_delay_reason(what);
 }
 
@@ -296,7 +296,7 @@ bool Collector::wait_for_consumer(const BusConnection& link, const std::function
         if (busy && !std::exchange(is_waiting_, true)) {
             log::info("another collector has the consumer {}: waiting until it ends",
                       options_.consumer);
-            is_delayed_ = true;
+            is_idle_ = true;
             sink_->set_delay_reason("another collector has the consumer " + options_.consumer);
         }
         reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
@@ -384,7 +384,7 @@ void Collector::report_recovery() {
         log::info("collecting from the stream {} again", options_.stream);
         last_error_.clear();
     }
-    if (std::exchange(is_delayed_, false)) {
+    if (std::exchange(is_idle_, false)) {
         sink_->set_delay_reason({});
     }
 }

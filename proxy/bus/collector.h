@@ -187,7 +187,7 @@ class Collector {
     std::vector<CollectedRecord> batch_records_; ///< the records of the unconfirmed batch
     AdaptiveFetchSize size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
-    bool is_delayed_ = true; ///< true while no records arrive, and at the start
+    bool is_idle_ = true;    ///< true while no records arrive, and at the start
     /// Text that lists the existing streams; set if the wanted stream is missing.
     std::string existing_streams_;
     bool ever_connected_ = false;

@@ -106,9 +106,9 @@ std::uint64_t SpoolFolder::segment_bytes() const {
     return std::min(kLargestSegment, max_bytes_ / kSegments);
 }
 
-void SpoolFolder::set_run_owned(const std::string& run, bool owned) {
+void SpoolFolder::set_run_in_use(const std::string& run, bool in_use) {
     const std::lock_guard lock{mutex_};
-    if (owned) {
+    if (in_use) {
         owned_.insert(run);
     } else {
         owned_.erase(run);

@@ -89,8 +89,8 @@ class SpoolFolder {
     /// Returns the size in bytes at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const;
 
-    /// Marks a run as owned by this process or not.
-    void set_run_owned(const std::string& run, bool owned);
+    /// Marks whether this process uses the run, so that no other process publishes it.
+    void set_run_in_use(const std::string& run, bool in_use);
 
     /// Returns the files with lines, the oldest first.
     [[nodiscard]] std::vector<SpoolFile> list_files() const;

@@ -593,13 +593,13 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
     sees_checksums_ = sees_checksums_ || be16(segment, kChecksumAt) != 0;
-    pass_on_datagrams(segment.first(length), datagram);
+    pass_on_coalesced_datagrams(segment.first(length), datagram);
     return true;
 }
 
 /// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a
 /// single datagram, because merged segments have no correct checksum.
-void FrameReader::pass_on_datagrams(Bytes segment, CapturedDatagram& datagram) {
+void FrameReader::pass_on_coalesced_datagrams(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
     const auto size = find_merged_size(datagram.payload, scratch_);
     const bool without = size && be16(segment, kChecksumAt) == 0;

@@ -180,7 +180,8 @@ class FrameReader {
                                            CapturedDatagram& datagram);
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
     [[nodiscard]] bool reassemble(const Fragment& fragment, CapturedDatagram& datagram);
-    void pass_on_datagrams(std::span<const std::byte> segment, CapturedDatagram& datagram);
+    void pass_on_coalesced_datagrams(std::span<const std::byte> segment,
+                                     CapturedDatagram& datagram);
     [[nodiscard]] bool count_non_udp_frame();
     [[nodiscard]] bool count_truncated_frame();
     [[nodiscard]] bool count_incomplete_frame();

@@ -75,9 +75,9 @@ struct UnknownFlagError : UsageError {
 /// Runs a command after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int(const Invocation& invocation)>;
 
-/// A command of the program, with its flags. `names`: "-o,--output", or "file" for an argument without
-/// dashes. `value`: the name of the value in help. Help shows the variable's initial value as the
-/// default, unless that is empty or outside of the limits.
+/// A command of the program, with its flags. `names`: "-o,--output", or "file" for an argument
+/// without dashes. `value`: the name of the value in help. Help shows the variable's initial value
+/// as the default, unless that is empty or outside of the limits.
 struct Command {
     using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*,
                                         std::optional<std::int64_t>*, std::vector<std::int64_t>*>;

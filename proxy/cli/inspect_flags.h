@@ -114,8 +114,8 @@ struct RecordFlags {
     [[nodiscard]] std::optional<demo::DemoOptions> demo_options() const;
     /// Checks --write, which needs --show-secrets. Errors: UsageError.
     void check_capture_flags() const;
-    /// Returns the configuration that all these flags make. `mod` must outlive it. `has_other_output`:
-    /// whether an output other than -o needs messages.
+    /// Returns the configuration that all these flags make. `mod` must outlive it.
+    /// `has_other_output`: whether an output other than -o needs messages.
     [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod,
                                                bool has_other_output) const;
 };

@@ -335,7 +335,7 @@ std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {
         for (const web::HttpAddress& each : page_addresses()) {
             listening.emplace_back(each);
         }
-    } catch (const web::ListenLaterError& error) {
+    } catch (const web::RetryableListenError& error) {
         throw relay::RetryableStartError{fmt::format("--http: {}", error.what())};
     } catch (const web::ListenError& error) {
         throw usage_error("--http: {}", error.what());

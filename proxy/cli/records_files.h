@@ -59,16 +59,16 @@ class RecordsFiles {
         std::function<bool(std::string_view line)> on_line;
         std::function<void(const FileReadResult& file)> on_file_end = [](const auto&) {};
         std::function<void()> on_pause = [] {}; ///< called if there is no more data at the moment
-        /// Called before each line. If it returns true, reading stops, and on_file_end is not called
-        /// for the current file.
+        /// Called before each line. If it returns true, reading stops, and on_file_end is not
+        /// called for the current file.
         std::function<bool()> has_enough = [] { return false; };
     };
 
     /// Reads all files to their ends.
     /// Errors: UsageError for a file that cannot be opened.
     void read_files(const ReadCallbacks& callbacks);
-    /// Reads all files, and until `stopped` returns true also data that is added to the last file, a
-    /// new file of the same name, and further segments of the recording in its folder.
+    /// Reads all files, and until `stopped` returns true also data that is added to the last file,
+    /// a new file of the same name, and further segments of the recording in its folder.
     void follow_files(const ReadCallbacks& callbacks, const std::function<bool()>& stopped);
 
   private:
@@ -117,8 +117,8 @@ struct RecordSource {
 /// Reads a file's first bytes, which distinguish captures from recordings.
 [[nodiscard]] store::FileStartReader read_file_start(const std::string& path);
 
-/// True for a folder with segments of records, and for a file that starts neither like a capture nor
-/// like a demo, such as an empty or damaged recording.
+/// True for a folder with segments of records, and for a file that starts neither like a capture
+/// nor like a demo, such as an empty or damaged recording.
 [[nodiscard]] bool is_recording(const std::string& path, const store::FileStartReader& start);
 
 /// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most

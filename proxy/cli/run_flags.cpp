@@ -209,7 +209,9 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
 } // namespace
 
 int check_config(const RunFlags& flags, Settings& settings) {
- std::vector<std::string> problems = settings.try_fill_missing_flags(); settings.print_old_names(); if (settings.is_config_file_read()) {
+    std::vector<std::string> problems = settings.try_fill_missing_flags();
+    settings.print_old_names();
+    if (settings.is_config_file_read()) {
         add_flag_problems(flags, settings, problems);
     }
     for (const std::string& problem : problems) {

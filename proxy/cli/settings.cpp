@@ -240,7 +240,13 @@ std::vector<process::GivenFlag> Settings::flags() const {
     return flags;
 }
 
-void Settings::fill_flags_and_set_color() { fill_missing_flags(); print_old_names(); apply_color(); } void Settings::print_old_names() const {
+void Settings::fill_flags_and_set_color() {
+    fill_missing_flags();
+    print_old_names();
+    apply_color();
+}
+
+void Settings::print_old_names() const {
     for (const Flag& flag : command_->flags) {
         if (!flag.values.empty() && !flag.replacement.empty()) {
             sink::print_error("{} is now {}", flag.dashed_name(), flag.replacement);
@@ -274,7 +280,7 @@ std::vector<std::string> Settings::try_fill_missing_flags() {
     for (Flag& flag : command_->flags) {
         flag.source = flag.values.empty() ? "" : kCommandLine;
     }
-    fill_from_variables();
+    fill_from_environment();
     is_read_ = file_.empty();
     if (!is_read_) {
         add_problem_of_check(command_->problems, [this] { fill_from_file(); });
@@ -324,7 +330,7 @@ int Settings::run_command(const std::function<int()>& command) const {
     }
 }
 
-void Settings::fill_from_variables() {
+void Settings::fill_from_environment() {
     for (Flag& flag : command_->flags) {
         const std::string variable = variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet

@@ -90,7 +90,7 @@ class Settings {
     [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:
-    void fill_from_variables();
+    void fill_from_environment();
     void fill_from_file();
     /// Sets a flag, or adds an error to the command's problems. `source`: the start of the error.
     /// `if_empty`: the error for a missing value.

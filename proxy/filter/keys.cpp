@@ -341,8 +341,8 @@ struct KeyGuess {
     static constexpr std::size_t kEndsWithName = 1;
 
     std::string key{};
-    /// 0 if a key has exactly this name, kEndsWithName if the key ends in a dot and the name; otherwise
-    /// kEndsWithName plus the edit distance. The lowest rank is the best.
+    /// 0 if a key has exactly this name, kEndsWithName if the key ends in a dot and the name;
+    /// otherwise kEndsWithName plus the edit distance. The lowest rank is the best.
     std::size_t rank = SIZE_MAX;
 };
 

@@ -176,7 +176,8 @@ struct UntypedRow {
     std::string_view key{}; ///< empty if the row has several keys, or adds those of another object
     const void* get = nullptr;
 
-    // For a row with values. Null for a row with an object, and for values that filters do not read.
+    // For a row with values. Null for a row with an object, and for values that filters do not
+    // read.
     OptionalValue (*read)(const void* object, const void* get, std::size_t part,
                           ReadContext reading) = nullptr;
     KeyKind kind = KeyKind::any;

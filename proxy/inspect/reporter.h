@@ -47,7 +47,7 @@ struct ObservedSnapMessage {
 /// How the inspection handled a complete delta.
 enum class DeltaOutcome : std::uint8_t {
     accepted,     ///< the snapshot was rebuilt and its checksum is right
-    too_old,      ///< the delta's tick is older than all stored snapshots
+    too_old,      ///< the new snapshot's tick is older than all stored ones
     unknown_base, ///< no stored snapshot is the delta's base
     undecodable,  ///< the delta's bytes are malformed
     mismatched,   ///< the snapshot was rebuilt, but its checksum is wrong

@@ -111,7 +111,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     check_server_silence(bytes, waits);
     if (!waits) {
         read_datagram(time, direction, bytes, workspace);
-        if (heard_ >= HeldDatagrams::kMaxDatagrams) {
+        if (heard_ >= DatagramsOfUnknownProtocol::kMaxDatagrams) {
             report_missing_side();
         }
         return;
@@ -180,14 +180,14 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
 
 void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace) {
     const record::RecordHeader now = reporter_.head();
-    const std::vector<HeldDatagrams::HeldDatagram> held = held_.take_all();
+    const std::vector<DatagramsOfUnknownProtocol::HeldDatagram> held = held_.take_all();
     if (!held.empty()) {
         reporter_.set_head(held.front().time, held.front().direction);
     }
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    for (const HeldDatagrams::HeldDatagram& each : held) {
+    for (const DatagramsOfUnknownProtocol::HeldDatagram& each : held) {
         workspace.packet.begin_datagram(each.bytes, {});
         read_datagram(each.time, each.direction, each.bytes, workspace);
     }

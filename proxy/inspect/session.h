@@ -28,7 +28,7 @@ namespace tw::inspect {
 
 /// Stores the datagrams of a connection until the connection's protocol is known, so that they can
 /// be read then. Needed only for captures and taps: the relay sees sessions from their start.
-class HeldDatagrams {
+class DatagramsOfUnknownProtocol {
   public:
     /// The most stored datagrams: two seconds of inputs. A running server answers earlier.
     static constexpr std::size_t kMaxDatagrams = 100;
@@ -262,7 +262,7 @@ class Session {
     MessageReporter messages_;
     MapTracker maps_;
     SnapshotTracker snapshots_;
-    HeldDatagrams held_;
+    DatagramsOfUnknownProtocol held_;
     bool sees_all_;
     bool one_sided_ = false;  ///< report_missing_side() has emitted its finding
     std::uint64_t heard_ = 0; ///< number of datagrams seen so far

@@ -11,9 +11,9 @@
 
 namespace tw::pipeline {
 
-using world::WorldInput;
+using world::MergerInput;
 
-QueuedInput::QueuedInput(const WorldInput& it, std::shared_ptr<const record::TileMap> tiles,
+QueuedInput::QueuedInput(const MergerInput& it, std::shared_ptr<const record::TileMap> tiles,
                          std::shared_ptr<const record::Roster> players)
     : input{it}, payload{it.payload.begin(), it.payload.end()}, server{it.server},
       tile_map{std::move(tiles)}, roster{std::move(players)} {
@@ -26,7 +26,7 @@ QueuedInput::QueuedInput(const WorldInput& it, std::shared_ptr<const record::Til
 }
 
 void QueuedInput::send_to(world::WorldInputSink& to) const {
-    WorldInput it = input;
+    MergerInput it = input;
     it.items = items.view();
     it.payload = payload;
     it.server = server;
@@ -40,8 +40,8 @@ std::size_t QueuedInput::data_bytes() const {
     return items.view().block_ints() * sizeof(std::int32_t) + payload.size();
 }
 
-void WorldQueue::on_input(const WorldInput& input) {
-    const bool is_snapshot = input.kind == WorldInput::Kind::snapshot;
+void WorldQueue::on_input(const MergerInput& input) {
+    const bool is_snapshot = input.kind == MergerInput::Kind::snapshot;
     if (is_snapshot && interest_ != nullptr && !interest_->wants(web::ViewerTopic::world)) {
         return;
     }
@@ -62,16 +62,16 @@ void WorldQueue::on_input(const WorldInput& input) {
         }
         tile_map = copies.tile_map;
         roster = copies.roster;
-    } else if (input.kind != WorldInput::Kind::message) {
+    } else if (input.kind != MergerInput::Kind::message) {
         copies_.erase(input.session); // another map at the same address must be copied again
     }
     QueuedInput queued{input, std::move(tile_map), std::move(roster)};
     const std::lock_guard lock{mutex_};
     until_ = std::max(until_, input.time);
-    if (input.kind == WorldInput::Kind::time_passed) {
+    if (input.kind == MergerInput::Kind::time_passed) {
         return;
     }
-    const bool is_optional = is_snapshot || input.kind == WorldInput::Kind::message;
+    const bool is_optional = is_snapshot || input.kind == MergerInput::Kind::message;
     const std::size_t bytes = queued.data_bytes();
     if (inputs_.size() >= (is_optional ? kMaxInputs : 2 * kMaxInputs) ||
         (bytes != 0 && bytes_ + bytes > kMaxBytes)) {
@@ -163,7 +163,7 @@ void WorldThread::merge_input(WorldQueue::Batch& batch) {
     batch.pop_front();
     next.send_to(merger_);
     // writer_ receives no records of single sessions, so it must be told that a session has ended.
-    if (const WorldInput& input = next.input; input.kind == WorldInput::Kind::close) {
+    if (const MergerInput& input = next.input; input.kind == MergerInput::Kind::close) {
         writer_.end_session(
             {.time = input.time, .session = input.session, .server_name = input.server_name});
     }

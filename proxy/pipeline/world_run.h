@@ -22,7 +22,7 @@ namespace tw::pipeline {
 /// An event of a session ("input"), with copies of the objects to which it points.
 struct QueuedInput {
     /// `tiles`, `players`: copies of the input's tile map and roster, which other inputs may share.
-    QueuedInput(const world::WorldInput& input, std::shared_ptr<const record::TileMap> tiles,
+    QueuedInput(const world::MergerInput& input, std::shared_ptr<const record::TileMap> tiles,
                 std::shared_ptr<const record::Roster> players);
 
     void send_to(world::WorldInputSink& to) const;
@@ -35,7 +35,7 @@ struct QueuedInput {
         record::MapRecord record;
     };
 
-    world::WorldInput input; ///< its pointers are invalid; send_to() sets them in a copy
+    world::MergerInput input; ///< its pointers are invalid; send_to() sets them in a copy
     snapshot::Snapshot items;
     std::vector<std::byte> payload;
     std::string server;
@@ -62,7 +62,7 @@ class WorldQueue final : public world::WorldInputSink {
     /// snapshots. It must outlive this object.
     explicit WorldQueue(const web::ViewerInterest* interest = nullptr) : interest_{interest} {}
 
-    void on_input(const world::WorldInput& input) override;
+    void on_input(const world::MergerInput& input) override;
 
     /// Sets whether the worker is idle. Inputs of other workers do not wait for an idle worker,
     /// because its next input will have a time near the current time.

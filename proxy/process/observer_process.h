@@ -76,8 +76,8 @@ struct ObserverStartup {
     friend bool operator==(const ObserverStartup&, const ObserverStartup&) = default;
 };
 
-/// Sends the start message without blocking. Returns false on failure. Errors: throws
-/// std::system_error.
+/// Sends the start message without blocking. Returns false if the observer is gone or cannot take
+/// the message now. Throws std::system_error if there is no memory for the message.
 bool send_startup(const channel::ProcessLink& link, const ObserverStartup& startup);
 
 /// Waits for the start message. Returns nullopt if the relay's process is gone.

@@ -26,7 +26,7 @@ namespace tw::process {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<wire::ClientTrustState>);
-static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::VerificationMemory));
+static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::HandshakeMemory));
 
 /// Maps the values of wire::Trust and wire::ConnlessRequest to the relay's own types, because the
 /// relay knows no protocol.
@@ -67,7 +67,7 @@ constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
 } // namespace
 
-relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
+relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
                                               relay::Direction direction,
                                               std::span<const std::byte> datagram) {
     wire::ClientTrustState state;

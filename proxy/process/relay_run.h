@@ -22,8 +22,8 @@
 namespace tw::process {
 
 /// The relay::JudgeDatagram function of twscope: tells from a datagram how far a client's handshake
-/// has got. Uses wire::judge().
-[[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::VerificationMemory& memory,
+/// has got. Uses wire::judge_datagram().
+[[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
                                                             relay::Direction direction,
                                                             std::span<const std::byte> datagram);
 
@@ -52,7 +52,8 @@ class NewClientReport {
 };
 
 struct RelayRunOptions {
-    /// RelayRun sets `judge_datagram` and `answer_functions`, and `server` if `servers` is not empty.
+    /// RelayRun sets `judge_datagram` and `answer_functions`, and `server` if `servers` is not
+    /// empty.
     relay::Options relay;
     /// Servers with different names. Empty: the run has the server in `relay`, without a name.
     std::vector<ConfiguredServer> servers{};

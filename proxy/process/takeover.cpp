@@ -270,7 +270,9 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
 }
 
 /// Stops forwarding and sends the state to the new relay. Returns false if that takes too long.
-bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted, TakeoverLink::Time paused_at) { if (!parts_.relay->pause_threads(kStateTimeout)) {
+bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted,
+                                   TakeoverLink::Time paused_at) {
+    if (!parts_.relay->pause_threads(kStateTimeout)) {
         return false;
     }
     auto [state, sockets] = parts_.relay->takeover_state(wanted);
@@ -481,7 +483,7 @@ TakeoverState TakeoverRequester::take_sessions(relay::Relay& relay) {
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
-    relay.receive_handover(state.relay, here, std::move(message.descriptors));
+    relay.take_over(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
     if (link_.is_closed()) {
         throw TakeoverError{kAborted};

@@ -475,7 +475,8 @@ void Forwarder::send_delayed_datagrams() {
 
 void Forwarder::close_all_sessions(CloseReason reason) {
     for (const auto& table : tables_) {
- table->close_sessions(table->server_data().closes_at_takeover ? CloseReason::removed : reason);
+        table->close_sessions(table->server_data().closes_at_takeover ? CloseReason::removed
+                                                                      : reason);
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;

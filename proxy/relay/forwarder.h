@@ -28,9 +28,9 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
                    DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
 
 /// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
-/// copies them to the observer. While a bad network is simulated (see Impairment), datagrams wait in
-/// a queue until they are due, and are copied when they are sent, so that the observer sees exactly
-/// the datagrams that the receiver gets. Used by one thread; never blocks except in
+/// copies them to the observer. While a bad network is simulated (see Impairment), datagrams wait
+/// in a queue until they are due, and are copied when they are sent, so that the observer sees
+/// exactly the datagrams that the receiver gets. Used by one thread; never blocks except in
 /// forward_from_ready_sockets().
 class Forwarder {
   public:

@@ -86,8 +86,8 @@ constexpr std::array<Setting, 7> kSettings{{
 
 using SettingsSeen = std::array<bool, kSettings.size()>;
 
-/// Parses a number without exponent and multiplies it by `steps`. Returns nullopt if the text is not
-/// such a number, or the product is not an integer or is greater than `max`.
+/// Parses a number without exponent and multiplies it by `steps`. Returns nullopt if the text is
+/// not such a number, or the product is not an integer or is greater than `max`.
 std::optional<std::uint64_t> parse_scaled_number(std::string_view text, std::uint64_t steps,
                                                  std::uint64_t max) {
     const auto number = base::parse_number<double>(text);

@@ -41,7 +41,8 @@ enum class ClientStanding : std::uint8_t {
 enum class RequestKind : std::uint8_t {
     none,   ///< the datagram is not a request
     common, ///< a request for server info, which many clients send often
-    /// A rare request, such as a master server's. It has a separate rate limit (reserved_request_rate).
+    /// A rare request, such as a master server's. It has a separate rate limit
+    /// (reserved_request_rate).
     reserved,
     other,
 };
@@ -57,14 +58,14 @@ struct DatagramVerdict {
 };
 
 /// Memory in which a JudgeDatagram function stores data about one session. Initially zeroed.
-struct VerificationMemory {
+struct HandshakeMemory {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
 
 /// A function that examines the datagrams of a session, in order. Until the session's standing is
 /// `player`, the function is called for all datagrams; afterwards, only for some datagrams of the
 /// server. The first call comes before the session is created. It must not block or allocate.
-using JudgeDatagram = DatagramVerdict (*)(VerificationMemory& memory, Direction direction,
+using JudgeDatagram = DatagramVerdict (*)(HandshakeMemory& memory, Direction direction,
                                           std::span<const std::byte> datagram);
 
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose

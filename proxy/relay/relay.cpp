@@ -284,8 +284,8 @@ Relay::TakeoverData Relay::takeover_state(std::span<const ServerIndex> servers) 
     return given;
 }
 
-void Relay::receive_handover(const HandoverState& state, std::span<const ServerIndex> servers,
-                             std::vector<base::UniqueFd> sockets) {
+void Relay::take_over(const TakeoverState& state, std::span<const ServerIndex> servers,
+                      std::vector<base::UniqueFd> sockets) {
     std::size_t sessions = 0;
     for (const HandedOverServer& server : state.servers) {
         sessions += server.sessions.size();

@@ -105,8 +105,8 @@ class Relay {
     /// less than five seconds ago. Callable from any thread.
     void request_full_snapshot(std::uint32_t session);
 
- // Takeover by a relay of another process: call pause_threads() and takeover_state(), pass the
- // result on, then call stop_for_takeover() or resume_threads().
+    // Takeover by a relay of another process: call pause_threads() and takeover_state(), pass the
+    // result on, then call stop_for_takeover() or resume_threads().
 
     /// Pauses all threads. If one does not pause within `timeout`, resumes all and returns false.
     [[nodiscard]] bool pause_threads(std::chrono::milliseconds timeout);
@@ -116,7 +116,8 @@ class Relay {
 
     /// The data that another relay needs to continue sessions: their state, and their upstream
     /// sockets in the order of the sessions in `state`.
- struct TakeoverData { HandoverState state;
+    struct TakeoverData {
+        TakeoverState state;
         std::vector<int> sockets;
     };
 
@@ -130,11 +131,11 @@ class Relay {
     /// call join().
     void stop_for_takeover(std::span<const ServerIndex> closed_servers = {});
 
-    /// Takes over from another relay, before start(). `servers`: this relay's numbers of the servers
-    /// in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same order.
-    /// Errors: TakeoverError; this relay must then not be started.
-    void receive_handover(const HandoverState& state, std::span<const ServerIndex> servers,
-                          std::vector<base::UniqueFd> sockets);
+    /// Takes over from another relay, before start(). `servers`: this relay's numbers of the
+    /// servers in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same
+    /// order. Errors: TakeoverError; this relay must then not be started.
+    void take_over(const TakeoverState& state, std::span<const ServerIndex> servers,
+                   std::vector<base::UniqueFd> sockets);
 
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 

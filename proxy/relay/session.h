@@ -43,7 +43,7 @@ struct SessionFacts {
     bool counts_against_limit = false; ///< true if the session counts against max_sessions
     bool answered = false;             ///< true if the server has sent a datagram to the client
     bool active = true; ///< true if a datagram was forwarded since the last timer check
-    VerificationMemory proof;
+    HandshakeMemory proof;
     std::uint32_t number = 0;   ///< number from 1, on which the session's simulated network depends
     base::Timestamp opened = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.
@@ -80,7 +80,7 @@ struct HandedOverServer {
 };
 
 /// The data that a relay hands over to another relay.
-struct HandoverState {
+struct TakeoverState {
     std::uint32_t last_session = 0; ///< the highest HandedOverSession::id assigned so far
     std::uint32_t last_number = 0;  ///< the highest SessionFacts::number assigned so far
     std::string impairment;         ///< text for parse_impairment()

@@ -126,7 +126,8 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
     return made;
 }
 
-HandedOverSession takeover_state_of(const Session& session) { HandedOverSession state;
+HandedOverSession takeover_state_of(const Session& session) {
+    HandedOverSession state;
     state.facts = static_cast<const SessionFacts&>(session);
     state.client = session.tap.client;
     state.server = session.tap.server;

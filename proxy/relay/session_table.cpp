@@ -83,7 +83,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         counters_->new_clients.rejected_own_address.add(1);
         return nullptr;
     }
-    VerificationMemory proof;
+    HandshakeMemory proof;
     DatagramVerdict verdict{.standing = ClientStanding::player};
     NewClientDecision entry;
     ClientQuestion question;
@@ -393,7 +393,7 @@ bool SessionTable::has_left_server(const Session& session) const noexcept {
 
 Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header,
                                     ListenerIndex listener, ClientStanding standing,
-                                    const VerificationMemory& proof) {
+                                    const HandshakeMemory& proof) {
     std::unique_ptr<Session> made;
     try {
         made = make_session(shared_, ready_set_, client, header, (*listeners_)[listener], *now_);
@@ -634,7 +634,8 @@ void SessionTable::check_timeout(Session& session, Time now) {
 
 void SessionTable::for_each_session(const std::function<void(HandedOverSession, int)>& visit) {
     const auto own = listeners_of(*this, *listeners_);
- sessions_.for_each_session([&](const Session& session) { HandedOverSession state = takeover_state_of(session);
+    sessions_.for_each_session([&](const Session& session) {
+        HandedOverSession state = takeover_state_of(session);
         state.listener =
             static_cast<std::uint32_t>(std::ranges::find(own, session.listener) - own.begin());
         visit(std::move(state), session.upstream.socket.get());

@@ -38,8 +38,8 @@ class SessionTable {
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
 
-    /// Returns the session of the client that sent a datagram; creates it if necessary. Returns null
-    /// if the datagram must be dropped. `header`: the datagram's message header.
+    /// Returns the session of the client that sent a datagram; creates it if necessary. Returns
+    /// null if the datagram must be dropped. `header`: the datagram's message header.
     [[nodiscard]] Session* find_or_open_session(msghdr& header, std::span<const std::byte> datagram,
                                                 ListenerIndex listener);
 
@@ -82,7 +82,7 @@ class SessionTable {
     bool close_sessions(CloseReason reason,
                         std::size_t max = std::numeric_limits<std::size_t>::max());
 
-    /// Calls `visit` with the state and the upstream socket of each session, for a handover.
+    /// Calls `visit` with the state and the upstream socket of each session, for a takeover.
     /// HandedOverSession::listener is then an index into the result of listeners_of() for this
     /// table.
     void for_each_session(const std::function<void(HandedOverSession, int socket)>& visit);
@@ -137,7 +137,7 @@ class SessionTable {
 
     [[nodiscard]] Session* open_session(const base::Endpoint& client, msghdr& header,
                                         ListenerIndex listener, ClientStanding standing,
-                                        const VerificationMemory& proof);
+                                        const HandshakeMemory& proof);
     [[nodiscard]] Session* insert_session(std::unique_ptr<Session>&& made);
     void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
     void raise_standing(Session& session, ClientStanding standing);

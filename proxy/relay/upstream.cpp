@@ -194,7 +194,8 @@ UpstreamSocket UpstreamFactory::adopt_socket(base::UniqueFd socket, const base::
         server == this->server() ? server_generation() : server_generation() - 1;
     if (mode_ == ClientAddressMode::loopback) {
         if (upstream.local.v6 ||
- !addresses_.assign_known_address(client, ntohl(local.v4.sin_addr.s_addr))) { throw TakeoverError{"the address " + base::to_string(upstream.local) +
+            !addresses_.assign_known_address(client, ntohl(local.v4.sin_addr.s_addr))) {
+            throw TakeoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }
         upstream.loopback_of = client;

@@ -180,8 +180,8 @@ bool ByteSource::make_text_room() {
     return !free_text_space().empty();
 }
 
-/// Returns the free part of `text_`. If text of the current frame was already returned, uses only as
-/// much of `text_` as fits into the processor's cache.
+/// Returns the free part of `text_`. If text of the current frame was already returned, uses only
+/// as much of `text_` as fits into the processor's cache.
 std::span<char> ByteSource::free_text_space() {
     const std::size_t most = is_returned_early_ ? std::min(kPiece, text_.size()) : text_.size();
     return std::span{text_}.first(most).subspan(text_bytes_);

@@ -429,9 +429,9 @@ void QueuedOutput::write_queued_data() {
         lock.unlock();
         target_->on_time(now);
         pass_on_data();
-        failing_since_ = target_->ready()      ? 0
-                         : failing_since_ == 0 ? base::now_utc()
-                                               : failing_since_;
+        failing_since_ = target_->accepts_data() ? 0
+                         : failing_since_ == 0   ? base::now_utc()
+                                                 : failing_since_;
         lock.lock();
         switch_segment(lock, now);
     }
@@ -459,7 +459,8 @@ void QueuedOutput::write_remaining_data() {
         add_loss(lost);
     }
     if (loss_ && loss_->count != 0) {
-        if (failing_since_ != 0 && !target_->ready()) { // what has waited since then is lost, too
+        if (failing_since_ != 0 &&
+            !target_->accepts_data()) { // what has waited since then is lost, too
             loss_->since = std::min(loss_->since, failing_since_);
         }
         target_->write_loss_unit(target_->format().loss_unit(*loss_, base::now_utc()));

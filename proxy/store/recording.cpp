@@ -296,8 +296,8 @@ Recording::RepairResult Recording::cut_off_frame(const FrameScan& scan) {
     return RepairResult::done;
 }
 
-/// Repairs the end of the last segment after a crash. Errors are ignored, because new data goes to a
-/// new segment.
+/// Repairs the end of the last segment after a crash. Errors are ignored, because new data goes to
+/// a new segment.
 void Recording::repair_last_segment() {
     const auto segments = segments_in(options_.segments->folder, &*options_.segments);
     if (segments.empty()) {
@@ -551,8 +551,8 @@ void Recording::check_clock() {
     }
 }
 
-/// Deletes old segments if too little disk space is free. Sets state.disk_scarce if there is still too
-/// little.
+/// Deletes old segments if too little disk space is free. Sets state.disk_scarce if there is still
+/// too little.
 void Recording::free_disk_space() {
     if (options_.least_free == 0) {
         return;

@@ -90,8 +90,8 @@ struct FrameScan {
 };
 
 /// Finds the complete frames of a file without decompressing them. Zeros up to the end of the file,
-/// which a power failure may leave, count as an unfinished frame. Returns nullopt if the file cannot
-/// be read. No other process may truncate the file during the call.
+/// which a power failure may leave, count as an unfinished frame. Returns nullopt if the file
+/// cannot be read. No other process may truncate the file during the call.
 [[nodiscard]] std::optional<FrameScan> scan_frames(int file);
 
 } // namespace tw::store

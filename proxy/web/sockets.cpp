@@ -33,17 +33,17 @@ base::UniqueFd open_socket(int family) {
     return base::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-/// Throws a ListenError with the text of an errno value; a ListenLaterError if `is_temporary` is set
-/// and the error may disappear.
+/// Throws a ListenError with the text of an errno value; a RetryableListenError if `is_temporary`
+/// is set and the error may disappear.
 [[noreturn]] void throw_listen_error(const std::string& where, int error, bool is_temporary) {
     const std::string text =
         "cannot listen on " + where + ": " + std::generic_category().message(error);
     if (!is_temporary || (error != EADDRINUSE && error != EADDRNOTAVAIL)) {
         throw ListenError{text};
     }
-    throw ListenLaterError{text + (error == EADDRINUSE && !where.starts_with("unix:")
-                                       ? " (ss -tlpn shows which program has the port)"
-                                       : "")};
+    throw RetryableListenError{text + (error == EADDRINUSE && !where.starts_with("unix:")
+                                           ? " (ss -tlpn shows which program has the port)"
+                                           : "")};
 }
 
 /// Returns false and sets errno if the socket cannot listen under this name.

@@ -35,7 +35,7 @@ class ListenError : public std::runtime_error {
 
 /// Thrown if a later try to listen may succeed: the address may appear, or another process may free
 /// the port or socket.
-class ListenLaterError : public ListenError {
+class RetryableListenError : public ListenError {
   public:
     using ListenError::ListenError;
 };

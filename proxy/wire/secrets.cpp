@@ -207,8 +207,9 @@ bool may_show_arguments(std::string_view command, const HarmlessCommands& shown)
            (shown.named_by_operator != nullptr && shown.named_by_operator->contains(command));
 }
 
-std::size_t unredacted_size_of_arguments(std::string_view command, std::string_view arguments,
-                                         const HarmlessCommands& shown) {
+std::size_t unredacted_prefix_size_of_arguments(std::string_view command,
+                                                std::string_view arguments,
+                                                const HarmlessCommands& shown) {
     if (skip_blanks(arguments, 0) == arguments.size()) {
         return arguments.size();
     }
@@ -218,10 +219,11 @@ std::size_t unredacted_size_of_arguments(std::string_view command, std::string_v
     const std::size_t next = arguments.find(';');
     return next == std::string_view::npos
                ? arguments.size()
-               : next + 1 + unredacted_size_of_command(arguments.substr(next + 1), shown);
+               : next + 1 + unredacted_prefix_size_of_command(arguments.substr(next + 1), shown);
 }
 
-std::size_t unredacted_size_of_command(std::string_view command, const HarmlessCommands& shown) {
+std::size_t unredacted_prefix_size_of_command(std::string_view command,
+                                              const HarmlessCommands& shown) {
     std::size_t begun = 0; // offset of the current command
     while (true) {
         const std::size_t begin = skip_blanks(command, begun);
@@ -246,14 +248,14 @@ std::size_t unredacted_size_of_command(std::string_view command, const HarmlessC
     }
 }
 
-std::size_t unredacted_size_of_chat(std::string_view line, const HarmlessCommands& shown) {
+std::size_t unredacted_prefix_size_of_chat(std::string_view line, const HarmlessCommands& shown) {
     const std::size_t command = find_command(line);
     return command == std::string_view::npos
                ? line.size()
-               : command + unredacted_size_of_command(line.substr(command), shown);
+               : command + unredacted_prefix_size_of_command(line.substr(command), shown);
 }
 
-std::size_t unredacted_size_of_server_chat(std::string_view line) {
+std::size_t unredacted_prefix_size_of_server_chat(std::string_view line) {
     const std::string_view text = line.substr(skip_blanks(line, 0));
     for (const std::string_view begin : kWhisperBegins) {
         if (text.starts_with(begin)) {
@@ -315,19 +317,19 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
             : spec.id == MessageId::sv_chat && whom.integer >= kFirstPrivateTeam;
     const std::string_view text = as_text(line.bytes);
     hide_after(line, is_private    ? 0
-                     : from_server ? unredacted_size_of_server_chat(text)
-                                   : unredacted_size_of_chat(text, shown));
+                     : from_server ? unredacted_prefix_size_of_server_chat(text)
+                                   : unredacted_prefix_size_of_chat(text, shown));
 }
 
 /// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
 /// arguments, which a truncated message lacks.
 void mark_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
-    hide_after(values.front(), unredacted_size_of_command(command, shown));
+    hide_after(values.front(), unredacted_prefix_size_of_command(command, shown));
     if (values.size() > 1) {
         FieldValue& arguments = values.back();
         hide_after(arguments,
-                   unredacted_size_of_arguments(command, as_text(arguments.bytes), shown));
+                   unredacted_prefix_size_of_arguments(command, as_text(arguments.bytes), shown));
     }
 }
 
@@ -345,7 +347,8 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const Harmless
     } else if (spec.id == MessageId::sv_chat && whole) {
         mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
     } else if (spec.name == kBroadcast && whole) {
-        hide_after(values.back(), unredacted_size_of_server_chat(as_text(values.back().bytes)));
+        hide_after(values.back(),
+                   unredacted_prefix_size_of_server_chat(as_text(values.back().bytes)));
     } else if (spec.id == MessageId::cl_command && !values.empty()) {
         mark_command(values, shown);
     }

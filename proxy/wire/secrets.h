@@ -62,23 +62,23 @@ struct HarmlessCommands {
 /// size if it contains no secret. A line is a command if it begins with '/', or with '\' or '!' for
 /// some mods. Servers skip white space before and after this character. Some servers accept several
 /// commands in one line, separated by ';'.
-[[nodiscard]] std::size_t unredacted_size_of_chat(std::string_view line,
-                                                  const HarmlessCommands& shown);
+[[nodiscard]] std::size_t unredacted_prefix_size_of_chat(std::string_view line,
+                                                         const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a command that may be shown. `command`: the command
 /// with its arguments, without the slash.
-[[nodiscard]] std::size_t unredacted_size_of_command(std::string_view command,
-                                                     const HarmlessCommands& shown);
+[[nodiscard]] std::size_t unredacted_prefix_size_of_command(std::string_view command,
+                                                            const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a command's arguments that may be shown.
-[[nodiscard]] std::size_t unredacted_size_of_arguments(std::string_view command,
-                                                       std::string_view arguments,
-                                                       const HarmlessCommands& shown);
+[[nodiscard]] std::size_t unredacted_prefix_size_of_arguments(std::string_view command,
+                                                              std::string_view arguments,
+                                                              const HarmlessCommands& shown);
 
 /// Returns the number of bytes at the start of a server's chat line to one player that may be
 /// shown. The text after "password:", after "your code is" and after a command that the player
 /// should repeat is secret. All of a whisper is secret.
-[[nodiscard]] std::size_t unredacted_size_of_server_chat(std::string_view line);
+[[nodiscard]] std::size_t unredacted_prefix_size_of_server_chat(std::string_view line);
 
 /// The text that is shown instead of a secret.
 inline constexpr std::string_view kRedacted = "[redacted]";

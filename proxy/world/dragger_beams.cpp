@@ -36,7 +36,7 @@ bool is_dragger(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return is_laser_of_kind(object, data, kDragger);
 }
 
-void DraggerBeams::add_beam(const MergedItem& item, SessionMasks& seen) {
+void DraggerBeams::add_beam(const MergedItem& item, ItemSessionMasks& seen) {
     if (!is_beam(*item.object, item.data)) {
         const auto [at, added] = beamless_.emplace(item.id(), item);
         if (!added) {
@@ -74,7 +74,8 @@ std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
 }
 
 void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
-                                  const std::vector<MergedItem>& differing, SessionMasks& seen) {
+                                  const std::vector<MergedItem>& differing,
+                                  ItemSessionMasks& seen) {
     const auto is_any_dragger = [](const MergedItem& item) {
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };

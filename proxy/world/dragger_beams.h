@@ -24,7 +24,7 @@ struct ItemRef {
 struct MergedItem {
     std::uint32_t key = 0;                        ///< packed ItemKey, which is faster to compare
     ItemRef ref{};                                ///< the item in the first view that contains it
-    std::uint32_t seen = 0;                       ///< index of the item's mask in SessionMasks
+    std::uint32_t seen = 0;                       ///< index of the item's mask in ItemSessionMasks
     std::span<const std::int32_t> data{};         ///< the item's ints in that view
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
     const MergeRules* rules = nullptr;
@@ -33,7 +33,7 @@ struct MergedItem {
 };
 
 /// Bit masks, one for each item of a tick. Bit i is set if the session with index i saw the item.
-class SessionMasks {
+class ItemSessionMasks {
   public:
     /// Removes all masks. Masks added later have `sessions` bits.
     void begin_tick(std::size_t sessions) {
@@ -92,7 +92,7 @@ class DraggerBeams {
     /// `differing`: draggers and beams with an id that the first view uses for another item.
     /// `seen`: the masks to which MergedItem::seen refers.
     void unify_beam_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
-                        SessionMasks& seen);
+                        ItemSessionMasks& seen);
 
   private:
     using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
@@ -102,7 +102,7 @@ class DraggerBeams {
         std::set<std::uint16_t> ids{}; ///< the ids that views use for the beam
     };
 
-    void add_beam(const MergedItem& item, SessionMasks& seen);
+    void add_beam(const MergedItem& item, ItemSessionMasks& seen);
     [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
                                           const std::set<std::uint16_t>& taken);
 

@@ -122,7 +122,7 @@ class ViewMerger {
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
     std::vector<std::size_t>
         session_indices_; ///< for each view, the index of its session in sessions_
-    SessionMasks masks_;
+    ItemSessionMasks masks_;
     std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
     /// By packed key: the item of a later view that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;

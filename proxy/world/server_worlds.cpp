@@ -64,7 +64,7 @@ void ServerWorlds::set_map(const record::MapRecord& map) {
     session_maps_[map.head.session] = std::move(place);
 }
 
-void ServerWorlds::set_tile_map(const WorldInput& input) {
+void ServerWorlds::set_tile_map(const MergerInput& input) {
     auto& place = session_maps_[input.session];
     if (!place) {
         place = std::make_shared<SessionMap>();
@@ -78,38 +78,38 @@ void ServerWorlds::set_tile_map(const WorldInput& input) {
     }
 }
 
-void ServerWorlds::on_input(const WorldInput& input) {
+void ServerWorlds::on_input(const MergerInput& input) {
     time_ = std::max(time_, input.time);
-    if (input.kind != WorldInput::Kind::time_passed && input.kind != WorldInput::Kind::message) {
+    if (input.kind != MergerInput::Kind::time_passed && input.kind != MergerInput::Kind::message) {
         last_event_ = input.time;
     }
     switch (input.kind) {
-    case WorldInput::Kind::open:
+    case MergerInput::Kind::open:
         if (input.resumed) {
             collector_.resume_session(input.session);
         } else {
             collector_.add_session(input.session);
         }
         break;
-    case WorldInput::Kind::map:
+    case MergerInput::Kind::map:
         set_map(*input.map);
         collector_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
-    case WorldInput::Kind::snapshot:
+    case MergerInput::Kind::snapshot:
         set_tile_map(input);
         collector_.add_view(input);
         break;
-    case WorldInput::Kind::message:
+    case MergerInput::Kind::message:
         if (const auto at = collector_.map_run_tick_of(input.session)) {
             messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
-    case WorldInput::Kind::close:
+    case MergerInput::Kind::close:
         messages_.remove_session(input.session);
         collector_.remove_session(input.session);
         session_maps_.erase(input.session);
         break;
-    case WorldInput::Kind::time_passed:
+    case MergerInput::Kind::time_passed:
         collector_.advance_time(input.time);
         break;
     }
@@ -285,7 +285,7 @@ void ServerWorlds::merge_waiting_ticks() {
     }
 }
 
-void WorldMerger::pass_input(ServerWorlds& worlds, const WorldInput& input) {
+void WorldMerger::pass_input(ServerWorlds& worlds, const MergerInput& input) {
     const std::size_t before = worlds.memory_bytes();
     worlds.on_input(input);
     bytes_ = bytes_ - before + worlds.memory_bytes();
@@ -298,7 +298,7 @@ void WorldMerger::advance_time(record::Timestamp now) {
     if (now - advanced_ >= kStep || advanced_ - now >= kClockSetBack) {
         advanced_ = now;
         for (const auto& [name, server] : servers_) {
-            pass_input(*server, {.kind = WorldInput::Kind::time_passed, .time = now});
+            pass_input(*server, {.kind = MergerInput::Kind::time_passed, .time = now});
         }
     }
 }
@@ -346,10 +346,10 @@ ServerWorlds* WorldMerger::find_or_add_server(const ServerId& server, record::Ti
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
-ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const WorldInput& input) {
+ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const MergerInput& input) {
     auto known = sessions_.find(number);
     if (known == sessions_.end()) {
-        if (input.kind != WorldInput::Kind::open) {
+        if (input.kind != MergerInput::Kind::open) {
             return nullptr;
         }
         known = sessions_
@@ -359,15 +359,15 @@ ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const WorldIn
     }
     Session& session = known->second;
     const bool asks_for_room =
-        input.kind != WorldInput::Kind::close && input.kind != WorldInput::Kind::message;
+        input.kind != MergerInput::Kind::close && input.kind != MergerInput::Kind::message;
     if (session.worlds == nullptr && asks_for_room) {
         session.worlds = find_or_add_server(session.server, input.time);
-        if (session.worlds != nullptr && input.kind != WorldInput::Kind::open) {
+        if (session.worlds != nullptr && input.kind != MergerInput::Kind::open) {
             pass_input(*session.worlds,
-                       {.kind = WorldInput::Kind::open, .time = input.time, .session = number});
+                       {.kind = MergerInput::Kind::open, .time = input.time, .session = number});
         }
     }
-    if (session.worlds == nullptr && input.kind == WorldInput::Kind::snapshot) {
+    if (session.worlds == nullptr && input.kind == MergerInput::Kind::snapshot) {
         ++totals_.worlds.dropped;
     }
     return session.worlds;
@@ -385,20 +385,20 @@ void WorldMerger::enforce_memory_limit() {
     }
 }
 
-void WorldMerger::on_input(const WorldInput& input) {
+void WorldMerger::on_input(const MergerInput& input) {
     // An event of one session advances the time of all servers. A message does not, because
     // messages are optional inputs, which must not change the merged snapshots.
-    if (input.kind != WorldInput::Kind::message) {
+    if (input.kind != MergerInput::Kind::message) {
         advance_time(input.time);
     }
-    if (input.kind == WorldInput::Kind::time_passed) {
+    if (input.kind == MergerInput::Kind::time_passed) {
         return;
     }
     if (ServerWorlds* const worlds = worlds_of_session(input.session, input); worlds != nullptr) {
         pass_input(*worlds, input);
         enforce_memory_limit();
     }
-    if (input.kind == WorldInput::Kind::close) {
+    if (input.kind == MergerInput::Kind::close) {
         sessions_.erase(input.session);
     }
 }
@@ -412,7 +412,7 @@ void WorldMerger::merge_waiting_ticks() {
 
 namespace {
 
-WorldInput make_input(WorldInput::Kind kind, const record::RecordHeader& head) {
+MergerInput make_input(MergerInput::Kind kind, const record::RecordHeader& head) {
     return {
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
@@ -428,7 +428,7 @@ void WorldInputConverter::on_record(const record::Record& record) {
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
         const record::SnapshotRecord& it = **snapshot;
         if (it.rebuilt) {
-            WorldInput input = make_input(WorldInput::Kind::snapshot, it.head);
+            MergerInput input = make_input(MergerInput::Kind::snapshot, it.head);
             input.tick = it.tick;
             input.items = it.items;
             input.tile_map = it.tile_map;
@@ -438,19 +438,19 @@ void WorldInputConverter::on_record(const record::Record& record) {
             to_->on_input(input);
         }
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        WorldInput input = make_input(WorldInput::Kind::map, (*map)->head);
+        MergerInput input = make_input(MergerInput::Kind::map, (*map)->head);
         input.map = *map;
         to_->on_input(input);
     } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
         if (messages_ && may_be_broadcast(**said)) {
-            WorldInput input = make_input(WorldInput::Kind::message, (*said)->head);
+            MergerInput input = make_input(MergerInput::Kind::message, (*said)->head);
             input.payload = (*said)->payload;
             to_->on_input(input);
         }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
-        WorldInput input =
-            make_input(ends ? WorldInput::Kind::close : WorldInput::Kind::open, (*session)->head);
+        MergerInput input =
+            make_input(ends ? MergerInput::Kind::close : MergerInput::Kind::open, (*session)->head);
         input.server = (*session)->server;
         input.resumed = (*session)->resumed;
         to_->on_input(input);

@@ -69,7 +69,7 @@ class ServerWorlds {
     ServerWorlds(ServerId server, SharedMergeState& shared, record::RecordSink& sink,
                  std::uint32_t run = 0);
 
-    void on_input(const WorldInput& input);
+    void on_input(const MergerInput& input);
     void merge_waiting_ticks();
 
     [[nodiscard]] const WorldTotals& totals() const { return totals_; }
@@ -101,7 +101,7 @@ class ServerWorlds {
     };
 
     void set_map(const record::MapRecord& map);
-    void set_tile_map(const WorldInput& input);
+    void set_tile_map(const MergerInput& input);
     void write_world(ClosedTick closed);
     void begin_map_run(std::uint32_t run);
     /// Begins the merged snapshots anew, in this dialect. A map run has the dialect 0.7 until its
@@ -168,7 +168,7 @@ class WorldMerger final : public WorldInputSink {
     /// Call this function before the first input.
     void send_messages_to(record::WorldMessageSink& sink) { shared_.messages = &sink; }
 
-    void on_input(const WorldInput& input) override;
+    void on_input(const MergerInput& input) override;
     /// Merges all ticks that still wait for views. Call this function after the last input.
     void merge_waiting_ticks();
 
@@ -194,11 +194,11 @@ class WorldMerger final : public WorldInputSink {
 
     void advance_time(record::Timestamp now);
     /// Returns the ServerWorlds of the session's server; null if the server exceeds kMaxServers.
-    [[nodiscard]] ServerWorlds* worlds_of_session(std::uint32_t number, const WorldInput& input);
+    [[nodiscard]] ServerWorlds* worlds_of_session(std::uint32_t number, const MergerInput& input);
     [[nodiscard]] ServerWorlds* find_or_add_server(const ServerId& server, record::Timestamp now);
     /// Removes a server that had no event for kIdle. Returns false if no server is idle.
     [[nodiscard]] bool remove_idle_server(record::Timestamp now);
-    void pass_input(ServerWorlds& worlds, const WorldInput& input);
+    void pass_input(ServerWorlds& worlds, const MergerInput& input);
     void enforce_memory_limit();
     void remove_server(Servers::iterator server);
 

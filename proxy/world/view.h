@@ -94,7 +94,7 @@ void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t ty
 
 /// A session's event that affects the merged snapshots of its server. Its pointers are valid only
 /// during WorldInputSink::on_input().
-struct WorldInput {
+struct MergerInput {
     enum class Kind : std::uint8_t {
         open, ///< the session begins, or its client reconnects; `server` is set
         map,  ///< the session's server announced a map; `map` is set
@@ -126,7 +126,7 @@ struct WorldInput {
 /// Receives sessions' events. Implementations must copy the data that they keep.
 class WorldInputSink : public record::Interface {
   public:
-    virtual void on_input(const WorldInput& input) = 0;
+    virtual void on_input(const MergerInput& input) = 0;
 };
 
 } // namespace tw::world

@@ -26,7 +26,7 @@ constexpr Tick kFullStep = 2;
 /// kFullStep are due to lost snapshots.
 constexpr Tick kSparseStep = 10;
 
-Timestamp tick_zero_time(const WorldInput& input) {
+Timestamp tick_zero_time(const MergerInput& input) {
     return input.time - input.tick * kTickTime;
 }
 
@@ -55,7 +55,7 @@ bool ViewCollector::has_other_map(const MapId& map, snapshot::Dialect dialect) c
     return false;
 }
 
-bool ViewCollector::is_of_other_map_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_of_other_map_run(const Session& session, const MergerInput& input) const {
     return (session.map && has_other_map(*session.map, input.dialect)) ||
            (session.run == run_ && input.tick <= session.latest);
 }
@@ -86,7 +86,7 @@ bool ViewCollector::had_recent_view(const Session& session, Timestamp now) const
            is_near(now, session.seen.time, step * kTickTime + kJitter);
 }
 
-bool ViewCollector::is_far_ahead_of_others(const Session& session, const WorldInput& input) const {
+bool ViewCollector::is_far_ahead_of_others(const Session& session, const MergerInput& input) const {
     if (input.tick <= *newest_) {
         return false; // only the first view of a newer tick is checked
     }
@@ -100,7 +100,7 @@ bool ViewCollector::is_far_ahead_of_others(const Session& session, const WorldIn
 }
 
 ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session,
-                                                          const WorldInput& input) const {
+                                                          const MergerInput& input) const {
     if (!newest_) {
         return MapRunOfView::other;
     }
@@ -132,7 +132,7 @@ ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session
                                                          : MapRunOfView::other;
 }
 
-bool ViewCollector::ends_map_run(const Session& session, const WorldInput& input) const {
+bool ViewCollector::ends_map_run(const Session& session, const MergerInput& input) const {
     if (!newest_) {
         return true;
     }
@@ -202,7 +202,7 @@ void ViewCollector::begin_map_run(Timestamp now) {
     ++run_;
 }
 
-ViewCollector::StoredView::StoredView(const WorldInput& input,
+ViewCollector::StoredView::StoredView(const MergerInput& input,
                                       std::shared_ptr<const record::Roster> players)
     : roster{std::move(players)} {
     snapshot::SnapshotWriter{items, input.items.size(), input.items.data().size()}.copy(
@@ -223,7 +223,7 @@ bool ViewCollector::OpenTick::has_view_of(std::uint32_t session) const {
         views, [session](const StoredView& each) { return each.view.session == session; });
 }
 
-void ViewCollector::add_view(const WorldInput& input) {
+void ViewCollector::add_view(const MergerInput& input) {
     last_event_ = std::max(last_event_, input.time);
     Session& session = sessions_[input.session];
     if (!session.has_begun && input.items.empty()) {

@@ -98,7 +98,7 @@ class ViewCollector {
     /// Adds a session that another process inspected before, as if nothing were known about it.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
-    void add_view(const WorldInput& input);
+    void add_view(const MergerInput& input);
     /// Closes all ticks if no view has arrived for kSilence.
     void advance_time(record::Timestamp now);
     void close_all_ticks();
@@ -160,15 +160,15 @@ class ViewCollector {
     enum class MapRunOfView : std::uint8_t { current, none, other };
 
     [[nodiscard]] MapRunOfView assign_map_run(const Session& session,
-                                              const WorldInput& input) const;
+                                              const MergerInput& input) const;
     /// Returns whether the view belongs to another map run, whatever its tick: the session's map
     /// changed, or the tick is not new. Precondition: the session is about to enter a map run.
-    [[nodiscard]] bool is_of_other_map_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] bool is_of_other_map_run(const Session& session, const MergerInput& input) const;
     [[nodiscard]] bool is_of_previous_map_run(record::Timestamp tick_zero) const;
     [[nodiscard]] bool is_far_ahead_of_others(const Session& session,
-                                              const WorldInput& input) const;
+                                              const MergerInput& input) const;
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
-    [[nodiscard]] bool ends_map_run(const Session& session, const WorldInput& input) const;
+    [[nodiscard]] bool ends_map_run(const Session& session, const MergerInput& input) const;
     void count_stray_view(Session& session);
     /// Updates Session::step and Session::full_rate after a view of a later tick than before.
     static void record_tick_step(Session& session, snapshot::Tick tick);
@@ -185,7 +185,7 @@ class ViewCollector {
 
     /// A view and the objects to which it refers.
     struct StoredView {
-        StoredView(const WorldInput& input, std::shared_ptr<const record::Roster> players);
+        StoredView(const MergerInput& input, std::shared_ptr<const record::Roster> players);
 
         /// Returns an upper bound of the memory use in bytes. A roster that several views share
         /// counts for each.

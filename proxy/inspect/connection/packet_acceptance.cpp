@@ -183,7 +183,8 @@ PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16
         window.reset(false);
     }
     // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
-    // did not see, a copy is missing. A client may acknowledge chunks that it did not receive.
+    // did not see, twscope missed the datagram. A client may acknowledge chunks that it did not
+    // receive.
     if (window.accept_ack(ack) ||
         (direction == wire::Direction::s2c && window.accept_ack_above_range(ack))) {
         return PacketRefusal::none;
@@ -194,7 +195,7 @@ PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16
 PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wire::Control& control,
                                            wire::Direction direction) {
     if (packet.dialect == wire::Dialect::seven) {
-        return refusal_of_seven(packet, control, direction);
+        return refusal_of_seven_packet(packet, control, direction);
     }
     const ReceiverRules receiver = receiver_rules_of(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
@@ -218,9 +219,9 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wir
     return refusal_by_connection(packet, direction);
 }
 
-PacketRefusal PacketAcceptance::refusal_of_seven(const wire::Packet& packet,
-                                                 const wire::Control& control,
-                                                 wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of_seven_packet(const wire::Packet& packet,
+                                                        const wire::Control& control,
+                                                        wire::Direction direction) {
     const bool connected = connection_.is_established() && !connection_.is_closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
         // The packet may begin another connection. It does not change this one.

@@ -223,9 +223,9 @@ class PacketAcceptance {
     /// Returns why the receiver drops a packet of chunks; `none` if it accepts the packet.
     [[nodiscard]] PacketRefusal refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
                                            wire::Direction direction);
-    [[nodiscard]] PacketRefusal refusal_of_seven(const wire::Packet& packet,
-                                                 const wire::Control& control,
-                                                 wire::Direction direction);
+    [[nodiscard]] PacketRefusal refusal_of_seven_packet(const wire::Packet& packet,
+                                                        const wire::Control& control,
+                                                        wire::Direction direction);
     [[nodiscard]] ConnectionChange begin_seven_connection(ConnectionChange change);
     [[nodiscard]] ReceiverRules receiver_rules_of(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.

@@ -220,7 +220,8 @@ class SuspectValues {
     std::vector<std::byte> body_;
     /// The error of the checksum: the rebuilt snapshot's checksum minus the server's.
     std::int32_t excess_;
-    /// The delta has surplus ints: a flipped bit may have split one, so that later ones are misread.
+    /// The delta has surplus ints: a flipped bit may have split one, so that later ones are
+    /// misread.
     bool is_misread_ = false;
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};

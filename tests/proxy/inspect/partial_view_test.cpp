@@ -333,10 +333,10 @@ TEST_CASE("what waits is bounded, and what is not decided is counted") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};
-    for (std::size_t i = 0; i < 3 * inspect::HeldDatagrams::kMaxDatagrams; ++i) {
+    for (std::size_t i = 0; i < 3 * inspect::DatagramsOfUnknownProtocol::kMaxDatagrams; ++i) {
         script.send_datagram(kC2s, said_by_client(peers));
         CHECK(script.session().memory_bytes() <
-              2 * inspect::HeldDatagrams::kMaxBytes + std::size_t{1 << 20U});
+              2 * inspect::DatagramsOfUnknownProtocol::kMaxBytes + std::size_t{1 << 20U});
     }
     CHECK(script.log().findings() == Lines{"finding session.one_direction s2c"});
 }

@@ -16,10 +16,10 @@ namespace {
 
 constexpr record::Timestamp kTick = 20'000'000;
 
-using Kind = world::WorldInput::Kind;
+using Kind = world::MergerInput::Kind;
 
-world::WorldInput make_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
-                             const snapshot::SnapshotView& items = {}) {
+world::MergerInput make_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
+                              const snapshot::SnapshotView& items = {}) {
     return {.kind = kind,
             .time = time,
             .session = session,
@@ -239,13 +239,13 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
         queue.on_input(make_input(Kind::snapshot, ++time, 1, items.view()));
-        world::WorldInput message = make_input(Kind::message, ++time);
+        world::MergerInput message = make_input(Kind::message, ++time);
         message.payload = std::as_bytes(std::span{text.data(), text.size()});
         queue.on_input(message);
     }
 
     struct Log final : world::WorldInputSink {
-        void on_input(const world::WorldInput& input) override {
+        void on_input(const world::MergerInput& input) override {
             if (input.kind == Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));
                 return;

@@ -73,7 +73,7 @@ TEST_CASE("forwarding allocates nothing once a session is there, also when impai
 }
 
 /// Treats a client as a player once the server has answered.
-DatagramVerdict prove_by_answer(VerificationMemory& /*memory*/, Direction direction,
+DatagramVerdict prove_by_answer(HandshakeMemory& /*memory*/, Direction direction,
                                 std::span<const std::byte> /*datagram*/) {
     return {.standing =
                 direction == Direction::s2c ? ClientStanding::player : ClientStanding::unverified,

@@ -27,7 +27,7 @@ constexpr char kWeak = 'w';
 constexpr char kSecret = 'p';
 constexpr char kProof = 'q';
 
-DatagramVerdict prove(VerificationMemory& memory, Direction direction,
+DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
                       std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];

@@ -27,7 +27,7 @@ using namespace tw::relay::test;
 constexpr std::chrono::milliseconds kHold{2000};
 constexpr std::chrono::milliseconds kNotLong{50};
 
-HandoverState sample() {
+TakeoverState sample() {
     HandedOverSession session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
@@ -56,7 +56,7 @@ HandoverState sample() {
 
 TEST_CASE("a state that is written is read as the same") {
     const auto bytes = to_archive(sample());
-    const auto same = from_archive<HandoverState>(bytes);
+    const auto same = from_archive<TakeoverState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
     const HandedOverServer& server = same->servers.at(0);
@@ -70,10 +70,10 @@ TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
     auto bytes = to_archive(sample());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
-        CHECK_FALSE(from_archive<HandoverState>(std::span{bytes}.first(size)));
+        CHECK_FALSE(from_archive<TakeoverState>(std::span{bytes}.first(size)));
     }
     bytes.push_back({});
-    CHECK_FALSE(from_archive<HandoverState>(bytes));
+    CHECK_FALSE(from_archive<TakeoverState>(bytes));
 }
 
 TEST_CASE("a length that lies makes nothing large") {
@@ -134,9 +134,11 @@ void go_on(TestRelay& old, TestRelay& next) {
         here.push_back(static_cast<ServerIndex>(i));
         there.push_back(number_in(i, next.next_server_index()));
     }
- const auto given = old.takeover_state(there); const auto state = from_archive<HandoverState>(to_archive(given.state));
+    const auto given = old.takeover_state(there);
+    const auto state = from_archive<TakeoverState>(to_archive(given.state));
     REQUIRE(state);
- next.receive_handover(*state, here, copies_of(given.sockets)); old.stop_for_takeover();
+    next.take_over(*state, here, copies_of(given.sockets));
+    old.stop_for_takeover();
     old.join();
     next.start();
 }
@@ -327,7 +329,7 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
 TEST_CASE("what was said before a session was proven is handed over, too") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.judge_datagram = [](VerificationMemory& memory, Direction direction,
+    options.judge_datagram = [](HandshakeMemory& memory, Direction direction,
                                 std::span<const std::byte> bytes) {
         // The third datagram to the server proves the address. The first one is examined twice.
         if (direction == Direction::s2c) {
@@ -367,7 +369,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
 
     struct Row {
         const char* name;
-        std::function<void(HandoverState&, HandedOverSession&)> change;
+        std::function<void(TakeoverState&, HandedOverSession&)> change;
         int sockets = 1;
         std::optional<int> socket{};
     };
@@ -415,11 +417,11 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     };
     const auto take = [&](const Row& row) {
         const auto next = make_relay(options, old.get());
-        HandoverState state = given.state;
+        TakeoverState state = given.state;
         row.change(state, state.servers[0].sessions[0]);
         const int socket = row.socket.value_or(given.sockets[0]);
         const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);
-        next->receive_handover(state, kServers, copies_of(sockets));
+        next->take_over(state, kServers, copies_of(sockets));
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -439,7 +441,9 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     const int own = old->listening_sockets()[0];
     CHECK_THROWS_AS(start_with(own), TakeoverError);
     options.server.listen.pop_back();
- CHECK_THROWS_AS(start_with(given.sockets[0]), TakeoverError); CHECK_THROWS_AS(start_with(client.socket().native_handle()), TakeoverError); old->resume_threads();
+    CHECK_THROWS_AS(start_with(given.sockets[0]), TakeoverError);
+    CHECK_THROWS_AS(start_with(client.socket().native_handle()), TakeoverError);
+    old->resume_threads();
 }
 
 } // namespace

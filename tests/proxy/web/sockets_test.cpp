@@ -40,7 +40,7 @@ std::string ask_by_path(const std::string& path) {
 std::string refusal(const HttpAddress& where) {
     try {
         const ListeningSocket listening{where};
-    } catch (const ListenLaterError& error) {
+    } catch (const RetryableListenError& error) {
         return std::string{"later: "} + error.what();
     } catch (const ListenError& error) {
         return error.what();

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kRedacted = "*"sv;
 
 std::string shown_chat(std::string_view line, const HarmlessCommands& shown = {}) {
-    const std::size_t size = unredacted_size_of_chat(line, shown);
+    const std::size_t size = unredacted_prefix_size_of_chat(line, shown);
     REQUIRE(size <= line.size());
     return std::string{line.substr(0, size)} + (size < line.size() ? "*" : "");
 }
@@ -165,7 +165,7 @@ TEST_CASE("names are kept without case, whole and in bounded number") {
 
 TEST_CASE("of 0.7's commands the arguments are judged by the name") {
     const auto shown = [](std::string_view name, std::string_view arguments) {
-        const std::size_t size = unredacted_size_of_arguments(name, arguments, {});
+        const std::size_t size = unredacted_prefix_size_of_arguments(name, arguments, {});
         return std::string{arguments.substr(0, size)} + (size < arguments.size() ? "*" : "");
     };
     CHECK(shown("pin", "4711") == kRedacted);
@@ -175,8 +175,8 @@ TEST_CASE("of 0.7's commands the arguments are judged by the name") {
     CHECK(shown("Team", "3;pin 4711") == "3;pin *");
     CHECK(shown("", "4711") == kRedacted);
     CHECK(shown("team pin", "4711") == kRedacted);
-    CHECK(unredacted_size_of_command("pin 4711", {}) == 4);
-    CHECK(unredacted_size_of_command("4711", {}) == 0);
+    CHECK(unredacted_prefix_size_of_command("pin 4711", {}) == 4);
+    CHECK(unredacted_prefix_size_of_command("4711", {}) == 0);
 }
 
 TEST_CASE("what the server tells a player ends before a code") {
@@ -202,7 +202,7 @@ TEST_CASE("what the server tells a player ends before a code") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.line);
-        const std::size_t size = unredacted_size_of_server_chat(row.line);
+        const std::size_t size = unredacted_prefix_size_of_server_chat(row.line);
         REQUIRE(size <= row.line.size());
         CHECK(std::string{row.line.substr(0, size)} + (size < row.line.size() ? "*" : "") ==
               row.shown);

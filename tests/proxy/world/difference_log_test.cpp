@@ -44,7 +44,7 @@ struct TwoSessions {
     TwoSessions() {
         for (const std::uint32_t session : {1U, 2U}) {
             merger.on_input(
-                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::MergerInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
 
@@ -53,7 +53,7 @@ struct TwoSessions {
         for (Tick tick = from; tick < to; tick += 2) {
             for (const std::uint32_t session : {1U, 2U}) {
                 const auto items = to_snapshot(show(session, tick));
-                merger.on_input({.kind = world::WorldInput::Kind::snapshot,
+                merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                                  .time = start + tick * kTick,
                                  .session = session,
                                  .tick = tick,
@@ -217,9 +217,9 @@ TEST_CASE("what was found on one map is not told again on the next") {
             100, to, [](std::uint32_t session, Tick tick) { return with_dots(session, tick); },
             map * 60'000'000'000);
         for (const std::uint32_t session : {1U, 2U}) {
-            stage.merger.on_input({.kind = world::WorldInput::Kind::close, .session = session});
+            stage.merger.on_input({.kind = world::MergerInput::Kind::close, .session = session});
             stage.merger.on_input(
-                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::MergerInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
     CHECK(stage.end() ==

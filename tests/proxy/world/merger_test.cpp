@@ -308,20 +308,20 @@ struct Attack {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
     std::size_t most = 0; ///< the greatest memory use
 
-    void pass(const world::WorldInput& input) {
+    void pass(const world::MergerInput& input) {
         merger.on_input(input);
         most = std::max(most, merger.memory_bytes());
     }
 
     void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
-        pass({.kind = world::WorldInput::Kind::open,
+        pass({.kind = world::MergerInput::Kind::open,
               .time = time,
               .session = session,
               .server = server});
     }
 
     void show(std::uint32_t session, snapshot::Tick tick, const snapshot::Snapshot& items) {
-        pass({.kind = world::WorldInput::Kind::snapshot,
+        pass({.kind = world::MergerInput::Kind::snapshot,
               .time = tick * kTick,
               .session = session,
               .tick = tick,
@@ -447,7 +447,7 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // A session of the evicted server gets the next free place.
     attack.pass(
-        {.kind = world::WorldInput::Kind::close, .time = (120 + idle) * kTick, .session = 7});
+        {.kind = world::MergerInput::Kind::close, .time = (120 + idle) * kTick, .session = 7});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.show(1 + i, 122 + 2 * idle, small);
     }
@@ -468,7 +468,7 @@ TEST_CASE("a server that gave its place away begins with another run when it is 
 
     world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
     const auto show = [&](std::uint32_t session, snapshot::Tick tick) {
-        merger.on_input({.kind = world::WorldInput::Kind::snapshot,
+        merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                          .time = tick * kTick,
                          .session = session,
                          .tick = tick,
@@ -476,7 +476,7 @@ TEST_CASE("a server that gave its place away begins with another run when it is 
     };
     for (std::uint32_t i = 0; i <= world::WorldMerger::kMaxServers; ++i) {
         const auto tick = static_cast<snapshot::Tick>(100 + i * 1000);
-        merger.on_input({.kind = world::WorldInput::Kind::open,
+        merger.on_input({.kind = world::MergerInput::Kind::open,
                          .time = tick * kTick,
                          .session = 1 + i,
                          .server = fmt::format("server:{}", i)});

@@ -129,14 +129,14 @@ struct Server {
     explicit Server(std::uint32_t sessions) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
             merger.on_input(
-                {.kind = world::WorldInput::Kind::open, .session = session, .server = "a:1"});
+                {.kind = world::MergerInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
 
     void show(std::uint32_t session, snapshot::Tick tick, const Items& items, Dialect dialect,
               const record::Roster* roster = nullptr) {
         const auto snapshot = to_snapshot(items);
-        merger.on_input({.kind = world::WorldInput::Kind::snapshot,
+        merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                          .time = tick * record::Timestamp{20'000'000},
                          .session = session,
                          .tick = tick,

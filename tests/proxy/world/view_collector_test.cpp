@@ -295,12 +295,12 @@ TEST_CASE("a tick has the time of its earliest view, and the view that says most
         record::Timestamp time = earliest_first ? 1000 : 1003;
         for (const Row& row : rows) {
             const snapshot::Snapshot items = items_of(row);
-            const world::WorldInput input{.kind = world::WorldInput::Kind::snapshot,
-                                          .time = time,
-                                          .session = row.session,
-                                          .tick = tick,
-                                          .items = items.view(),
-                                          .client_version = row.version};
+            const world::MergerInput input{.kind = world::MergerInput::Kind::snapshot,
+                                           .time = time,
+                                           .session = row.session,
+                                           .tick = tick,
+                                           .items = items.view(),
+                                           .client_version = row.version};
             collector.add_view(input);
             collector.add_view(input); // a repeated snapshot is ignored
             time += earliest_first ? 1 : -1;

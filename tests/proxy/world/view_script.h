@@ -36,7 +36,7 @@ struct ViewScript {
     record::Timestamp epoch = 1'000'000'000'000;
 
     void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
-        collector.add_view({.kind = world::WorldInput::Kind::snapshot,
+        collector.add_view({.kind = world::MergerInput::Kind::snapshot,
                             .time = epoch + tick * kScriptTick,
                             .session = session,
                             .tick = tick,
