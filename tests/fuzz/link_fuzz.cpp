@@ -41,7 +41,7 @@ bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> s
     }
     const auto heard = to.receive();
     demand(heard.has_value() != said.empty());
-    demand(to.closed() == said.empty()); // an empty message means the end
+    demand(to.is_closed() == said.empty()); // an empty message means the end
     if (!heard) {
         return false;
     }

@@ -145,14 +145,14 @@ TEST_CASE("a picture that cannot be written leaves the existing one unchanged") 
     const TemporaryFolder folder;
     REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()));
     const std::string png = folder.file("tiny.png");
-    write_text(png, "the one before");
+    write_text(png, "\x89PNG: the one before");
     const std::string enter = "cd " + folder.path() + "; ";
     // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
     const Finished full = in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
                                            "exec $twscope map tiny.map --png tiny.png");
     CHECK(full.status == 3);
     CHECK(contains(full.err, "--png tiny.png: "));
-    CHECK(read_text(png) == "the one before");
+    CHECK(read_text(png) == "\x89PNG: the one before");
     CHECK(in_shell(enter + "echo *").out == "tiny.map tiny.png\n");
 
     REQUIRE(twscope({"map", folder.file("tiny.map"), "--png", png}).status == 0);

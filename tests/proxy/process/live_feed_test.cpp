@@ -80,7 +80,7 @@ struct LiveSink {
     pipeline::LiveFeed sink{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        sink.traffic_counter().add_to(all);
+        sink.traffic_counter().add_to_observers(all);
         return all;
     }();
 };

@@ -416,7 +416,7 @@ TEST_CASE("what is no recording is never written to, and reported once") {
             CHECK(recording.state.reopening_error.exchange(0) == EEXIST);
             clock.pass(seconds{2});
             CHECK(recording.state.reopening_error == 0);
-            recording.finish();
+            recording.finish_writing();
             CHECK(text_of(folder.file("1-" + name)) == "one\ntwo\n");
         }
     }

@@ -42,13 +42,14 @@ export class Links {
         for (const topic of ['source', 'moment'] as const) store.on(topic, () => this.write());
         for (const id of panelIds()) onOpened(id, () => this.write());
         store.on('state', () => this.showWanted());
-        addEventListener('hashchange', () => this.follow());
+        // By the event's address: write() may have replaced the one in the address bar since.
+        addEventListener('hashchange', ({ newURL }) => this.follow(new URL(newURL).hash));
         at('share').addEventListener('click', () => void this.share());
     }
 
     /** Opens the view that the address names. */
-    follow(): void {
-        this.wanted = parseLink(location.hash);
+    follow(hash = location.hash): void {
+        this.wanted = parseLink(hash);
         const { tab, session } = this.wanted;
         if (tab !== undefined) openTab(tab);
         // If the session has ended, the current source stays.
