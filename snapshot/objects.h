@@ -58,14 +58,16 @@ enum class FieldKind : std::uint8_t {
 /// into one snapshot. Servers adapt some fields to the receiving client. The best client is one of
 /// 0.6, if possible; among these, one whose snapshots contain all players; among these, the newest.
 enum class FieldMerge : std::uint8_t {
-    any,          ///< the value is the same for all clients
-    varies,       ///< depends on the client's version or team: use the value of the best client
-    own,          ///< use the value sent to the player or its spectators; otherwise it is unknown
-    own_first,    ///< use the value sent to the player or its spectators, else to the best client
-    greatest,     ///< use the greatest value among clients whose snapshots contain all players
-    scoreboard,   ///< use the value sent to a client with open scoreboard, else the greatest value
-    client,       ///< a client id; -1 may hide a client from the receiver, so prefer other values
-    untranslated, ///< a rank among the players in a snapshot: use a snapshot with all players
+    any,        ///< the value is the same for all clients
+    varies,     ///< depends on the client's version or team: use the value of the best client
+    own,        ///< use the value sent to the player or its spectators; otherwise it is unknown
+    own_first,  ///< use the value sent to the player or its spectators, else to the best client
+    greatest,   ///< use the greatest value among clients whose snapshots contain all players
+    scoreboard, ///< use the value sent to a client with open scoreboard, else the greatest value
+    client,     ///< a client id; -1 may hide a client from the receiver, so prefer other values
+    /// A rank among the players in a snapshot: use the value of a snapshot that has all players,
+    /// because the server did not translate its client ids.
+    untranslated,
     viewer,       ///< the value is about the receiving client: set to 0
     race_flags,   ///< flags; the bit "race_timer is the receiving client's time" is cleared
     race_timer,   ///< a time; set to 0 if it is the receiving client's time
@@ -92,7 +94,7 @@ enum class ObjectFamily : std::uint8_t { none, projectile, laser, pickup };
 struct MergeSpec {
     bool per_session = false; ///< the object is about the receiving client, so it is not merged
     ObjectFamily family = ObjectFamily::none;
-    std::uint8_t form = 0; ///< number of the object in its family; the object 0 has the most fields
+    std::uint8_t form = 0; ///< which variant of its family's object; variant 0 has the most fields
     bool prefer_known_client = false; ///< prefer an item whose FieldMerge::client field is not -1
     /// 0.7 only: name of the equivalent 0.6 object, used if 0.6 and 0.7 snapshots are merged.
     std::string_view six_name{};

@@ -431,7 +431,8 @@ FindingBytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // A finding that explains `finding` is more exact. If it has no offset, no byte is marked.
+    // If another finding explains this one, only the other one's offset is exact enough to mark a
+    // byte.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);

@@ -84,7 +84,7 @@ class FragmentReassembly {
 
     struct ReassembledDatagram {
         std::span<const std::byte> bytes; ///< valid until the next call
-        std::size_t pieces = 0;           ///< number of fragments of the datagram
+        std::size_t pieces = 0;           ///< number of fragments that it arrived in
     };
 
     /// Adds a fragment. Returns the datagram to which the fragment belongs if it is now complete.

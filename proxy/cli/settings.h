@@ -104,8 +104,9 @@ class Settings {
     bool is_read_ = true;
 };
 
-/// Gives a command its settings, and an action that completes them and then calls `run`. Returns
-/// the command's flags, which exist as long as the action.
+/// Gives a command its flags, and an action that fills in flags which the command line leaves out,
+/// from variables and the configuration file, and then calls `run`. The returned flags exist as
+/// long as the action.
 template <typename Flags>
 Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags)) {
     const auto flags = std::make_shared<Flags>();

@@ -131,8 +131,9 @@ class SnapshotRemover final : public record::RecordSink {
     record::RecordSink* to_;
 };
 
-/// Writes the records of sessions or merged snapshots: checks the expectations, prints findings as
-/// text, and writes the JSON lines that pass the filter and the limits.
+/// Writes the records of sessions or merged snapshots: checks them against the user's
+/// expectations, prints findings as text, and writes the JSON lines that pass the filter and the
+/// limits.
 class RecordWriter final : public record::RecordSink {
   public:
     /// The objects that `config` and `outputs` point to must outlive this object.

@@ -155,7 +155,7 @@ class ObserverRun {
     boost::asio::steady_timer second_timer_{io_};
     base::Stopwatch running_;
     base::Stopwatch shown_; ///< the time since the latest status line
-    /// True if the first status was shown on a console that is not a terminal.
+    /// True if the first status was written to an output that is not a terminal.
     bool status_shown_ = false;
     /// True if the run is ending. A timer's handler must then not set the timer again: it can run
     /// without an error although the timer was cancelled.

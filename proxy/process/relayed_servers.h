@@ -37,8 +37,9 @@ class RelayedServers {
     /// not interrupt servers that stay. Logs changes that fail.
     void set_servers(const std::vector<ConfiguredServer>& wanted);
 
-    /// Must be called once a second. `report_silence`: log servers that do not answer. With an
-    /// observer it must be false, because the observer logs them.
+    /// Takes over new addresses of the servers' names, and checks whether servers answer. Must be
+    /// called once a second. `report_silence`: log servers that do not answer. With an observer it must be false, because
+    /// the observer logs them.
     void on_second(bool report_silence);
 
     /// Returns the servers in the form that TakeoverResponder needs.

@@ -99,7 +99,7 @@ class ResyncState {
     std::int32_t acknowledged_ = ResyncFunctions::kNoSnapshot;
     Stage stage_ = Stage::none;
     bool has_requested_ = false; ///< true after the first resync request
-    /// True if a datagram was rewritten since the latest resync request.
+    /// True if a client datagram was rewritten since the latest request for a full snapshot.
     bool has_rewritten_ = false;
 };
 

@@ -213,8 +213,8 @@ class SizeLearner {
     /// Stores an undecided snapshot, once for each explanation. If a limit is exceeded, chooses one
     /// explanation and returns true.
     [[nodiscard]] bool store_undecided_snapshot(snapshot::Tick tick, const DeltaGetter& delta_of);
-    /// Returns the types whose size is the same in all explanations, differs from the agreed size,
-    /// and was not reported yet.
+    /// Returns the types whose size is the same in all possible explanations of the snapshots,
+    /// differs from the protocol's size, and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
     void count_delta_as_evidence(const DeltaGetter& delta_of);
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
