@@ -109,15 +109,15 @@ std::uint64_t SpoolFolder::segment_bytes() const {
 void SpoolFolder::set_run_in_use(const std::string& run, bool in_use) {
     const std::lock_guard lock{mutex_};
     if (in_use) {
-        owned_.insert(run);
+        runs_in_use_.insert(run);
     } else {
-        owned_.erase(run);
+        runs_in_use_.erase(run);
     }
 }
 
-bool SpoolFolder::is_run_owned(const std::string& run) const {
+bool SpoolFolder::is_run_in_use(const std::string& run) const {
     const std::lock_guard lock{mutex_};
-    return owned_.contains(run);
+    return runs_in_use_.contains(run);
 }
 
 std::vector<std::string> SpoolFolder::run_ids() const {
@@ -147,8 +147,8 @@ std::vector<SpoolFile> SpoolFolder::list_files() const {
     std::erase_if(files, [&](const SpoolFile& file) {
         const auto [known, is_new] = foreign.try_emplace(file.run);
         if (is_new) {
-            known->second =
-                !is_run_owned(file.run) && base::is_locked(path_ / spool_state_file_name(file.run));
+            known->second = !is_run_in_use(file.run) &&
+                            base::is_locked(path_ / spool_state_file_name(file.run));
         }
         return known->second;
     });
@@ -168,7 +168,7 @@ std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std
         for (std::size_t i = 0; i < files.size() && total > max_bytes_; ++i) {
             const std::string& run = files[i].run;
             // Skips runs that this process has taken over: the publisher removes their files.
-            if ((run == own_run) != own || (!own && is_run_owned(run))) {
+            if ((run == own_run) != own || (!own && is_run_in_use(run))) {
                 continue;
             }
             const std::uint64_t unsettled = num_unsettled_lines(files, i);

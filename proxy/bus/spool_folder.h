@@ -123,7 +123,7 @@ class SpoolFolder {
     void report_unpublished_files(const std::string& stream) const;
 
   private:
-    [[nodiscard]] bool is_run_owned(const std::string& run) const;
+    [[nodiscard]] bool is_run_in_use(const std::string& run) const;
     [[nodiscard]] std::optional<SpoolState> read_state_of(const std::string& run) const;
     [[nodiscard]] std::uint64_t last_line_of_file(const std::vector<SpoolFile>& files,
                                                   std::size_t at);
@@ -136,7 +136,7 @@ class SpoolFolder {
     std::atomic<std::uint64_t> dropped_{0};
     std::atomic<std::uint64_t> missing_{0};
     mutable std::mutex mutex_;
-    std::set<std::string> owned_; ///< ids of the runs that this process owns
+    std::set<std::string> runs_in_use_; ///< ids of the runs that this process uses
     /// A cache: the size in bytes and the number of lines of each file.
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
 };
