@@ -100,7 +100,7 @@ class Arena {
 
     [[nodiscard]] std::size_t add_region();
     void return_region(Region& region);
-    void free_pages(std::size_t region, std::span<const std::int32_t> pages);
+    void free_pages(std::size_t region_index, std::span<const std::int32_t> memory);
 
     std::vector<Region> regions_;
     std::size_t num_regions_ = 0; ///< number of regions with memory

@@ -94,7 +94,7 @@ void ExplanationReader::on_line(std::string_view line) {
         return;
     }
     Session& session = sessions_[*number];
-    story_.num_sessions = sessions_.size();
+    explanation_.num_sessions = sessions_.size();
     const std::string_view type = text_of(record, "type");
     if (type == "session") {
         on_session(record, *number, session);
@@ -116,7 +116,7 @@ void ExplanationReader::on_session(const json::object& record, std::int64_t numb
     const bool opens = text_of(record, "event") == "open";
     if (opens && !record.contains("again")) {
         session = {}; // each start of twscope numbers sessions from 1
-        story_.session = number == story_.session ? 0 : story_.session;
+        explanation_.session = number == explanation_.session ? 0 : explanation_.session;
     }
     session.peers = record::terminal_text(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
@@ -137,8 +137,8 @@ void ExplanationReader::add_event(const json::object& record, std::int64_t numbe
     constexpr std::size_t kTime = 12;
     const std::string line =
         fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (is_finding_session(number) && story_.events.size() < kMaxEvents) {
-        story_.events.push_back(line);
+    if (is_finding_session(number) && explanation_.events.size() < kMaxEvents) {
+        explanation_.events.push_back(line);
     }
     session.recent_events.push_back(line);
     if (session.recent_events.size() > kMaxEventsBefore) {
@@ -189,13 +189,13 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
 /// Stores whether a snapshot of the finding's session was verified (`ok`) or rejected.
 void ExplanationReader::store_verification(std::int64_t tick, bool ok,
                                            const Explanation::Items& items) {
-    const auto wanted = number_of(story_.finding, "tick");
-    if (!ok && story_.rejected_ticks.size() < kMaxRejected &&
-        (!story_.rejected_ticks.empty() || tick == wanted)) {
-        story_.rejected_ticks.push_back(tick);
-    } else if (ok && !story_.after_tick && wanted && tick > *wanted) {
-        story_.after = items;
-        story_.after_tick = tick;
+    const auto wanted = number_of(explanation_.finding, "tick");
+    if (!ok && explanation_.rejected_ticks.size() < kMaxRejected &&
+        (!explanation_.rejected_ticks.empty() || tick == wanted)) {
+        explanation_.rejected_ticks.push_back(tick);
+    } else if (ok && !explanation_.after_tick && wanted && tick > *wanted) {
+        explanation_.after = items;
+        explanation_.after_tick = tick;
     }
 }
 
@@ -208,9 +208,9 @@ void ExplanationReader::add_explainable_finding(const json::object& record, std:
         return;
     }
     last_explainable_ = {number, tick};
-    ++story_.num_explainable;
-    if (story_.explainable_findings.size() < kMaxListedFindings) {
-        story_.explainable_findings.push_back(
+    ++explanation_.num_explainable;
+    if (explanation_.explainable_findings.size() < kMaxListedFindings) {
+        explanation_.explainable_findings.push_back(
             {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
     }
 }
@@ -219,24 +219,24 @@ void ExplanationReader::count_finding_by_kind(const json::object& record, std::i
     const auto tick = number_of(record, "tick");
     const std::string_view id = text_of(record, "id");
     if (!is_explainable_finding(record)) {
-        story_.num_other_findings += id.starts_with("snapshot.") ? 0U : 1U;
+        explanation_.num_other_findings += id.starts_with("snapshot.") ? 0U : 1U;
         return;
     }
     const std::string type = resized_type(record);
     auto kind =
-        std::ranges::find_if(story_.finding_kinds, [&](const Explanation::FindingKind& each) {
+        std::ranges::find_if(explanation_.finding_kinds, [&](const Explanation::FindingKind& each) {
             return each.id == id && each.type == type;
         });
-    if (kind == story_.finding_kinds.end()) {
-        if (!tick || story_.finding_kinds.size() == kMaxKinds) {
+    if (kind == explanation_.finding_kinds.end()) {
+        if (!tick || explanation_.finding_kinds.size() == kMaxKinds) {
             return;
         }
-        kind = story_.finding_kinds.insert(story_.finding_kinds.end(),
-                                           {.id = std::string{id},
-                                            .type = type,
-                                            .is_info = severity_of(record) <= 0,
-                                            .session = number,
-                                            .tick = *tick});
+        kind = explanation_.finding_kinds.insert(explanation_.finding_kinds.end(),
+                                                 {.id = std::string{id},
+                                                  .type = type,
+                                                  .is_info = severity_of(record) <= 0,
+                                                  .session = number,
+                                                  .tick = *tick});
     }
     const auto left_out = std::max<std::int64_t>(number_of(record, "left_out").value_or(0), 0);
     kind->count += static_cast<std::uint64_t>(left_out) + (tick ? 1U : 0U);
@@ -244,14 +244,14 @@ void ExplanationReader::count_finding_by_kind(const json::object& record, std::i
 
 bool ExplanationReader::is_better_finding(const json::object& record, std::int64_t number) const {
     const auto tick = number_of(record, "tick");
-    if ((story_.selection.session && *story_.selection.session != number) ||
+    if ((explanation_.selection.session && *explanation_.selection.session != number) ||
         !is_explainable_finding(record) ||
-        (story_.selection.tick && tick != story_.selection.tick)) {
+        (explanation_.selection.tick && tick != explanation_.selection.tick)) {
         return false;
     }
     const int rank = rank_of(record);
-    return story_.has_finding() ? rank > rank_of(story_.finding)
-                                : story_.selection.tick.has_value() || rank > 0;
+    return explanation_.has_finding() ? rank > rank_of(explanation_.finding)
+                                      : explanation_.selection.tick.has_value() || rank > 0;
 }
 
 void ExplanationReader::on_finding(const json::object& record, std::int64_t number,
@@ -273,33 +273,34 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
     count_finding_by_kind(record, number);
     if (is_better_finding(record, number)) {
         // Ticks start again with each map, so the time is compared, too.
-        const bool same = is_finding_session(number) && number_of(story_.finding, "tick") == tick &&
-                          text_of(story_.finding, "t") == text_of(record, "t");
-        story_.finding = record;
-        story_.session = number;
+        const bool same = is_finding_session(number) &&
+                          number_of(explanation_.finding, "tick") == tick &&
+                          text_of(explanation_.finding, "t") == text_of(record, "t");
+        explanation_.finding = record;
+        explanation_.session = number;
         const bool follows = id == "snapshot.unknown_base" && session.error &&
                              number_of(record, "delta_tick") >= session.error->tick;
-        story_.base_error = follows ? session.error : std::nullopt;
-        story_.title = fmt::format("session {}, {}{}", number, session.peers,
-                                   session.map.empty() ? "" : ", map " + session.map);
+        explanation_.base_error = follows ? session.error : std::nullopt;
+        explanation_.title = fmt::format("session {}, {}{}", number, session.peers,
+                                         session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
-            story_.explaining_finding = {};
-            story_.after.clear();
-            story_.after_tick.reset();
-            story_.rejected_ticks.clear();
-            story_.acknowledged_tick.reset();
-            story_.has_acknowledgements = false;
-            story_.datagrams.clear();
+            explanation_.explaining_finding = {};
+            explanation_.after.clear();
+            explanation_.after_tick.reset();
+            explanation_.rejected_ticks.clear();
+            explanation_.acknowledged_tick.reset();
+            explanation_.has_acknowledgements = false;
+            explanation_.datagrams.clear();
             num_listed_acks_ = 0;
             last_listed_ack_.reset();
-            story_.before = session.items;
-            story_.before_tick = session.tick;
-            story_.events.assign(session.recent_events.begin(), session.recent_events.end());
+            explanation_.before = session.items;
+            explanation_.before_tick = session.tick;
+            explanation_.events.assign(session.recent_events.begin(), session.recent_events.end());
         }
         what += "   <- this finding";
     } else if (is_finding_session(number) && id == "snapshot.explained" &&
-               tick == number_of(story_.finding, "tick")) {
-        story_.explaining_finding = record;
+               tick == number_of(explanation_.finding, "tick")) {
+        explanation_.explaining_finding = record;
     }
     if (!session.error && tick && is_explainable_finding(record) && severity_of(record) == 2) {
         session.error = {.session = number, .tick = tick, .id = record::terminal_text(id)};
@@ -312,10 +313,11 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     const json::object* fields = object_of(record, "fields");
     const auto acked = fields == nullptr ? std::nullopt : number_of(*fields, "ack_tick");
     if (acked && is_finding_session(number)) {
-        story_.has_acknowledgements = true;
-        if (!story_.acknowledged_tick &&
-            std::ranges::find(story_.rejected_ticks, *acked) != story_.rejected_ticks.end()) {
-            story_.acknowledged_tick = acked;
+        explanation_.has_acknowledgements = true;
+        if (!explanation_.acknowledged_tick &&
+            std::ranges::find(explanation_.rejected_ticks, *acked) !=
+                explanation_.rejected_ticks.end()) {
+            explanation_.acknowledged_tick = acked;
         }
     }
     if (!acked || *acked == session.acknowledged_tick) {
@@ -328,22 +330,23 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     session.acknowledged_tick = *acked;
     constexpr int kAcks = 3;
     const bool behind =
-        is_finding_session(number) && !story_.after_tick && num_listed_acks_ < kAcks;
+        is_finding_session(number) && !explanation_.after_tick && num_listed_acks_ < kAcks;
     if (gave_up || again || behind) {
-        const std::size_t event = story_.events.size();
+        const std::size_t event = explanation_.events.size();
         add_event(record, number, session,
                   gave_up ? "the client acknowledges nothing: it requests a full snapshot"
                           : fmt::format("the client acknowledges {}", *acked));
-        if (behind && ++num_listed_acks_ == kAcks && event < story_.events.size()) {
+        if (behind && ++num_listed_acks_ == kAcks && event < explanation_.events.size()) {
             last_listed_ack_ = event;
         }
     } else if (is_finding_session(number) && last_listed_ack_) {
-        story_.events.at(*std::exchange(last_listed_ack_, {})) += " (later ones are not listed)";
+        explanation_.events.at(*std::exchange(last_listed_ack_, {})) +=
+            " (later ones are not listed)";
     }
 }
 
 bool ExplanationReader::lacks_selected_session() const {
-    return story_.selection.session && !sessions_.contains(*story_.selection.session) &&
+    return explanation_.selection.session && !sessions_.contains(*explanation_.selection.session) &&
            sessions_.size() < kMaxSessions;
 }
 

@@ -127,13 +127,15 @@ struct Explanation {
 /// Records are passed as JSON lines, so captures and recordings give the same result.
 class ExplanationReader {
   public:
-    explicit ExplanationReader(const FindingSelection& selection) { story_.selection = selection; }
+    explicit ExplanationReader(const FindingSelection& selection) {
+        explanation_.selection = selection;
+    }
 
     /// Reads a line. Ignores lines that are no records, and records that are not needed.
     void on_line(std::string_view line);
 
     /// Returns the explanation. The caller may set its datagrams, which lines do not contain.
-    [[nodiscard]] Explanation& explanation() { return story_; }
+    [[nodiscard]] Explanation& explanation() { return explanation_; }
 
     /// True if the selection names a session without any record.
     [[nodiscard]] bool lacks_selected_session() const;
@@ -164,10 +166,10 @@ class ExplanationReader {
 
     /// Returns whether the session is that of the finding.
     [[nodiscard]] bool is_finding_session(std::int64_t number) const {
-        return story_.has_finding() && number == story_.session;
+        return explanation_.has_finding() && number == explanation_.session;
     }
 
-    Explanation story_;
+    Explanation explanation_;
     std::map<std::int64_t, Session> sessions_;
     int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
     /// The event to which on_input() may add "(later ones are not listed)"; nullopt: no event.

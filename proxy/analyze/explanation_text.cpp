@@ -219,8 +219,7 @@ std::string_view verb_of(const Explanation& story) {
 }
 
 /// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
-/// Source: DDNet CClient::ProcessServerPacket, which acknowledges a tick once its checksum is
-/// right.
+/// Source: DDNet CClient::ProcessServerPacket, which acknowledges ticks with the right checksum.
 std::string acceptance_text(const Explanation& story) {
     if (story.rejected_ticks.empty()) {
         return {};
@@ -431,8 +430,7 @@ FindingBytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // If another finding explains this one, only the other one's offset is exact enough to mark a
-    // byte.
+    // If another finding explains this one, only the other one's offset is exact enough.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);
@@ -440,8 +438,7 @@ FindingBytes find_bytes(const Explanation& story) {
     return bytes;
 }
 
-/// Returns the datagram that contains these bytes of a delta; null if the bytes are not of a delta,
-/// or if the datagram is unknown.
+/// Returns the datagram with these bytes of a delta; null for other bytes or if it is unknown.
 const SnapshotDatagram* datagram_of(const Explanation& story, const FindingBytes& bytes) {
     const auto& datagrams = story.datagrams;
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
@@ -554,9 +551,9 @@ std::string informational_text(const Explanation& story, const SelectionText& se
 
 } // namespace
 
-std::string explainable_findings_text(const Explanation& story, const SelectionText& select,
+std::string explainable_findings_text(const Explanation& explanation, const SelectionText& select,
                                       std::string_view list_command) {
-    const FindingSelection& wanted = story.selection;
+    const FindingSelection& wanted = explanation.selection;
     std::string asked;
     if (wanted.session) {
         asked += fmt::format(" of session {}", *wanted.session);
@@ -564,16 +561,16 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     if (wanted.tick) {
         asked += fmt::format(" at tick {}", *wanted.tick);
     }
-    const std::string information = informational_text(story, select);
+    const std::string information = informational_text(explanation, select);
     std::string text =
         fmt::format("Nothing to explain: no {} about snapshots{}",
                     wanted.tick || information.empty() ? "finding" : "warning or error", asked);
-    if (!story.explainable_findings.empty()) {
-        return text + ".\n" + choices_text(story);
+    if (!explanation.explainable_findings.empty()) {
+        return text + ".\n" + choices_text(explanation);
     }
-    text += fmt::format(" in {}.\n{}", record::count_with_noun(story.num_sessions, "session[s]"),
-                        information);
-    if (story.num_other_findings != 0) {
+    text += " in " + record::count_with_noun(explanation.num_sessions, "session[s]");
+    text += ".\n" + information;
+    if (explanation.num_other_findings != 0) {
         text += fmt::format("Findings that are not about snapshots exist{}\n",
                             list_command.empty() ? "."
                                                  : fmt::format("; to list them: {}", list_command));
@@ -581,23 +578,24 @@ std::string explainable_findings_text(const Explanation& story, const SelectionT
     return text;
 }
 
-std::string explanation_text(const Explanation& story, const SelectionText& select) {
-    std::string text = fmt::format("{}\n{}", safe_text(story.finding, "id"), story.title);
-    if (const std::string tick = value_text(&story.finding, "tick"); !tick.empty()) {
+std::string explanation_text(const Explanation& explanation, const SelectionText& select) {
+    std::string text = safe_text(explanation.finding, "id") + '\n' + explanation.title;
+    if (const std::string tick = value_text(&explanation.finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
-    text += '\n' + datagrams_text(story) + "\nWhat happened\n";
-    for (const std::string& event : story.events) {
+    text += '\n' + datagrams_text(explanation) + "\nWhat happened\n";
+    for (const std::string& event : explanation.events) {
         text += fmt::format("  {}\n", event);
     }
-    text += "\nWhy it is reported\n" + reason_text(story) + item_text(story) + bytes_text(story);
-    if (const auto cause = story.usual_cause(); !cause.empty()) {
+    text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
+            bytes_text(explanation);
+    if (const auto cause = explanation.usual_cause(); !cause.empty()) {
         text += "\nUsual cause\n" + wrap_text(cause);
     }
-    if (const auto where = advice_text(story); !where.empty()) {
+    if (const auto where = advice_text(explanation); !where.empty()) {
         text += "\nWhere to look\n" + wrap_text(where);
     }
-    return text + other_findings_text(story, select);
+    return text + other_findings_text(explanation, select);
 }
 
 namespace {
@@ -663,26 +661,27 @@ json::object choices_json(const Explanation& story) {
 
 } // namespace
 
-json::object explanation_json(const Explanation& story) {
-    if (!story.has_finding()) {
-        return choices_json(story);
+json::object explanation_json(const Explanation& explanation) {
+    if (!explanation.has_finding()) {
+        return choices_json(explanation);
     }
     const auto side = [](std::optional<std::int64_t> tick, const json::object* item) {
         return json::object{{"tick", value_or_null(tick)}, {"item", value_or_null(item)}};
     };
     const json::object* const explained =
-        story.explaining_finding.empty() ? nullptr : &story.explaining_finding;
-    return {{"finding", story.finding},
-            {"explained", value_or_null(explained)},
-            {"about", story.title},
-            {"before", side(story.before_tick, story.suspect_item_in(story.before))},
-            {"after", side(story.after_tick, story.suspect_item_in(story.after))},
-            {"events", json::array(story.events.begin(), story.events.end())},
-            {"cause", text_or_null(story.usual_cause())},
-            {"look", text_or_null(advice_text(story))},
-            {"acknowledged", value_or_null(story.acknowledged_tick)},
-            {"datagrams", datagrams_json(story)},
-            {"kinds", kinds_json(story)}};
+        explanation.explaining_finding.empty() ? nullptr : &explanation.explaining_finding;
+    return {
+        {"finding", explanation.finding},
+        {"explained", value_or_null(explained)},
+        {"about", explanation.title},
+        {"before", side(explanation.before_tick, explanation.suspect_item_in(explanation.before))},
+        {"after", side(explanation.after_tick, explanation.suspect_item_in(explanation.after))},
+        {"events", json::array(explanation.events.begin(), explanation.events.end())},
+        {"cause", text_or_null(explanation.usual_cause())},
+        {"look", text_or_null(advice_text(explanation))},
+        {"acknowledged", value_or_null(explanation.acknowledged_tick)},
+        {"datagrams", datagrams_json(explanation)},
+        {"kinds", kinds_json(explanation)}};
 }
 
 std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,

@@ -203,18 +203,18 @@ std::uint64_t SpoolFolder::num_unsettled_lines(const std::vector<SpoolFile>& fil
     return std::max(last_line_of_file(files, at), before) - before;
 }
 
-std::uint64_t SpoolFolder::count_lines(const SpoolFile& found) {
+std::uint64_t SpoolFolder::count_lines(const SpoolFile& file) {
     constexpr std::size_t kBlock = std::size_t{256} << 10U;
-    const std::string path = path_of(found);
+    const std::string path = path_of(file);
     const std::lock_guard lock{mutex_};
     auto& [bytes, lines] = lines_[path];
-    if (bytes != found.bytes) {
-        bytes = found.bytes;
+    if (bytes != file.bytes) {
+        bytes = file.bytes;
         lines = 0;
-        std::ifstream file{path, std::ios::binary};
-        for (std::string block(kBlock, '\0'); file;) {
-            file.read(block.data(), kBlock);
-            lines += sink::count_lines({block.data(), static_cast<std::size_t>(file.gcount())});
+        std::ifstream input{path, std::ios::binary};
+        for (std::string block(kBlock, '\0'); input;) {
+            input.read(block.data(), kBlock);
+            lines += sink::count_lines({block.data(), static_cast<std::size_t>(input.gcount())});
         }
     }
     return lines;

@@ -109,9 +109,10 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
         },
         [&] {
             json.flush(); // passes findings of this datagram to the reader
-            analyze::Explanation& story = reader.explanation();
-            if (story.has_finding() && story.datagrams.empty()) {
-                story.datagrams = datagrams.find_datagrams(story.session, story.finding_tick());
+            analyze::Explanation& explanation = reader.explanation();
+            if (explanation.has_finding() && explanation.datagrams.empty()) {
+                explanation.datagrams =
+                    datagrams.find_datagrams(explanation.session, explanation.finding_tick());
             }
         }};
     inspect::Observers observers;
@@ -170,12 +171,12 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
 
 /// Returns whether the explained finding, or the error that it follows from, may come from an
 /// object whose size is not the agreed one.
-bool may_concern_sizes(const analyze::Explanation& story) {
+bool may_concern_sizes(const analyze::Explanation& explanation) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
         "snapshot.size_out_of_range", "snapshot.update_truncated"};
-    const std::string_view id =
-        story.base_error ? story.base_error->id : record::text_of(story.finding, "id");
+    const std::string_view id = explanation.base_error ? explanation.base_error->id
+                                                       : record::text_of(explanation.finding, "id");
     return std::ranges::find(kAboutSizes, id) != kAboutSizes.end();
 }
 
@@ -183,15 +184,15 @@ bool may_concern_sizes(const analyze::Explanation& story) {
 /// is verified.
 class ExplainedSizes final : public record::RecordSink {
   public:
-    explicit ExplainedSizes(const analyze::Explanation& story) : story_{&story} {}
+    explicit ExplainedSizes(const analyze::Explanation& explanation) : explanation_{&explanation} {}
 
     void on_record(const record::Record& record) override {
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
-            if ((*each)->head.session != story_->session) {
+            if ((*each)->head.session != explanation_->session) {
                 return;
             }
             is_verified_ =
-                is_verified_ || ((*each)->rebuilt && (*each)->tick == story_->finding_tick());
+                is_verified_ || ((*each)->rebuilt && (*each)->tick == explanation_->finding_tick());
         }
         sizes_.on_record(record);
     }
@@ -203,25 +204,25 @@ class ExplainedSizes final : public record::RecordSink {
     }
 
   private:
-    const analyze::Explanation* story_;
+    const analyze::Explanation* explanation_;
     analyze::TypeSizes sizes_;
     bool is_verified_ = false;
 };
 
 /// Reads captures again, to infer the sizes of the server's objects from the server's checksums.
 /// Returns a text about objects with a size that was not agreed; empty if they are not the cause.
-std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& story) {
+std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& explanation) {
     const auto mod = flags.lookup.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
-    ExplainedSizes sizes{story};
+    ExplainedSizes sizes{explanation};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
     const std::string differences = sizes.differences_text();
     return differences.empty()
                ? std::string{}
                : fmt::format("Cause: an object of another size than agreed (seen in session {})\n"
                              "{}  Clients that do not know this size drop the snapshots.\n\n",
-                             story.session, differences);
+                             explanation.session, differences);
 }
 
 /// Returns a command with the files that are explained.
@@ -256,33 +257,33 @@ int run_explain(const ExplainFlags& flags) {
     } else {
         whole = read_captures(flags, reader);
     }
-    const analyze::Explanation& story = reader.explanation();
+    const analyze::Explanation& explanation = reader.explanation();
     if (reader.lacks_selected_session()) {
         throw usage_error("--session {0}: there is no session {0}; there {1}", *flags.session,
-                          record::choose_plural(story.num_sessions, "[is|are] ") +
-                              record::count_with_noun(story.num_sessions, "session[s]"));
+                          record::choose_plural(explanation.num_sessions, "[is|are] ") +
+                              record::count_with_noun(explanation.num_sessions, "session[s]"));
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
     };
     const auto text = [&]() -> std::string {
         if (flags.json) {
-            return record::json_text(analyze::explanation_json(story)) + '\n';
+            return record::json_text(analyze::explanation_json(explanation)) + '\n';
         }
-        if (!story.has_finding()) {
+        if (!explanation.has_finding()) {
             return explainable_findings_text(
-                story, select,
+                explanation, select,
                 are_records ? command_with_files("twscope records", flags) + " --filter finding"
                             : command_with_files("twscope decode", flags));
         }
-        if (!may_concern_sizes(story)) {
-            return explanation_text(story, select);
+        if (!may_concern_sizes(explanation)) {
+            return explanation_text(explanation, select);
         }
         const bool is_readable_again =
             !are_records &&
             std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
-        return (is_readable_again ? cause_text(flags, story) : "") +
-               explanation_text(story, select) + sizes_command(flags, are_records);
+        return (is_readable_again ? cause_text(flags, explanation) : "") +
+               explanation_text(explanation, select) + sizes_command(flags, are_records);
     };
     fmt::print("{}", record::terminal_lines(text()));
     return whole ? 0 : kExitFailed;

@@ -13,14 +13,15 @@ namespace tw::pipeline {
 
 using world::MergerInput;
 
-QueuedInput::QueuedInput(const MergerInput& it, std::shared_ptr<const record::TileMap> tiles,
+QueuedInput::QueuedInput(const MergerInput& source, std::shared_ptr<const record::TileMap> tiles,
                          std::shared_ptr<const record::Roster> players)
-    : input{it}, payload{it.payload.begin(), it.payload.end()}, server{it.server},
+    : input{source}, payload{source.payload.begin(), source.payload.end()}, server{source.server},
       tile_map{std::move(tiles)}, roster{std::move(players)} {
-    snapshot::SnapshotWriter{items, it.items.size(), it.items.data().size()}.copy(it.items);
-    if (it.map != nullptr) {
+    snapshot::SnapshotWriter{items, source.items.size(), source.items.data().size()}.copy(
+        source.items);
+    if (source.map != nullptr) {
         map = std::make_unique<MapCopy>(
-            MapCopy{.name = std::string{it.map->name}, .record = *it.map});
+            MapCopy{.name = std::string{source.map->name}, .record = *source.map});
         map->record.name = map->name;
     }
 }

@@ -22,7 +22,7 @@ namespace tw::pipeline {
 /// An event of a session ("input"), with copies of the objects to which it points.
 struct QueuedInput {
     /// `tiles`, `players`: copies of the input's tile map and roster, which other inputs may share.
-    QueuedInput(const world::MergerInput& input, std::shared_ptr<const record::TileMap> tiles,
+    QueuedInput(const world::MergerInput& source, std::shared_ptr<const record::TileMap> tiles,
                 std::shared_ptr<const record::Roster> players);
 
     void send_to(world::WorldInputSink& to) const;
