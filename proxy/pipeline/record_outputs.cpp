@@ -38,8 +38,7 @@ void QueuedOutputFile::log_output_changes() {
     error_ = error;
     if (error != 0) {
         log::error("recording to {} stopped: {}; forwarding continues", file.path(),
-                   file.state.disk_scarce ? "less disk space is free than has to stay free"
-                                          : std::generic_category().message(error));
+                   file.error_text());
     } else {
         log::info("recording to {} resumed", file.path());
     }

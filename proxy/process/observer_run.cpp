@@ -8,7 +8,6 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -274,10 +273,8 @@ std::string ObserverRun::describe_recording() const {
     if (file == nullptr) {
         return {};
     }
-    if (const int error = file->state.error; error != 0) {
-        return fmt::format("NOT RECORDING: {}", file->state.disk_scarce
-                                                    ? "too little disk space"
-                                                    : std::generic_category().message(error));
+    if (file->failed()) {
+        return "NOT RECORDING: " + file->error_text();
     }
     if (file->path() == "-") {
         return "recording to standard output";

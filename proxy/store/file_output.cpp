@@ -119,6 +119,15 @@ class RecordLineFormat final : public RecordingFormat {
 
 } // namespace
 
+std::string OutputFile::error_text() const {
+    if (state.disk_scarce) {
+        return "less disk space is free than has to stay free";
+    }
+    const std::string text = std::generic_category().message(error());
+    // The observer may write to the folder that it saw at the start, but not to one in its place.
+    return error() == EACCES ? text + " (after its folder was replaced, restart twscope)" : text;
+}
+
 const RecordingFormat& record_line_format() {
     static const RecordLineFormat lines;
     return lines;

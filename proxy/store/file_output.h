@@ -150,6 +150,9 @@ class OutputFile : public sink::Output {
 
     [[nodiscard]] bool failed() const { return error() != 0; }
 
+    /// Returns the cause of error() as a text for the user.
+    [[nodiscard]] std::string error_text() const;
+
     [[nodiscard]] std::uint64_t num_lost_units() const { return state.lost; }
 
     OutputState state;

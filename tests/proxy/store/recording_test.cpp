@@ -539,11 +539,14 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     Recording recording{in_segments(folder), StartMode::append, disk};
     Clockwork clock{recording};
     recording.write("one\n");
-    disk.open_error = ENOSPC;
+    disk.open_error = EACCES;
     CHECK(recording.start_segment());
     CHECK_FALSE(recording.accepts_data());
-    CHECK(recording.error() == ENOSPC);
+    CHECK(recording.error_text() ==
+          "Permission denied (after its folder was replaced, restart twscope)");
+    disk.open_error = ENOSPC;
     clock.pass(seconds{2});
+    CHECK(recording.error_text() == "No space left on device");
     CHECK_FALSE(recording.accepts_data());
     disk.open_error = 0;
     disk.time += 60;
