@@ -265,19 +265,23 @@ void ObserverRun::on_second() {
     server_reports_.report_changes(io_, shared_.block(), page_ ? &*page_ : nullptr);
 }
 
-/// Returns the name and size of the file of records, or of the capture file if the run writes no
-/// records. Returns an empty text if the run writes neither.
-std::string ObserverRun::describe_recording() const {
+/// Returns the problems of servers and recording, and the name and size of the file of records, or
+/// of the capture file if the run writes no records.
+sink::StatusNotes ObserverRun::status_notes() const {
+    sink::StatusNotes notes{.problem = server_reports_.describe_silent_servers()};
     const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
     if (file == nullptr) {
-        return {};
+        return notes;
     }
     if (file->failed()) {
-        return "NOT RECORDING: " + file->error_text();
+        notes.problem += (notes.problem.empty() ? "" : ", ");
+        notes.problem += "NOT RECORDING: " + file->error_text();
+        return notes;
     }
     if (file->path() == "-") {
-        return "recording to standard output";
+        notes.recording = "recording to standard output";
+        return notes;
     }
     constexpr std::size_t kLongPath = 24;
     std::string_view path = file->path();
@@ -285,16 +289,10 @@ std::string ObserverRun::describe_recording() const {
         path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
     }
     const std::uint64_t bytes = file->state.written_bytes;
-    return fmt::format("recording {}to {}",
-                       bytes != 0 ? record::size_text(bytes) + ' ' : std::string{},
-                       record::terminal_text(path));
-}
-
-/// Returns what the status line says besides players and snapshots; empty if there is nothing.
-std::string ObserverRun::status_notes() const {
-    std::string notes = server_reports_.is_any_server_silent() ? "the server does not answer" : "";
-    const std::string recording = describe_recording();
-    return notes + (notes.empty() || recording.empty() ? "" : " | ") + recording;
+    notes.recording = fmt::format("recording {}to {}",
+                                  bytes != 0 ? record::size_text(bytes) + ' ' : std::string{},
+                                  record::terminal_text(path));
+    return notes;
 }
 
 /// Prints new findings and the status. On a terminal, the status replaces the previous status every
@@ -454,8 +452,17 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
     }
 }
 
-bool SilenceReporters::is_any_server_silent() const {
-    return std::ranges::any_of(reports_, [](const auto& each) { return each.second.is_silent(); });
+std::string SilenceReporters::describe_silent_servers() const {
+    std::vector<record::Timestamp> since;
+    for (const auto& [unused, report] : reports_) {
+        if (report.silent_since()) {
+            since.push_back(*report.silent_since());
+        }
+    }
+    return since.empty()
+               ? std::string{}
+               : record::count_with_noun(since.size(), "server[s] silent[|, the first] since ") +
+                     sink::clock_text(*std::ranges::min_element(since));
 }
 
 void SilenceReporters::stop() {

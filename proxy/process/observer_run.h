@@ -42,8 +42,8 @@ class SilenceReporters {
     void report_changes(boost::asio::io_context& io, const channel::SharedBlock& shared,
                         LivePage* page);
 
-    /// Returns whether a server does not answer.
-    [[nodiscard]] bool is_any_server_silent() const;
+    /// Returns a text such as "1 server silent since 12:00:03"; empty if all servers answer.
+    [[nodiscard]] std::string describe_silent_servers() const;
 
     void stop();
 
@@ -118,8 +118,7 @@ class ObserverRun {
     void on_second();
     void show_status();
     void print_findings_at_end();
-    [[nodiscard]] std::string describe_recording() const;
-    [[nodiscard]] std::string status_notes() const;
+    [[nodiscard]] sink::StatusNotes status_notes() const;
 
     void write_flight_data(std::uint32_t session);
     void stop();

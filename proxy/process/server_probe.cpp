@@ -105,13 +105,6 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
 /// The most addresses of a name to which a request is sent.
 constexpr std::size_t kMaxAddresses = 16;
 
-/// Converts a time of the steady clock to Unix time in milliseconds.
-std::int64_t utc_ms(SilenceDetector::Time time, SilenceDetector::Time now) {
-    const auto utc = std::chrono::system_clock::now() -
-                     std::chrono::duration_cast<std::chrono::system_clock::duration>(now - time);
-    return std::chrono::duration_cast<std::chrono::milliseconds>(utc.time_since_epoch()).count();
-}
-
 } // namespace
 
 Udp::endpoint reachable_address(const Udp::endpoint& listening) {
@@ -305,18 +298,22 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
                                      const std::string& server, const ShowSilence& show,
                                      const SendRequest& send_request) {
     const SilenceDetector::Change change = detect_change(now, counters, send_request);
-    const bool silent = is_silent();
     const SilenceDetector::Silence& silence = detector_.silence();
     if (change == SilenceDetector::Change::began) {
-        since_ms_ = utc_ms(silence.since, now);
+        since_ = base::now_utc() - std::chrono::nanoseconds{now - silence.since}.count();
     }
-    if (show && (silent || change != SilenceDetector::Change::none)) {
-        show(silent ? std::optional{web::SilenceState{.since_ms = since_ms_,
-                                                      .unanswered = silence.unanswered,
-                                                      .refused = silence.refused}}
-                    : std::nullopt);
+    const auto since = silent_since();
+    if (show && (since || change != SilenceDetector::Change::none)) {
+        show(since ? std::optional{web::SilenceState{.since_ms = base::unix_ms(*since),
+                                                     .unanswered = silence.unanswered,
+                                                     .refused = silence.refused}}
+                   : std::nullopt);
     }
     log_silence_change(change, server, silence, now);
+}
+
+std::optional<base::Timestamp> SilenceReporter::silent_since() const {
+    return detector_.is_silent() && seconds_left_ == 0 ? std::optional{since_} : std::nullopt;
 }
 
 void log_silence_change(SilenceDetector::Change change, const std::string& server,

@@ -142,8 +142,8 @@ class SilenceReporter {
                         const std::string& server, const ShowSilence& show,
                         const SendRequest& send_request);
 
-    /// Returns whether a silence was reported that has not ended.
-    [[nodiscard]] bool is_silent() const { return detector_.is_silent() && seconds_left_ == 0; }
+    /// Returns when a silence began that was reported and has not ended; nullopt if there is none.
+    [[nodiscard]] std::optional<base::Timestamp> silent_since() const;
 
   private:
     /// How long the answer to an info request is awaited, in calls of report_changes().
@@ -162,7 +162,7 @@ class SilenceReporter {
     /// pending.
     int seconds_left_ = 0;
     unsigned seconds_silent_ = 0; ///< calls of report_changes() in which the server was silent
-    std::int64_t since_ms_ = 0;   ///< Unix time when the silence began
+    base::Timestamp since_ = 0;   ///< when the latest reported silence began
 };
 
 void log_silence_change(SilenceDetector::Change change, const std::string& server,

@@ -1,6 +1,5 @@
 #include "proxy/sink/console.h"
 
-#include "proxy/base/clock.h"
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
 
@@ -8,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <ctime>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -153,13 +151,10 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
     return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
 }
 
-/// Returns a text such as "1 error, 2 warnings" or "no warnings". Informational findings do not
-/// count.
+/// Returns a text such as ", 1 error, 2 warnings"; empty if there are neither. Informational
+/// findings do not count.
 std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
-    if (errors == 0) {
-        return warnings == 0 ? "no warnings" : record::count_with_noun(warnings, "warning[s]");
-    }
-    return record::count_with_noun(errors, "error[s]") +
+    return (errors == 0 ? "" : ", " + record::count_with_noun(errors, "error[s]")) +
            (warnings == 0 ? "" : ", " + record::count_with_noun(warnings, "warning[s]"));
 }
 
@@ -180,27 +175,34 @@ std::vector<std::string> Console::take_finding_lines(record::Timestamp now, bool
     return lines;
 }
 
-std::string Console::take_status(record::Timestamp now, double seconds, const std::string& notes,
+std::string Console::take_status(record::Timestamp now, double seconds, const StatusNotes& notes,
                                  std::size_t columns) {
     const std::lock_guard lock{mutex_};
     const std::uint64_t snapshots = snapshots_.exchange(0);
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
-    std::string line = fmt::format(
-        "{} {}{}, {:.0f} snapshots/s{}, {}", base::format_time(base::local_time(now), "%H:%M:%S"),
-        record::count_with_noun(tees_.size() - joining, "player[s]"),
-        joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
-        static_cast<double>(snapshots) / seconds,
-        snapshots == 0 ? std::string{}
-                       : ", " + colored(verified < snapshots ? "31" : "32",
-                                        share_text(verified, snapshots) + " verified"),
+    std::string line =
+        fmt::format("{} {}{}, {:.0f} snapshots/s{}", clock_text(now),
+                    record::count_with_noun(tees_.size() - joining, "player[s]"),
+                    joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
+                    static_cast<double>(snapshots) / seconds,
+                    snapshots == 0 ? std::string{}
+                                   : ", " + colored(verified < snapshots ? "31" : "32",
+                                                    share_text(verified, snapshots) + " verified"));
+    const std::string findings =
         severe_findings_text(findings_.num_findings(record::Severity::error),
-                             findings_.num_findings(record::Severity::warning)));
+                             findings_.num_findings(record::Severity::warning));
+    if (!notes.problem.empty()) {
+        line += findings + ", " + colored("31", notes.problem);
+    } else {
+        line += findings.empty() ? ", no warnings" : findings;
+    }
     const auto fits = [columns](const std::string& text) {
         return cut_to_columns(text, columns) == text;
     };
-    if (const std::string text = line + " | " + notes; !notes.empty() && fits(text)) {
+    if (const std::string text = line + " | " + notes.recording;
+        !notes.recording.empty() && fits(text)) {
         line = text;
     }
     // Shows as many players as fit into the line, and the number of the players left out.

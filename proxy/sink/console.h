@@ -78,6 +78,12 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// terminal's own number, else 80.
 [[nodiscard]] std::size_t terminal_columns(int terminal);
 
+/// What the status line says besides players, snapshots and findings.
+struct StatusNotes {
+    std::string problem{};   ///< such as "1 server silent since 12:00:03"; empty if there is none
+    std::string recording{}; ///< where the run records; not shown if there is no space for it
+};
+
 /// Makes the text that a live run shows to users: a status line, and all warnings and errors. All
 /// inspecting threads share one Console; each has a separate ConsoleSink.
 class Console {
@@ -104,9 +110,9 @@ class Console {
                                                               bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of
-    /// take_status(). `notes`: what else the line says, such as where the run records.
+    /// take_status().
     [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
-                                          const std::string& notes, std::size_t columns);
+                                          const StatusNotes& notes, std::size_t columns);
 
     [[nodiscard]] std::vector<std::string>
     finding_table(const FindingLines::ExplainCommand& explain);

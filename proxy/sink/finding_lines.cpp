@@ -19,10 +19,6 @@ bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::
     return now - since >= time.count() || since - now >= time.count();
 }
 
-std::string clock_text(record::Timestamp time) {
-    return base::format_time(base::local_time(time), "%H:%M:%S");
-}
-
 /// Returns a line for a finding with its time and player: "12:00:03 error snapshot.crc_mismatch:
 /// session 3 (ann), tick 12, …".
 std::string line_of(const record::FindingRecord& finding, std::string line,
@@ -36,6 +32,10 @@ std::string line_of(const record::FindingRecord& finding, std::string line,
 }
 
 } // namespace
+
+std::string clock_text(record::Timestamp time) {
+    return base::format_time(base::local_time(time), "%H:%M:%S");
+}
 
 bool is_explainable(std::string_view id) {
     return id.starts_with("snapshot.") &&

@@ -16,6 +16,9 @@
 
 namespace tw::sink {
 
+/// Returns a time for people, such as "12:00:03".
+[[nodiscard]] std::string clock_text(record::Timestamp time);
+
 /// Returns whether the command `twscope explain` can explain findings with this id.
 [[nodiscard]] bool is_explainable(std::string_view id);
 

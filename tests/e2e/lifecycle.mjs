@@ -176,7 +176,10 @@ test('a server that starts late is reported once as silent and once as answering
     const bot = new Bot(proxy.port, 'patient', { keep: true, options: { timeout: 60000 } });
     const joined = bot.join(4 * WAIT_MS);
     let server;
-    await silence(proxy, () => {}, async () => { server = await startServer({ folder, port, map: 'ctf1' }); });
+    await silence(proxy, () => {}, async () => {
+        await proxy.child.waitFor(/ 0 snapshots\/s, 1 server silent since \d\d:/, WAIT_MS);
+        server = await startServer({ folder, port, map: 'ctf1' });
+    });
     assert.match(proxy.child.errors, /refused: nothing listens there/);
     await joined;
     await bot.leave();

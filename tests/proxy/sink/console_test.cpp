@@ -50,8 +50,36 @@ TEST_CASE("a finding is shown once, with its player") {
     const auto lines = console.take_finding_lines(0);
     REQUIRE(lines.size() == 1);
     CHECK(contains(lines[0], "error snapshot.crc_mismatch: session 1 (ann). "));
-    CHECK(contains(console.take_status(0, 1, "", 200), "1 error |"));
+    CHECK(contains(console.take_status(0, 1, {}, 200), "1 error |"));
     CHECK(console.take_finding_lines(0).empty());
+}
+
+TEST_CASE("the status names problems in place of the absence of warnings") {
+    struct Row {
+        std::uint32_t warnings;
+        StatusNotes notes;
+        std::size_t columns;
+        std::string_view end;
+    };
+
+    const Row rows[] = {
+        {0, {}, 200, "snapshots/s, no warnings"},
+        {0, {.recording = "recording to a"}, 200, "snapshots/s, no warnings | recording to a"},
+        {0, {.problem = "a problem"}, 200, "snapshots/s, a problem"},
+        {2, {.problem = "a problem"}, 200, "snapshots/s, 2 warnings, a problem"},
+        {0, {"a problem", "recording to a"}, 200, "snapshots/s, a problem | recording to a"},
+        {0, {"a problem", "recording to a"}, 55, "snapshots/s, a problem"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.end);
+        Console console{false};
+        for (std::uint32_t i = 0; i < row.warnings; ++i) {
+            const record::FindingRecord finding{.head = {.session = 1},
+                                                .id = record::FindingId::inspect_gap};
+            console.add_finding(finding);
+        }
+        CHECK(console.take_status(0, 1, row.notes, row.columns).ends_with(row.end));
+    }
 }
 
 TEST_CASE("the status counts errors and warnings, and not what is harmless") {
@@ -59,7 +87,7 @@ TEST_CASE("the status counts errors and warnings, and not what is harmless") {
     const auto report = [&console](record::FindingId id) {
         const record::FindingRecord finding{.head = {.session = 1}, .id = id};
         console.add_finding(finding);
-        return console.take_status(0, 1, "", 200);
+        return console.take_status(0, 1, {}, 200);
     };
     CHECK(report(record::FindingId::session_resync).ends_with("snapshots/s, no warnings"));
     CHECK(report(record::FindingId::inspect_gap).ends_with("snapshots/s, 1 warning"));
@@ -88,7 +116,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
         console.count_snapshots(row.snapshots, row.verified);
-        CHECK(contains(console.take_status(0, 2, "recording to a", 200), row.says));
+        CHECK(contains(console.take_status(0, 2, {.recording = "recording to a"}, 200), row.says));
     }
 }
 
@@ -97,7 +125,7 @@ TEST_CASE("the status leaves out a recording for which it has no space, rather t
     console.set_tee(1, {.name = "ann", .place = "(1,2)", .state = {}});
     console.set_tee(2, {.name = "bob", .place = "(3,4)", .state = {}});
     const auto status = [&console](std::size_t columns) {
-        return console.take_status(0, 1, "recording to a", columns);
+        return console.take_status(0, 1, {.recording = "recording to a"}, columns);
     };
     CHECK(status(88).ends_with("warnings | recording to a | ann (1,2) | bob (3,4)"));
     CHECK(status(77).ends_with("warnings | recording to a"));
@@ -124,7 +152,7 @@ TEST_CASE("players for whom the status has no space are counted") {
     }
     for (const Row& row : rows) {
         CAPTURE(row.columns);
-        const std::string status = console.take_status(0, 1, "", row.columns);
+        const std::string status = console.take_status(0, 1, {}, row.columns);
         CHECK(status.size() <= row.columns);
         CHECK(status.substr(status.size() - std::min(status.size(), row.end.size())) == row.end);
     }
