@@ -173,11 +173,14 @@ class ConfigReader {
 /// A flag that has no effect without one of certain other flags.
 struct RequiredFlag {
     const char* flag;
-    std::array<const char*, 2> one_of;
+    std::array<const char*, 3> one_of;
+    const char* beside = nullptr; ///< the rule is only for commands that have this flag, too
 };
 
 constexpr RequiredFlag kRequiredFlags[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
+    {"--items", {"--output", "--bus", "--nats"}},
+    {"--filter", {"--output", "--bus", "--nats"}, "--items"},
     {"--write-filter", {"--write"}},
     {"--write-objects", {"--sizes"}},
     {"--sync", {"--output", "--write"}},
@@ -198,7 +201,9 @@ void check_required_flags(Command& command) {
         return found != nullptr && !found->values.empty();
     };
     for (const RequiredFlag& need : kRequiredFlags) {
-        if (is_given(need.flag) && std::none_of(need.one_of.begin(), need.one_of.end(), is_given)) {
+        if (is_given(need.flag) &&
+            (need.beside == nullptr || command.find_flag(need.beside) != nullptr) &&
+            std::none_of(need.one_of.begin(), need.one_of.end(), is_given)) {
             const char* const other = need.one_of[1];
             const Flag* const found = other == nullptr ? nullptr : command.find_flag(other);
             const bool is_told = found != nullptr && found->replacement.empty();

@@ -411,6 +411,8 @@ TEST_CASE("contradictory flags are reported before the start") {
                                      {"tap", "-i", "lo"}}) {
         check_all_refused(command,
                           {{{"--demo-version", "4"}, "--demo-version has no effect without"},
+                           {{"--items", "all"}, "--items has no effect without --output or --bus"},
+                           {{"--filter", "ok"}, "--filter has no effect without --output or --bus"},
                            {{"--bus-file", "x"}, "--bus-file has no effect without"},
                            {{"--bus-limits", "1h"}, "--bus-limits has no effect without"},
                            {{"--spool", "spool"}, "--spool has no effect without"}});

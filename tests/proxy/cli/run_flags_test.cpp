@@ -40,11 +40,11 @@ TEST_CASE("flags that need inspection are rejected if it is switched off") {
 
 TEST_CASE("a filter that only messages can match is rejected if messages are left out") {
     check_all_refused(
-        run_with({"--no-messages"}),
+        run_with({"--no-messages", "-o", "-"}),
         {{{"--filter", "message"}, "--filter 'message' matches only messages"},
          {{"--filter", "fields.message ~ gg and name == sv_chat"}, "leave one of them out"}});
-    CHECK(twscope(run_with({"--filter", "not message", "--no-messages"})).status == 0);
-    CHECK(twscope(run_with({"--filter", "message"})).status == 0);
+    CHECK(twscope(run_with({"--filter", "not message", "--no-messages", "-o", "-"})).status == 0);
+    CHECK(twscope(run_with({"--filter", "message", "-o", "-"})).status == 0);
 }
 
 TEST_CASE("a file that contains other data than records is not written to") {
@@ -100,9 +100,9 @@ TEST_CASE("an error in a configuration is reported with its line") {
         {"quiet = true\n\npseudonyms = \"my\n", ", line 3: the quotes are not closed"},
         {"pseudonyms = \"my'secret # 1\n", ", line 1: the quotes are not closed"},
         {"fail-on = [\"a]\n", ", line 1: the quotes are not closed"},
-        {"filter = \"name == '#'  and\"  # odd", "--filter 'name == '#'  and'"},
-        {"filter = 'name == \"#\"  and' # odd", "--filter 'name == \"#\"  and'"},
-        {"filter = \"name == \\\"#\\\" and\" # odd", R"(--filter 'name == "#" and')"},
+        {"output = -\nfilter = \"name == '#'  and\"  # odd", "--filter 'name == '#'  and'"},
+        {"output = -\nfilter = 'name == \"#\"  and' # odd", "--filter 'name == \"#\"  and'"},
+        {"output = -\nfilter = \"name == \\\"#\\\" and\" # odd", R"(--filter 'name == "#" and')"},
         {"expect = [\"tick > 1\", \"a # b\"] # odd", "--expect 'a # b'"},
         {"expect = [\"tick > 1\", # odd\n\"a # b\"]", "--expect 'a # b'"},
         {"expect = [ok, ok\n", ", line 1: the list has no ']'"},
