@@ -92,7 +92,8 @@ CaptureFile::CaptureFile(const std::string& path) {
         source_.emplace(path);
         read_to_first_frame();
     } catch (const std::system_error& error) {
-        set_read_error(error.code().message());
+        throw CaptureError{path + ": " + error.code().message() +
+                           "; name a capture (pcap or pcapng) or a demo"};
     }
     if (!has_interfaces_) {
         const std::string why = read_error_.empty() ? "truncated" : read_error_;

@@ -44,6 +44,12 @@ UsageError make_open_error(const std::string& flag, const std::string& path,
     if (error.code() == std::errc::timed_out) {
         return usage_error("{} {}: the pipe has no reader; start it first", flag, path);
     }
+    std::error_code ignored;
+    const std::string file = path.substr(0, path.find_last_not_of('/') + 1);
+    if (file != path && std::filesystem::is_regular_file(file, ignored)) {
+        return usage_error("{} {}: {} is a file; leave out the slash, or name a folder", flag, path,
+                           file);
+    }
     return usage_error("{} {}: {}; name a file in an existing, writable folder", flag, path,
                        error.code().message());
 }

@@ -193,6 +193,11 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
         add_problem_of_check(problems, [&] {
             const std::string folder = flags.recording.segment_folder(each);
             const std::string created = folder.empty() ? each.path : folder;
+            std::error_code ignored;
+            if (std::filesystem::is_regular_file(folder, ignored)) {
+                throw make_open_error(each.kind.flag, each.path,
+                                      std::make_error_code(std::errc::not_a_directory));
+            }
             if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
                 check_creatable({each.kind.flag, created});
             }

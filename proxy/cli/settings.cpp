@@ -42,6 +42,9 @@ std::string read_file(const std::string& path) {
                           "\"127.0.0.1:8304\"'",
                           path, text.error().message());
     }
+    if (text->find('\0') != std::string::npos) {
+        throw usage_error("--config {}: contains a NUL byte; save it as plain text (UTF-8)", path);
+    }
     return *std::move(text);
 }
 
@@ -422,6 +425,10 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
     }
     std::string host = text.substr(0, colon);
     const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (colon == std::string::npos && base::parse_number<std::uint16_t>(text)) {
+        throw usage_error("{} {}: expected HOST:PORT; did you mean 127.0.0.1:{}?", flag, text,
+                          text);
+    }
     if (!port || (!has_brackets && host.find_first_of("[:") != std::string::npos)) {
         throw usage_error("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
                           "[::1]:8303",

@@ -387,7 +387,9 @@ TEST_CASE("contradictory flags are reported before the start") {
              {{"map", folder.file("no.map")}, "no.map: No such file or directory"},
              {{"map", folder.path()}, ": is a folder; name one of its .map files"},
              {{"map", "/dev/null"}, "/dev/null: is not a regular file"},
-             {{"decode", folder.file("missing.pcap"), "--summary", no_folder}, "folder.xml"}});
+             {{"decode", folder.file("missing.pcap"), "--summary", no_folder}, "folder.xml"},
+             {{"decode", folder.file("missing.pcap")}, "name a capture (pcap or pcapng) or"},
+             {{"proxy", "-s", "8303"}, "expected HOST:PORT; did you mean 127.0.0.1:8303?"}});
     check_all_refused(
         {"proxy", "-s", "127.0.0.1:1"},
         {{{"-k", "1GiB"}, "twscope: proxy has no -k; did you mean --keep? (see"},
@@ -396,6 +398,8 @@ TEST_CASE("contradictory flags are reported before the start") {
          {{"-l", "192.0.2.2:99999"}, "--listen 192.0.2.2:99999: expected a port up to 65535"},
          {{"--duration", "soon"}, "--duration"},
          {{"-l", "127.0.0.1:0", "--summary", no_folder}, "folder.xml"},
+         {{"-l", "127.0.0.1:0", "-o", config + '/'}, "is a file; leave out the slash, or name a"},
+         {{"-l", "127.0.0.1:0", "-o", config + '/', "--check-config"}, "is a file; leave out the"},
          {{"--sync", "1s"}, "--sync has no effect without --output or --write"}});
     check_all_refused({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep"},
                       {{{"10G"}, "--keep 10G: did you mean 10GiB?"},

@@ -82,6 +82,7 @@ TEST_CASE("an error in a configuration is reported with its line") {
         {"quiet = true\r\nno-inspect\r\n", ", line 2: 'no-inspect' needs a value"},
         {"[proxy]\nno-inspect\n", ", line 2: 'no-inspect' needs"},
         {"output\n", ", line 1: 'output' needs a value: output = ..."},
+        {{"quiet = true\n\0\n", 15}, "c.conf: contains a NUL byte; save it as plain text"},
         {"nonsense\n", ", line 1: expected 'flag-name = value', not 'nonsense'"},
         {"server 1.2.3.4:8303\n", ", line 1: expected 'flag-name = value', not 'server 1.2.3.4"},
         {"q\n", ", line 1: expected 'flag-name = value', not 'q'"},
