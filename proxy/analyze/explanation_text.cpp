@@ -140,10 +140,10 @@ constexpr auto kNumberLabels = std::to_array<NumberLabel>({
     {"crc_got", "", "the checksum here"},
     {"value", "snapshot.budget", "in use"},
     {"value", "snapshot.client_stalled", "nothing new to show for", " ms"},
-    {"value", "snapshot.size_differs", "the server's size", " ints"},
+    {"value", "snapshot.size_differs", "the server's size", " int[s]"},
     {"value", "snapshot.crc_mismatch", "difference (here − server)"},
     {"value", "", "value"},
-    {"limit", "snapshot.size_differs", "agreed size", " ints"},
+    {"limit", "snapshot.size_differs", "agreed size", " int[s]"},
     {"limit", "", "limit"},
     {"since_tick", "", "since tick"},
     {"lost", "snapshot.budget", "items that are gone"},
@@ -161,7 +161,8 @@ std::string numbers_text(const json::object& finding) {
         }
         last_key = label.key;
         if (const std::string value = value_text(&finding, label.key); !value.empty()) {
-            text += fmt::format("  {}: {}{}\n", label.text, value, label.unit);
+            text += fmt::format("  {}: {}{}\n", label.text, value,
+                                record::choose_plural(value == "1" ? 1 : 2, label.unit));
         }
     }
     return text;

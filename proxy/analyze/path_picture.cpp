@@ -99,7 +99,7 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
         if (next == kMaxGroups) {
             overlay.colors.push_back(
                 {.rgb = kOthersColor,
-                 .label = fmt::format("{} others", groups.size() - kMaxGroups)});
+                 .label = record::count_with_noun(groups.size() - kMaxGroups, "other[s]")});
         }
         colors[group] = static_cast<std::uint8_t>(std::min(next, kMaxGroups));
         if (next < kMaxGroups) {

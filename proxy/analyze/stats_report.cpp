@@ -287,9 +287,11 @@ std::string totals_text(const std::vector<std::string>& captures,
     const bool may_differ =
         totals.undecodable != 0 || (totals.verified == 0 && totals.mismatched != 0);
     if (may_differ && totals.findings[size_differs] == 0) {
-        text += fmt::format("{} of {} snapshots verified, perhaps because of an object of another "
-                            "size; run:\n  {}\n",
-                            totals.verified, totals.snapshots, sizes_command);
+        text +=
+            fmt::format("{} of {} verified, perhaps because of an object of another size; "
+                        "run:\n  {}\n",
+                        totals.verified, record::count_with_noun(totals.snapshots, "snapshot[s]"),
+                        sizes_command);
     }
     return text;
 }

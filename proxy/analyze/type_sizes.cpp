@@ -201,7 +201,8 @@ std::string TypeSizes::differences_text() const {
         for (const auto& [ints, snapshots] : seen->second.snapshots) {
             if (size == 0 || ints == size) {
                 const auto described = size_in_objects_file(type);
-                text += fmt::format("  {}: {} ints{} instead of {}{} in {}\n", name_of(type), ints,
+                text += fmt::format("  {}: {}{} instead of {}{} in {}\n", name_of(type),
+                                    record::count_with_noun(ints, "int[s]"),
                                     size == 0 ? ", written in each delta," : "", agreed_size(type),
                                     !described ? ""
                                     : *described == 0

@@ -5,6 +5,7 @@
 #include "proxy/bus/subjects.h"
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/json_lines.h"
 
 #include <thread>
@@ -113,8 +114,9 @@ void BusOutput::append_loss_record() {
     line.flush();
     backlog_->append_lines(text.text);
     reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
-    log::error("the spool {} is full: {} of its oldest records were dropped, {} in all", spool_,
-               dropped - logged_drops_, dropped);
+    log::error("the spool {} is full: {} dropped, {} in all", spool_,
+               record::count_with_noun(dropped - logged_drops_, "of its oldest records [was|were]"),
+               dropped);
     logged_drops_ = dropped;
 }
 
@@ -129,8 +131,8 @@ void BusOutput::finish_writing() {
     const std::uint64_t waiting = count_waiting_lines();
     refused_ += unsaved;
     if (waiting > unsaved) {
-        log::warn("{} records remain in the spool {}: the next run there publishes them",
-                  waiting - unsaved, spool_);
+        log::warn("{} in the spool {}: the next run there publishes them",
+                  record::count_with_noun(waiting - unsaved, "record[ remains|s remain]"), spool_);
     }
     update_shared_counters();
 }

@@ -2,6 +2,7 @@
 
 #include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/record/terminal_text.h"
 
 #include <chrono>
 #include <sstream>
@@ -322,9 +323,10 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
         // Earlier versions did not store a position, but acknowledged each record.
         const bool is_earlier = former->Config->AckPolicy == js_AckExplicit;
         if (is_earlier && former->NumAckPending != 0) {
-            log::warn("{} records were handed to collectors of an earlier version that did not "
-                      "confirm them; they are collected again",
-                      former->NumAckPending);
+            log::warn("{} handed to collectors of an earlier version that did not confirm this, "
+                      "and will be collected again",
+                      record::count_with_noun(static_cast<std::uint64_t>(former->NumAckPending),
+                                              "record[s] [was|were]"));
         }
     }
     jsErrCode code{};
@@ -485,9 +487,9 @@ bool Collector::check_reached_end(const BusConnection& link) {
 void Collector::count_missed_records(std::uint64_t records) {
     if (records != 0) {
         missed_ += records;
-        log::error("{} records are missing: the stream {} dropped them before they were "
-                   "collected; raise its limits, or collect sooner",
-                   records, options_.stream);
+        log::error("{} missing: the stream {} dropped what was not collected yet; raise its "
+                   "limits, or collect sooner",
+                   record::count_with_noun(records, "record[s] [is|are]"), options_.stream);
     }
 }
 

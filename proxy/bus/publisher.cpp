@@ -4,6 +4,7 @@
 #include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/record/json.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <bit>
@@ -376,8 +377,9 @@ void Publisher::log_limit_differences(const StreamLimits& there) {
         return;
     }
     const auto shown = [](const StreamLimits& limits) {
-        return fmt::format("{} s, {} MiB, {} replicas", limits.age.count(), limits.bytes >> kMiB,
-                           limits.replicas);
+        return fmt::format(
+            "{} s, {} MiB, {}", limits.age.count(), limits.bytes >> kMiB,
+            record::count_with_noun(static_cast<std::uint64_t>(limits.replicas), "replica[s]"));
     };
     log::warn("the stream {} already exists with other limits ({}) than requested ({}); 'nats "
               "stream edit' changes them",
@@ -438,7 +440,8 @@ void Publisher::publish_earlier_backlogs(const BusConnection& link) {
         const Backlog::Status status = earlier_backlog_->status();
         const std::uint64_t waiting = status.last_line - status.last_settled;
         if (waiting != 0) {
-            log::info("publishing {} records that an earlier run left in the spool", waiting);
+            log::info("publishing {} that an earlier run left in the spool",
+                      record::count_with_noun(waiting, "record[s]"));
         }
         std::ignore = publish_backlog(link, *earlier_backlog_, true);
     }

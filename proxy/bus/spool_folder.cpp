@@ -4,6 +4,7 @@
 #include "proxy/base/log.h"
 #include "proxy/base/numbers.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
 #include <algorithm>
@@ -185,8 +186,8 @@ std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std
 
 void SpoolFolder::count_missing_lines(std::uint64_t lines) {
     missing_ += lines;
-    log::error("lost {} records in the spool {}: their files are damaged or gone", lines,
-               path_.string());
+    log::error("lost {} in the spool {}: files are damaged or gone",
+               record::count_with_noun(lines, "record[s]"), path_.string());
 }
 
 /// Returns the line number of a file's last line.

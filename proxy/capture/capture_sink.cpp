@@ -1,5 +1,7 @@
 #include "proxy/capture/capture_sink.h"
 
+#include "proxy/record/terminal_text.h"
+
 #include <algorithm>
 #include <array>
 
@@ -76,7 +78,9 @@ class CaptureBlockFormat final : public store::RecordingFormat {
     [[nodiscard]] std::string loss_unit(const store::RecordingLoss& loss,
                                         std::int64_t now) const override {
         CaptureBlocks blocks;
-        blocks.add_comment(fmt::format("{} packets are missing here ({})", loss.count, loss.cause));
+        blocks.add_comment(fmt::format("{} missing here ({})",
+                                       record::count_with_noun(loss.count, "packet[s] [is|are]"),
+                                       loss.cause));
         std::vector<std::byte> block;
         blocks.append_remaining_comments(now, block);
         return std::string{as_text(block)};

@@ -1,6 +1,7 @@
 #include "proxy/capture/flight_recorder.h"
 
 #include "proxy/base/clock.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -176,7 +177,8 @@ void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
     std::string comment = fmt::format("flight recorder: the last {} s; {}",
                                       options_.time / kFlightSecond, cause.text);
     if (waiting_findings_ != 0 && !cause.name.empty()) {
-        comment += fmt::format("; and {} more findings since the previous file", waiting_findings_);
+        comment += fmt::format("; and {} since the previous file",
+                               record::count_with_noun(waiting_findings_, "more finding[s]"));
     }
     if (cause.session != 0) {
         comment += "; " + blocks_.describe_session(cause.session);

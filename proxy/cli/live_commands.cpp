@@ -441,7 +441,8 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                 return nullptr;
             }
             if (pause == kFirstPause) {
-                log::warn("{}; trying again for {} seconds", why, flags.start_timeout);
+                log::warn("{}; trying again for {} {}", why, flags.start_timeout,
+                          record::choose_plural(flags.start_timeout == 1 ? 1 : 2, "second[s]"));
             }
             std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
         } catch (const relay::SharedAddressError& error) {

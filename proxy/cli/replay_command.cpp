@@ -65,9 +65,10 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
                     "an unknown base\n",
                     record::count_with_noun(totals.snapshots, "snapshot[s]"), totals.verified,
                     totals.mismatched, totals.undecodable, totals.unknown_base);
-    text += fmt::format("lost: {} missing, {} incomplete, {} of {} pings\n",
+    text += fmt::format("lost: {} missing, {} incomplete, {} of {}\n",
                         record::count_with_noun(totals.missed, "snapshot[s]"), totals.incomplete,
-                        counts.pings - counts.round_trip_us.count, counts.pings);
+                        counts.pings - counts.round_trip_us.count,
+                        record::count_with_noun(counts.pings, "ping[s]"));
     if (counts.round_trip_us.count != 0) {
         constexpr double kThousand = 1000;
         text += fmt::format("round trip: {:.2f} ms on average, {:.2f} to {:.2f}\n",

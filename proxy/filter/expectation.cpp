@@ -214,13 +214,13 @@ std::string Expectation::unmet_reason() const {
     if (num_evaluated_ == 0) {
         return mode_ == Mode::always ? "no record has a key it names" : "there were no records";
     }
+    const std::string records = record::count_with_noun(num_evaluated_, "record[s]");
     if (mode_ == Mode::once) {
-        return fmt::format("none of {} records matched; seen: {}", num_evaluated_,
-                           describe_values());
+        return fmt::format("none of {} matched; seen: {}", records, describe_values());
     }
     const std::uint64_t offenders =
         mode_ == Mode::never ? num_matched_ : num_evaluated_ - num_matched_;
-    return fmt::format("{} of {} records {}; the first: {}; seen: {}", offenders, num_evaluated_,
+    return fmt::format("{} of {} {}; the first: {}; seen: {}", offenders, records,
                        mode_ == Mode::never ? "matched" : "did not match", offender_,
                        describe_values());
 }

@@ -6,6 +6,7 @@
 #include "proxy/filter/filter.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/json.h"
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/json_lines.h"
 
 #include <algorithm>
@@ -240,7 +241,8 @@ void PageRecordings::write_queued_data() {
         log::error("not written: {}", *complaint);
     }
     if (const auto lost = state().lost; lost != 0) {
-        log::warn("recordings from the page lack {} datagrams, snapshots and blocks", lost);
+        log::warn("recordings from the page lack {}",
+                  record::count_with_noun(lost, "datagram[s], snapshot[s] [or|and] block[s]"));
     }
 }
 

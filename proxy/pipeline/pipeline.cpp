@@ -3,6 +3,7 @@
 #include "proxy/base/archive.h"
 #include "proxy/base/files.h"
 #include "proxy/base/log.h"
+#include "proxy/record/terminal_text.h"
 
 #include <algorithm>
 
@@ -48,8 +49,9 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
         left = 0;
     }
     if (left != all) {
-        log::warn("{} of {} sessions are joined midway: there is too much to hand over", all - left,
-                  all);
+        log::warn("{} of {} {} joined midway: there is too much to hand over", all - left,
+                  record::count_with_noun(all, "session[s]"),
+                  record::choose_plural(all - left, "[is|are]"));
     }
 }
 

@@ -19,16 +19,17 @@ void QueuedOutputFile::log_output_changes() {
     store::OutputFile& file = *target_;
     if (const auto bytes = file.state.cut_bytes.exchange(0); bytes != 0) {
         const std::uint64_t units = file.state.cut_units.exchange(0);
-        log::warn("{} ended in the middle of a record: removed its last {} bytes{}", file.path(),
-                  bytes,
+        log::warn("{} ended in the middle of a record: removed its last {}{}", file.path(),
+                  record::count_with_noun(bytes, "byte[s]"),
                   units == 0 ? ""
                              : ", which held at least " +
                                    record::count_with_noun(units, "whole record[s] or packet[s]"));
     }
     if (const auto jump = file.state.clock_jump.exchange(0); jump != 0) {
-        log::warn("the clock was set {} by {} seconds; what {} keeps is counted by the time that "
-                  "passed",
-                  jump > 0 ? "forward" : "back", std::abs(jump), file.path());
+        log::warn("the clock was set {} by {}; what {} keeps is counted by the time that passed",
+                  jump > 0 ? "forward" : "back",
+                  record::count_with_noun(static_cast<std::uint64_t>(std::abs(jump)), "second[s]"),
+                  file.path());
     }
     log_reopening_error(file);
     const int error = file.error();

@@ -271,8 +271,9 @@ void RelayRun::report_failed_sessions(bool at_end) {
     }
     const std::uint64_t failed = counters.sessions_failed;
     if (failed != failed_sessions_reported_) {
-        log::warn("dropped {} datagrams of new clients: cannot open a socket to the server: {}",
-                  failed - failed_sessions_reported_, relay_->last_session_error().message());
+        log::warn("dropped {} of new clients: cannot open a socket to the server: {}",
+                  record::count_with_noun(failed - failed_sessions_reported_, "datagram[s]"),
+                  relay_->last_session_error().message());
         failed_sessions_reported_ = failed;
     }
 }

@@ -530,8 +530,8 @@ void TakeoverRequester::log_takeover_changes(const relay::Relay& relay, unsigned
     }
     if (sets < threads) {
         log::warn(
-            "{} of {} relay threads are idle: only a restart spreads the clients over more threads",
-            threads - sets, threads);
+            "{} of {} relay threads {} idle: only a restart spreads the clients over more threads",
+            threads - sets, threads, record::choose_plural(threads - sets, "[is|are]"));
     }
 }
 

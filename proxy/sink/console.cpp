@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <system_error>
@@ -182,14 +183,16 @@ std::string Console::take_status(record::Timestamp now, double seconds, const St
     const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
-    std::string line =
-        fmt::format("{} {}{}, {:.0f} snapshots/s{}", clock_text(now),
-                    record::count_with_noun(tees_.size() - joining, "player[s]"),
-                    joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
-                    static_cast<double>(snapshots) / seconds,
-                    snapshots == 0 ? std::string{}
-                                   : ", " + colored(verified < snapshots ? "31" : "32",
-                                                    share_text(verified, snapshots) + " verified"));
+    std::string line = fmt::format(
+        "{} {}{}, {}/s{}", clock_text(now),
+        record::count_with_noun(tees_.size() - joining, "player[s]"),
+        joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
+        record::count_with_noun(
+            static_cast<std::uint64_t>(std::llround(static_cast<double>(snapshots) / seconds)),
+            "snapshot[s]"),
+        snapshots == 0 ? std::string{}
+                       : ", " + colored(verified < snapshots ? "31" : "32",
+                                        share_text(verified, snapshots) + " verified"));
     const std::string findings =
         severe_findings_text(findings_.num_findings(record::Severity::error),
                              findings_.num_findings(record::Severity::warning));

@@ -63,7 +63,7 @@ TEST_CASE("expectations are met or say what was seen instead") {
         {"never snapshot and parts > 1", false,
          "1 of 15 records matched; the first: " + at + "; seen: type: snapshot; parts: 2"},
         {"always parts < 2", false,
-         "1 of 1 records did not match; the first: " + at + "; seen: parts: 2"},
+         "1 of 1 record did not match; the first: " + at + "; seen: parts: 2"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);

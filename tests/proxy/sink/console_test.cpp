@@ -109,6 +109,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         {100, 100, "50 snapshots/s, 100% verified, "},
         {100'000, 99'999, "50000 snapshots/s, 99.9% verified, "},
         {10, 0, "5 snapshots/s, 0.0% verified, "},
+        {2, 2, "1 snapshot/s, 100% verified, "},
     };
     for (const Row& row : rows) {
         CAPTURE(row.says);

@@ -606,4 +606,6 @@ TEST_CASE("what is missing in a capture stands there") {
     CHECK(contains(said, "twscope: 12 packets are missing here (disk_full)"));
     CHECK(capture_format().size_of_complete_units(said) == said.size());
     CHECK(capture_format().count_units(said) == 0);
+    CHECK(contains(capture_format().loss_unit({.count = 1, .cause = "disk_full"}, 5),
+                   "twscope: 1 packet is missing here (disk_full)"));
 }
