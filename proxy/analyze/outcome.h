@@ -26,7 +26,7 @@ class FindingPrinter final : public record::RecordSink {
     /// The most lines printed. Further findings appear only in the records and the table.
     static constexpr std::uint64_t kMaxPrintedLines = 20;
 
-    FindingPrinter(std::FILE* out, bool colours) : out_{out}, console_{colours} {}
+    FindingPrinter(std::FILE* out, sink::ConsoleStyle style) : out_{out}, console_{style} {}
 
     void on_record(const record::Record& record) override;
 

@@ -100,7 +100,7 @@ class DecodeCommand {
     std::unique_ptr<store::OutputFile> bus_;
     std::optional<sink::DuplicatingOutput> both_;
     std::unique_ptr<store::OutputFile> capture_;
-    analyze::FindingPrinter findings_{stderr, log_stream().is_colored()};
+    analyze::FindingPrinter findings_{stderr, log_stream().console_style()};
     std::optional<analyze::TypeSizes> sizes_;
     std::optional<store::FileQueue> files_;
     pipeline::RecordFanout world_sinks_;

@@ -4,17 +4,14 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,21 +22,6 @@ sink::BoundedWaitStream& log_stream() {
     return stream;
 }
 
-namespace {
-
-/// True if standard error goes to journald, which adds a time to each line.
-bool is_journal() {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
-    const char* const stream = std::getenv("JOURNAL_STREAM");
-
-    struct stat facts {};
-
-    return stream != nullptr && ::fstat(STDERR_FILENO, &facts) == 0 &&
-           fmt::format("{}:{}", facts.st_dev, facts.st_ino) == stream;
-}
-
-} // namespace
-
 void open_log(const std::string& level) {
     const auto colours =
         log_stream().is_colored() ? spdlog::color_mode::always : spdlog::color_mode::never;
@@ -47,9 +29,9 @@ void open_log(const std::string& level) {
         "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
                        log_stream().file(), colours));
     // On a terminal a log line takes the place of the status line, which is written again below it.
-    const bool is_shown_now = log_stream().is_terminal() || is_journal();
     logger->set_pattern((log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
-                        (is_shown_now ? "%H:%M:%S" : "%Y-%m-%dT%H:%M:%S%z") + " %^%l%$ %v");
+                        (log_stream().needs_dates() ? "%Y-%m-%dT%H:%M:%S%z" : "%H:%M:%S") +
+                        " %^%l%$ %v");
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));
 }

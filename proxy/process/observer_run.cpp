@@ -81,7 +81,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
     }
     written_.create_queues(options_.config, outputs);
     if (options_.console != nullptr && options_.inspect) {
-        outputs.console = &console_.emplace(options_.console->is_colored());
+        outputs.console = &console_.emplace(options_.console->console_style());
     }
     if (options_.page) {
         outputs.board = &board_.emplace(outputs.workers);
@@ -268,7 +268,8 @@ void ObserverRun::on_second() {
 /// Returns the problems of servers and recording, and the name and size of the file of records, or
 /// of the capture file if the run writes no records.
 sink::StatusNotes ObserverRun::status_notes() const {
-    sink::StatusNotes notes{.problem = server_reports_.describe_silent_servers()};
+    sink::StatusNotes notes{
+        .problem = server_reports_.describe_silent_servers(options_.console->needs_dates())};
     const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
     if (file == nullptr) {
@@ -452,7 +453,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
     }
 }
 
-std::string SilenceReporters::describe_silent_servers() const {
+std::string SilenceReporters::describe_silent_servers(bool has_date) const {
     std::vector<record::Timestamp> since;
     for (const auto& [unused, report] : reports_) {
         if (report.silent_since()) {
@@ -462,7 +463,7 @@ std::string SilenceReporters::describe_silent_servers() const {
     return since.empty()
                ? std::string{}
                : record::count_with_noun(since.size(), "server[s] silent[|, the first] since ") +
-                     sink::clock_text(*std::ranges::min_element(since));
+                     sink::clock_text(*std::ranges::min_element(since), has_date);
 }
 
 void SilenceReporters::stop() {

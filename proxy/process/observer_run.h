@@ -43,7 +43,8 @@ class SilenceReporters {
                         LivePage* page);
 
     /// Returns a text such as "1 server silent since 12:00:03"; empty if all servers answer.
-    [[nodiscard]] std::string describe_silent_servers() const;
+    /// `has_date`: the time is shown with the date.
+    [[nodiscard]] std::string describe_silent_servers(bool has_date) const;
 
     void stop();
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -54,6 +55,14 @@ BoundedWaitStream::~BoundedWaitStream() {
 bool BoundedWaitStream::is_colored() const {
     return colors_ == Colors::always ||
            (colors_ == Colors::automatic && redraws_ && environment_variable("NO_COLOR").empty());
+}
+
+bool BoundedWaitStream::needs_dates() const {
+    struct stat facts {};
+
+    return !terminal_ && (::fstat(descriptor_, &facts) != 0 ||
+                          environment_variable("JOURNAL_STREAM") !=
+                              fmt::format("{}:{}", facts.st_dev, facts.st_ino));
 }
 
 void BoundedWaitStream::write(const char* text, std::size_t size) {
@@ -162,7 +171,7 @@ std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
 } // namespace
 
 std::string Console::colored(std::string_view code, std::string text) const {
-    return is_colored_ ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
+    return style_.is_colored ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
 }
 
 std::vector<std::string> Console::take_finding_lines(record::Timestamp now, bool all) {
@@ -184,7 +193,7 @@ std::string Console::take_status(record::Timestamp now, double seconds, const St
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
     std::string line = fmt::format(
-        "{} {}{}, {}/s{}", clock_text(now),
+        "{} {}{}, {}/s{}", clock_text(now, style_.has_dates),
         record::count_with_noun(tees_.size() - joining, "player[s]"),
         joining == 0 ? std::string{} : fmt::format(", {} joining", joining),
         record::count_with_noun(

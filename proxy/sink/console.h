@@ -21,6 +21,12 @@ namespace tw::sink {
 /// is set or TERM is "dumb".
 enum class Colors : std::uint8_t { automatic, always, never };
 
+/// The form of the text for users.
+struct ConsoleStyle {
+    bool is_colored = false;
+    bool has_dates = false; ///< times are shown with the date
+};
+
 /// A text stream to a terminal, pipe or file. A write waits for a slow reader only as long as
 /// set_write_timeout() allows. Text that is not read in time is dropped and counted.
 class BoundedWaitStream {
@@ -43,6 +49,14 @@ class BoundedWaitStream {
     void set_colors(Colors colors) { colors_ = colors; }
 
     [[nodiscard]] bool is_colored() const;
+
+    /// True for a file or pipe. False for a terminal, and for the journal, which adds the date to
+    /// each line.
+    [[nodiscard]] bool needs_dates() const;
+
+    [[nodiscard]] ConsoleStyle console_style() const {
+        return {.is_colored = is_colored(), .has_dates = needs_dates()};
+    }
 
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
@@ -88,7 +102,7 @@ struct StatusNotes {
 /// inspecting threads share one Console; each has a separate ConsoleSink.
 class Console {
   public:
-    explicit Console(bool is_colored) : is_colored_{is_colored} {}
+    explicit Console(ConsoleStyle style) : style_{style}, findings_{style.has_dates} {}
 
     struct Tee {
         std::string name;
@@ -122,7 +136,7 @@ class Console {
 
     [[nodiscard]] std::string colored(std::string_view code, std::string text) const;
 
-    bool is_colored_;
+    ConsoleStyle style_;
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
     FindingLines findings_;

@@ -19,27 +19,32 @@ bool has_passed(std::chrono::nanoseconds time, record::Timestamp since, record::
     return now - since >= time.count() || since - now >= time.count();
 }
 
-/// Returns a line for a finding with its time and player: "12:00:03 error snapshot.crc_mismatch:
-/// session 3 (ann), tick 12, …".
-std::string line_of(const record::FindingRecord& finding, std::string line,
-                    std::string_view player) {
-    const std::string session = fmt::format("session {}", finding.head.session);
-    const std::size_t at = line.find(session);
-    if (!player.empty() && at != std::string::npos) {
-        line.insert(at + session.size(), fmt::format(" ({})", player));
-    }
-    return fmt::format("{} {}", clock_text(finding.head.time), line);
-}
-
 } // namespace
 
-std::string clock_text(record::Timestamp time) {
-    return base::format_time(base::local_time(time), "%H:%M:%S");
+std::string clock_text(record::Timestamp time, bool has_date) {
+    const std::tm local = base::local_time(time);
+    if (!has_date) {
+        return base::format_time(local, "%H:%M:%S");
+    }
+    std::string text = base::format_time(local, "%Y-%m-%dT%H:%M:%S%z");
+    return text.insert(text.size() - 2, 1, ':'); // strftime() writes the offset as "+0100"
 }
 
 bool is_explainable(std::string_view id) {
     return id.starts_with("snapshot.") &&
            id != record::finding_info(record::FindingId::snapshot_explained).name;
+}
+
+/// Returns a line for a finding with its time and player: "12:00:03 error snapshot.crc_mismatch:
+/// session 3 (ann), tick 12, …".
+std::string FindingLines::line_of(const record::FindingRecord& finding, std::string line,
+                                  std::string_view player) const {
+    const std::string session = fmt::format("session {}", finding.head.session);
+    const std::size_t at = line.find(session);
+    if (!player.empty() && at != std::string::npos) {
+        line.insert(at + session.size(), fmt::format(" ({})", player));
+    }
+    return fmt::format("{} {}", clock_text(finding.head.time, has_dates_), line);
 }
 
 FindingLines::FindingKind FindingLines::kind_of(const record::FindingRecord& finding) const {
@@ -115,8 +120,8 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             text += fmt::format(" (+{} like this)", shown.more);
         } else if (shown.more != 0 && is_due) {
             time = shown.last;
-            text = fmt::format("{} +{} like this: {} {}", clock_text(shown.last), shown.more,
-                               record::severity_name(shown.severity),
+            text = fmt::format("{} +{} like this: {} {}", clock_text(shown.last, has_dates_),
+                               shown.more, record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
             // For an error of a decoder, kind.name is already a part of the finding's id.
             const bool repeats_id = record::finding_info(kind.id).name.ends_with('.' + kind.name);
@@ -154,8 +159,10 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     if (totals_.empty()) {
         return {};
     }
-    std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", "finding",
-                                               "reported", "first", "last", "sessions")};
+    const std::size_t width = clock_text(0, has_dates_).size();
+    std::vector<std::string> lines{fmt::format("{:30} {:>8}  {:{}}  {:{}}  {:>8}", "finding",
+                                               "reported", "first", width, "last", width,
+                                               "sessions")};
     for (const record::FindingId id : record::findings_by_importance()) {
         const auto found = totals_.find(id);
         if (found == totals_.end()) {
@@ -164,8 +171,8 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
         const FindingTotal& total = found->second;
         const record::FindingInfo& info = record::finding_info(id);
         lines.push_back(
-            fmt::format("{:30} {:>8}  {:8}  {:8}  {:>8}", info.name, total.count,
-                        clock_text(total.first), clock_text(total.last),
+            fmt::format("{:30} {:>8}  {}  {}  {:>8}", info.name, total.count,
+                        clock_text(total.first, has_dates_), clock_text(total.last, has_dates_),
                         fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
                                     total.sessions.size() > kMaxSessions ? "+" : "")));
         if (explain && total.tick && is_explainable(info.name)) {
@@ -177,7 +184,8 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     }
     const auto last =
         std::ranges::max_element(totals_, {}, [](const auto& each) { return each.second.last; });
-    if (const std::tm time = base::local_time(last->second.last); time.tm_gmtoff != 0) {
+    if (const std::tm time = base::local_time(last->second.last);
+        time.tm_gmtoff != 0 && !has_dates_) {
         lines.push_back(
             base::format_time(time, "Times are local (UTC%z); those of records are UTC."));
     }

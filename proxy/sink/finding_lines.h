@@ -16,8 +16,9 @@
 
 namespace tw::sink {
 
-/// Returns a time for people, such as "12:00:03".
-[[nodiscard]] std::string clock_text(record::Timestamp time);
+/// Returns a local time for people, such as "12:00:03", or with the date as in log files:
+/// "2026-11-21T12:00:03+01:00".
+[[nodiscard]] std::string clock_text(record::Timestamp time, bool has_date);
 
 /// Returns whether the command `twscope explain` can explain findings with this id.
 [[nodiscard]] bool is_explainable(std::string_view id);
@@ -35,6 +36,9 @@ class FindingLines {
     static constexpr std::size_t kMaxKinds = 64;
     /// The most sessions that are counted for a finding's id. For more, the table shows "1024+".
     static constexpr std::size_t kMaxSessions = 1024;
+
+    /// `has_dates`: times are shown with the date.
+    explicit FindingLines(bool has_dates = false) : has_dates_{has_dates} {}
 
     struct Line {
         std::string text;
@@ -98,10 +102,13 @@ class FindingLines {
         std::optional<snapshot::Tick> tick{};
     };
 
+    [[nodiscard]] std::string line_of(const record::FindingRecord& finding, std::string line,
+                                      std::string_view player) const;
     [[nodiscard]] FindingKind kind_of(const record::FindingRecord& finding) const;
     [[nodiscard]] std::vector<Line> take_lines(record::Timestamp now, bool all);
     void count_finding(const record::FindingRecord& finding);
 
+    bool has_dates_;
     std::map<FindingKind, ShownFinding> kinds_;
     std::map<record::FindingId, FindingTotal> totals_;
     std::array<std::uint64_t, 3> total_{}; ///< indexed by severity

@@ -117,7 +117,7 @@ TEST_CASE("decode prints findings with time and field, and the command that expl
     CHECK(done.status == 0);
     // The explanation belongs to the finding, because it is within a second of it.
     const std::size_t line = done.err.find(" error snapshot.crc_mismatch: session 1, tick 12, ");
-    REQUIRE(line == std::string_view{"HH:MM:SS"}.size());
+    REQUIRE(line == std::string_view{"YYYY-MM-DDTHH:MM:SS+00:00"}.size());
     CHECK(done.err.find("character 3 x 4206 instead of 110") < done.err.find('\n'));
     const std::size_t table = done.err.find("\nfinding  ");
     REQUIRE(table != std::string::npos);

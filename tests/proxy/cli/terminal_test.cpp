@@ -127,6 +127,7 @@ TEST_CASE(
     CAPTURE(done.out);
     CHECK(done.status == 0);
     CHECK(contains(done.out, " warning packet.too_short: session 1"));
+    CHECK(tw::store::matches_pattern(done.out.substr(0, 19), "dddd-dd-ddTdd:dd:dd"));
     CHECK(contains(done.out, "+4 like this"));
     CHECK_FALSE(contains(done.out, "snapshots/s"));
     CHECK(contains(done.out, "\npacket.too_short                      5  "));

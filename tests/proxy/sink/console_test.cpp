@@ -41,7 +41,7 @@ TEST_CASE("a status line is cut to the terminal's width, and its colours end the
 }
 
 TEST_CASE("a finding is shown once, with its player") {
-    Console console{false};
+    Console console{{}};
     const record::FindingRecord finding{.head = {.session = 1},
                                         .id = record::FindingId::snapshot_crc_mismatch};
     console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
@@ -72,7 +72,7 @@ TEST_CASE("the status names problems in place of the absence of warnings") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.end);
-        Console console{false};
+        Console console{{}};
         for (std::uint32_t i = 0; i < row.warnings; ++i) {
             const record::FindingRecord finding{.head = {.session = 1},
                                                 .id = record::FindingId::inspect_gap};
@@ -83,7 +83,7 @@ TEST_CASE("the status names problems in place of the absence of warnings") {
 }
 
 TEST_CASE("the status counts errors and warnings, and not what is harmless") {
-    Console console{false};
+    Console console{{}};
     const auto report = [&console](record::FindingId id) {
         const record::FindingRecord finding{.head = {.session = 1}, .id = id};
         console.add_finding(finding);
@@ -113,7 +113,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
     };
     for (const Row& row : rows) {
         CAPTURE(row.says);
-        Console console{false};
+        Console console{{}};
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
         console.count_snapshots(row.snapshots, row.verified);
@@ -122,7 +122,7 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
 }
 
 TEST_CASE("the status leaves out a recording for which it has no space, rather than a part of it") {
-    Console console{false};
+    Console console{{}};
     console.set_tee(1, {.name = "ann", .place = "(1,2)", .state = {}});
     console.set_tee(2, {.name = "bob", .place = "(3,4)", .state = {}});
     const auto status = [&console](std::size_t columns) {
@@ -147,7 +147,7 @@ TEST_CASE("players for whom the status has no space are counted") {
         {48, "no warnings"},
         {29, "3 players, 0 snapsho"},
     };
-    Console console{false};
+    Console console{{}};
     for (std::uint32_t tee = 0; tee < 3; ++tee) {
         console.set_tee(tee, {.name = "p" + std::to_string(tee), .place = "(1,2)", .state = {}});
     }
@@ -257,6 +257,8 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
         stream.set_colors(row.colors);
         piped.set_colors(row.colors);
         CHECK(stream.is_terminal());
+        CHECK_FALSE(stream.needs_dates());
+        CHECK(piped.needs_dates());
         CHECK(stream.is_colored() == row.colored_terminal);
         CHECK(stream.can_redraw() == row.can_redraw);
         CHECK(piped.is_colored() == row.colored_pipe);

@@ -194,25 +194,29 @@ TEST_CASE("of an object of another size, the effects are one line, and the cause
 TEST_CASE("the table says that its times are local, where they differ from those of records") {
     struct Row {
         const char* zone;
+        bool has_dates;
         std::string_view time;
         std::string_view last_line; ///< empty if there is none
     };
 
     const Row rows[] = {
-        {"UTC", "00:00:03", ""},
-        {"CET-1", "01:00:03", "Times are local (UTC+0100); those of records are UTC."},
-        {"NST3:30", "20:30:03", "Times are local (UTC-0330); those of records are UTC."},
-        {"no such zone", "00:00:03", ""},
+        {"UTC", false, "00:00:03", ""},
+        {"CET-1", false, "01:00:03", "Times are local (UTC+0100); those of records are UTC."},
+        {"NST3:30", false, "20:30:03", "Times are local (UTC-0330); those of records are UTC."},
+        {"no such zone", false, "00:00:03", ""},
+        {"UTC", true, "1970-01-01T00:00:03+00:00", ""},
+        {"NST3:30", true, "1969-12-31T20:30:03-03:30", ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.zone);
         InUtc::set(row.zone);
-        FindingLines findings;
+        FindingLines findings{row.has_dates};
         findings.add(wrong_item(2, 3 * kOneSecond), "");
         CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
         const auto table = findings.table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
         CHECK(holds(table[1], row.time));
+        CHECK(table[0].size() == table[1].size());
         CHECK((row.last_line.empty() || table[2] == row.last_line));
         InUtc::set("UTC");
     }
