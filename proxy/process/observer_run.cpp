@@ -412,8 +412,13 @@ ObserverResult ObserverRun::finish_outputs() {
         return result;
     }
     const relay::Counters counters = relay::totals(shared_.block().observation);
+    // The relay also counts sessions that their peers had closed before a takeover.
+    const auto closed = static_cast<std::uint64_t>(std::ranges::count_if(
+        checkpoints_, [](const auto& each) { return each.second.is_closed; }));
     log::info("{}, {} to the server, {} to clients, {}, {} verified",
-              record::count_with_noun(counters.sessions_opened, "session[s]"),
+              record::count_with_noun(counters.sessions_opened -
+                                          std::min(closed, counters.sessions_opened),
+                                      "session[s]"),
               record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
               counters.directions[1].datagrams,
               record::count_with_noun(result.seen.totals.snapshots, "snapshot[s]"),

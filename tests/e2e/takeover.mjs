@@ -95,6 +95,7 @@ describe('takeovers, each in a game of its own', { concurrency: 4 }, () => {
             await game.upgrade();
             game.running.signal('SIGINT');
             assert.equal(await game.running.ended, 0, game.running.log);
+            assert.match(game.running.errors, / info 0 sessions, /, 'players who had left were counted again');
             const records = readRecords(game.records);
             assert.deepEqual(records.filter(({ reason }) => reason === 'shutdown'), [], 'a player who had left came back');
             const snapshots = records.filter((record) => record.type === 'snapshot');
