@@ -142,9 +142,6 @@ SharedMemory::SharedMemory(UniqueFd descriptor, std::size_t bytes)
     bytes_ = {static_cast<std::byte*>(at), bytes};
 }
 
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : descriptor_{std::move(other.descriptor_)}, bytes_{std::exchange(other.bytes_, {})} {}
-
 SharedMemory::~SharedMemory() {
     if (!bytes_.empty()) {
         ::munmap(bytes_.data(), bytes_.size());

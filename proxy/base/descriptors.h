@@ -82,8 +82,6 @@ class SharedMemory {
     /// for example if the descriptor does not refer to such memory.
     [[nodiscard]] static SharedMemory attach(UniqueFd descriptor);
 
-    SharedMemory(SharedMemory&& other) noexcept;
-    SharedMemory& operator=(SharedMemory&&) = delete;
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
     ~SharedMemory();

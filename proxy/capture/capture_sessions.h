@@ -129,8 +129,6 @@ class CaptureSessions {
     /// Advances the time while no datagram arrives. Closes idle sessions.
     void on_time(std::int64_t now);
 
-    [[nodiscard]] std::size_t open_session_count() const { return open_.size(); }
-
     [[nodiscard]] std::uint64_t ignored_datagrams() const { return ignored_count_; }
 
     [[nodiscard]] std::uint64_t refused_datagrams() const { return refused_count_; }

@@ -567,9 +567,7 @@ bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagra
     }
     counts_.fragments -= whole->pieces;
     counts_.pieces += whole->pieces - 1;
-    const bool is_datagram = parse_udp(whole->bytes, datagram);
-    counts_.reassembled += is_datagram ? 1 : 0;
-    return is_datagram;
+    return parse_udp(whole->bytes, datagram);
 }
 
 bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {

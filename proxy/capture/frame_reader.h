@@ -33,8 +33,7 @@ struct CapturedDatagram {
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
-    std::uint64_t other = 0;       ///< number of frames that are not UDP over IPv4 or IPv6
-    std::uint64_t reassembled = 0; ///< number of datagrams reassembled from IP fragments
+    std::uint64_t other = 0; ///< number of frames that are not UDP over IPv4 or IPv6
     /// Number of frames with fragments of reassembled datagrams. The last fragment of each datagram
     /// is not counted.
     std::uint64_t pieces = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -286,15 +285,6 @@ void add_help_flags(Command& command) {
         full.help = "Print this help message and exit";
         command.flags.push_front(std::move(full));
     }
-}
-
-std::vector<std::string_view> names_of_flags_with_heading() {
-    std::vector<std::string_view> flags;
-    for (const Heading& heading : kHeadings) {
-        std::ranges::copy_if(heading.flags, std::back_inserter(flags),
-                             [](std::string_view flag) { return !flag.empty(); });
-    }
-    return flags;
 }
 
 } // namespace tw::cli

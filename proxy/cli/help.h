@@ -35,7 +35,4 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// Adds the flags that request help. The last step when a command is made.
 void add_help_flags(Command& command);
 
-/// Returns the flags of live runs, without dashes, that are not under "Advanced".
-[[nodiscard]] std::vector<std::string_view> names_of_flags_with_heading();
-
 } // namespace tw::cli

@@ -162,7 +162,6 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
     unshown_ = unchanged;
     first_ = first_.value_or(tick);
     last_ = tick;
-    ++ticks_;
     if (!unchanged) {
         base_.clear();
         for (std::size_t i = 0; i < items.size(); ++i) {

@@ -137,8 +137,6 @@ class DemoEncoder {
 
     [[nodiscard]] snapshot::Tick last_tick() const { return last_; }
 
-    [[nodiscard]] std::uint64_t num_ticks() const { return ticks_; }
-
   private:
     void put_tick(snapshot::Tick tick, bool keyframe, std::vector<std::byte>& out) const;
     [[nodiscard]] static bool put_chunk(std::uint8_t type, std::span<const std::byte> varints,
@@ -149,7 +147,6 @@ class DemoEncoder {
     std::optional<snapshot::Tick> first_;
     snapshot::Tick last_ = 0;
     snapshot::Tick keyframe_ = 0;
-    std::uint64_t ticks_ = 0;
     /// True if the latest tick has no chunk, because its snapshot is unchanged. Demo players do not
     /// show such a tick at the end of a demo.
     bool unshown_ = false;

@@ -70,7 +70,6 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
         return tl::unexpected{std::move(program.error())};
     }
     Filter filter;
-    filter.text_ = text;
     filter.program_ = std::move(*program);
     filter.show_secrets_ = options.show_secrets;
     return filter;

@@ -2,7 +2,6 @@
 
 #include "proxy/filter/keys.h"
 #include "proxy/filter/value.h"
-#include "proxy/record/interface.h"
 #include "proxy/record/records.h"
 
 #include <algorithm>
@@ -87,8 +86,6 @@ class Filter {
     [[nodiscard]] bool matches(const record::Record& record,
                                const ValueObserver* observer = nullptr) const;
 
-    [[nodiscard]] std::string_view text() const { return text_; }
-
     [[nodiscard]] const ParsedFilter& parsed_filter() const { return program_; }
 
     [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
@@ -100,7 +97,6 @@ class Filter {
   private:
     Filter() = default;
 
-    std::string text_;
     ParsedFilter program_;
     bool show_secrets_ = false;
 };

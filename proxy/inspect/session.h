@@ -91,8 +91,6 @@ class MemoryBudget {
         return used_.load(std::memory_order_relaxed);
     }
 
-    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-
   private:
     std::size_t limit_;
     std::atomic<std::size_t> used_{0};
@@ -214,8 +212,6 @@ class Session {
         totals.merge(reporter_.stats);
         return totals;
     }
-
-    [[nodiscard]] const record::SessionStats& connection_totals() const { return reporter_.stats; }
 
     [[nodiscard]] const SnapshotTracker& snapshot_tracker() const { return snapshots_; }
 

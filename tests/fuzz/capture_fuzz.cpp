@@ -46,7 +46,6 @@ void read(capture::CaptureFile& file) {
     demand(counts.datagrams == datagrams);
     demand(counts.frames == datagrams + counts.other + counts.fragments + counts.repeats +
                                 counts.cut + counts.pieces);
-    demand(counts.reassembled <= counts.datagrams);
     demand(sessions.truncated_datagrams() <= counts.cut);
     demand(sessions.ignored_datagrams() + sessions.refused_datagrams() <= datagrams);
 }

@@ -153,11 +153,9 @@ class SessionScript {
 
     [[nodiscard]] FakeMaps& maps() { return *maps_; }
 
-    [[nodiscard]] const record::SessionStats& stats() const {
-        return session_->connection_totals();
-    }
+    [[nodiscard]] record::SessionStats stats() const { return session_->totals(); }
 
-    [[nodiscard]] const record::DirectionStats& stats(wire::Direction direction) const {
+    [[nodiscard]] record::DirectionStats stats(wire::Direction direction) const {
         return stats().directions[direction == wire::Direction::s2c ? 1 : 0];
     }
 

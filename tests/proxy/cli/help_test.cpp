@@ -147,15 +147,6 @@ TEST_CASE("-h of the other commands with many flags fits on a screen, too") {
     }
 }
 
-TEST_CASE("each flag with a heading is a flag of a live run") {
-    for (const std::string_view flag : tw::cli::names_of_flags_with_heading()) {
-        CAPTURE(flag);
-        const std::string name = "--" + std::string{flag};
-        CHECK((command_named("proxy").find_flag(name) != nullptr ||
-               command_named("tap").find_flag(name) != nullptr));
-    }
-}
-
 TEST_CASE("no line of help is longer than the terminal is wide") {
     std::vector<std::string> commands{""};
     for (const auto& command : tw::cli::make_commands()) {

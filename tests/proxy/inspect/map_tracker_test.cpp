@@ -47,8 +47,8 @@ TEST_CASE("of all sessions of a server the first reports a wrong map, and every 
                 wire::Direction::s2c,
                 {test::vital(test::message("map_change").string("dm1").number(1).number(9))}),
             *workspace);
-        CHECK(session.connection_totals()
-                  .findings[static_cast<std::size_t>(FindingId::map_crc_mismatch)] == 1);
+        CHECK(session.totals().findings[static_cast<std::size_t>(FindingId::map_crc_mismatch)] ==
+              1);
         CHECK(log.findings().size() == (number < 3 ? 1U : 2U));
     }
 }

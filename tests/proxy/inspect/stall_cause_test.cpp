@@ -96,7 +96,7 @@ class Game {
 
     [[nodiscard]] const Stalls& stalls() const { return stalls_; }
 
-    [[nodiscard]] const record::SessionStats& stats() const { return script_.stats(); }
+    [[nodiscard]] record::SessionStats stats() const { return script_.stats(); }
 
   private:
     struct Input {
