@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <chrono>
 #include <ctime>
 #include <tuple>
@@ -31,20 +32,6 @@ void ThreadWaker::sleep_on_futex(base::Clock::time_point time) noexcept {
     std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAIT, 1, &timeout, nullptr, 0);
 }
 
-namespace {
-
-std::size_t rounded_capacity(std::size_t bytes) {
-    return std::bit_ceil(std::max(bytes, Ring::kMinBytes));
-}
-
-} // namespace
-
-Ring::Ring(std::size_t bytes)
-    // The memory is not zeroed, so that the system allocates only pages that are used.
-    : capacity_{rounded_capacity(bytes)}, own_{new std::byte[capacity_]},
-      own_positions_{std::make_unique<Positions>()},
-      positions_{own_positions_.get()}, bytes_{own_.get()} {}
-
 Ring::Ring(std::span<std::byte> shared)
     : capacity_{shared.size() - kPositionsBytes},
       positions_{reinterpret_cast<Positions*>(shared.data())}, bytes_{shared.data() +
@@ -53,7 +40,7 @@ Ring::Ring(std::span<std::byte> shared)
 }
 
 std::size_t Ring::shared_memory_size(std::size_t bytes) noexcept {
-    return kPositionsBytes + rounded_capacity(bytes);
+    return kPositionsBytes + std::bit_ceil(std::max(bytes, kMinBytes));
 }
 
 std::byte* Ring::reserve_record(std::size_t size) noexcept {

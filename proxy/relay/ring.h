@@ -5,12 +5,10 @@
 
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <span>
 
 namespace tw::relay {
@@ -109,10 +107,10 @@ struct Event : EventHeader, SessionAddresses {
 /// A bounded ring of events from one relay thread (producer) to one observer thread (consumer),
 /// within a process or between two.
 ///
-/// Never blocks, and allocates only in the constructor. The consumer sees pushed events after
-/// commit_events(), so a batch of datagrams costs a single store, and a system call only while the
-/// consumer sleeps. The producer has private copies of its position and of the capacity, so a
-/// misbehaving consumer cannot make it block or write outside of the ring.
+/// Never blocks or allocates. The consumer sees pushed events after commit_events(), so a batch of
+/// datagrams costs a single store, and a system call only while the consumer sleeps. The producer
+/// has private copies of its position and of the capacity, so a misbehaving consumer cannot make it
+/// block or write outside of the ring.
 ///
 /// Layout:  records from 32 bytes (header) up, aligned to 32, contiguous; a padding record fills
 /// the end of the ring if the next record does not fit there.
@@ -121,13 +119,12 @@ class Ring {
     /// The size of the smallest ring: room for the longest datagram and padding of the same size.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// Allocates memory. `bytes` is rounded up to a power of two of at least kMinBytes.
-    explicit Ring(std::size_t bytes);
-
     /// Uses shared memory. Producer and consumer each construct a Ring with it. It must be
     /// page-aligned, `shared_memory_size(…)` long, and zeroed before the first Ring is constructed.
     explicit Ring(std::span<std::byte> shared);
 
+    /// Returns the size of the memory for a ring of `bytes`, which is rounded up to a power of two of
+    /// at least kMinBytes.
     [[nodiscard]] static std::size_t shared_memory_size(std::size_t bytes) noexcept;
 
     // Functions for the producer.
@@ -270,9 +267,6 @@ class Ring {
     [[nodiscard]] std::byte* reserve_record(std::size_t size) noexcept;
 
     const std::size_t capacity_;
-    // NOLINTNEXTLINE(modernize-avoid-c-arrays): sized at run time, and not zeroed as a vector is
-    std::unique_ptr<std::byte[]> own_; ///< empty if the memory is shared
-    std::unique_ptr<Positions> own_positions_;
     Positions* positions_;
     std::byte* bytes_;
     alignas(kCacheLine) Producer producer_;

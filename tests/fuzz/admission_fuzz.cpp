@@ -1,6 +1,7 @@
 #include "proxy/relay/session_table.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/input.h"
+#include "tests/support/local_ring.h"
 
 #include <array>
 #include <chrono>
@@ -8,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
 #include <boost/asio/ip/udp.hpp>
@@ -306,7 +306,7 @@ class Scene {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static Ring ring{Ring::kMinBytes};
+    static tw::test::LocalRing ring{Ring::kMinBytes};
     Input in{data, size};
     Scene scene{in.take<std::uint8_t>(), ring};
     while (!in.empty()) {

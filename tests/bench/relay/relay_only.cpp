@@ -1,6 +1,7 @@
 // The relay without decoding: copies of datagrams go into the rings and are discarded.
 
 #include "proxy/relay/relay.h"
+#include "tests/support/local_ring.h"
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +26,7 @@ class Taker {
     explicit Taker(unsigned threads) {
         constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
         for (unsigned i = 0; i < threads; ++i) {
-            rings_.push_back(std::make_unique<Ring>(kRingBytes));
+            rings_.push_back(std::make_unique<tw::test::LocalRing>(kRingBytes));
             views_.push_back(rings_.back().get());
         }
         thread_ = std::thread{[this] { run(); }};
@@ -54,7 +55,7 @@ class Taker {
         }
     }
 
-    std::vector<std::unique_ptr<Ring>> rings_;
+    std::vector<std::unique_ptr<tw::test::LocalRing>> rings_;
     std::vector<Ring*> views_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;

@@ -2,6 +2,7 @@
 #include "proxy/process/tap_run.h"
 #include "proxy/wire/packet.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/local_ring.h"
 #include "tests/support/time.h"
 
 #include <cstddef>
@@ -75,7 +76,7 @@ struct TapBench {
 
     std::unique_ptr<relay::ObserverSharedMemory> observation =
         std::make_unique<relay::ObserverSharedMemory>();
-    relay::Ring ring{relay::Ring::kMinBytes};
+    test::LocalRing ring{relay::Ring::kMinBytes};
     std::optional<TapFeed> feed;
 };
 

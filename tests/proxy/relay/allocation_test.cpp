@@ -1,6 +1,7 @@
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/allocation_count.h"
+#include "tests/support/local_ring.h"
 
 #include <span>
 #include <string_view>
@@ -43,7 +44,7 @@ TEST_CASE("forwarding allocates nothing once a session is there, also when impai
         options.busy_poll = row.busy_poll;
         options.impairment = parse_impairment(row.impairment).value();
         // Becomes full during the test: setting sessions aside must not allocate either.
-        Ring ring{Ring::kMinBytes};
+        tw::test::LocalRing ring{Ring::kMinBytes};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
         relay.start();
@@ -104,7 +105,7 @@ TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
         options.client_address = row.mode;
         options.max_sessions = 600;
         options.impairment = *parse_impairment(row.impairment, 1);
-        Ring ring{std::size_t{1} << 20U};
+        tw::test::LocalRing ring{std::size_t{1} << 20U};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
         relay.start();

@@ -1,5 +1,6 @@
 #include "proxy/relay/session_table.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/local_ring.h"
 
 #include <array>
 #include <chrono>
@@ -169,7 +170,7 @@ class Scene {
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{
         Listener{.socket = -1, .any_address = true, .local = v4(0, kListenPort)}};
-    Ring ring_{Ring::kMinBytes};
+    tw::test::LocalRing ring_{Ring::kMinBytes};
     Tap tap_{&ring_, observation_.observer};
     SessionTimers rounds_{milliseconds{2000}, now_};
     SessionTable table_;

@@ -1,6 +1,7 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/relay/ring.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/local_ring.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +31,7 @@ Event datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestam
 }
 
 TEST_CASE("every kind of event comes out as it went in") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes bytes = payload(1400, 1);
     std::vector<Event> sent(5);
     sent[0].kind = EventKind::open;
@@ -66,7 +67,7 @@ TEST_CASE("every kind of event comes out as it went in") {
 }
 
 TEST_CASE("what is pushed shows only when committed") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     REQUIRE(ring.try_push(datagram(1, {})));
     CHECK(take_all(ring).empty());
     ring.commit_events();
@@ -75,7 +76,7 @@ TEST_CASE("what is pushed shows only when committed") {
 }
 
 TEST_CASE("a consumer takes no more than it asks for") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     for (std::uint32_t i = 0; i < 10; ++i) {
         REQUIRE(ring.try_push(datagram(i, {})));
     }
@@ -88,7 +89,7 @@ TEST_CASE("a consumer takes no more than it asks for") {
 }
 
 TEST_CASE("an event comes with the bytes of the datagram behind it, where that is there already") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes one = payload(100, 1);
     const Bytes two = payload(200, 2);
     const auto nexts = [&] {
@@ -111,7 +112,7 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
 }
 
 TEST_CASE("what comes next is right at the end of the ring, too") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     std::size_t right = 0;
     for (std::uint8_t round = 0; round < 200; ++round) {
         std::vector<Bytes> sent;
@@ -134,7 +135,7 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
 }
 
 TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
-    Ring ring{1};
+    tw::test::LocalRing ring{1};
     CHECK(ring.capacity() == Ring::kMinBytes);
     const Bytes bytes = payload(1000, 1);
     std::size_t fitted = 0;
@@ -152,7 +153,7 @@ TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
 }
 
 TEST_CASE("the longest datagram fits an empty ring at every position") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes longest = payload(65'527, 1);
     for (std::uint32_t i = 0; i < 1000; ++i) {
         REQUIRE(ring.try_push(datagram(i, std::span{longest}.first(i * 37 % 3000))));
@@ -168,7 +169,7 @@ TEST_CASE("the longest datagram fits an empty ring at every position") {
 }
 
 TEST_CASE("between two threads nothing is lost, torn or out of order") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     constexpr std::uint32_t kEvents = 200'000;
     std::thread producer{[&] {
         std::minstd_rand random{1};
@@ -294,7 +295,7 @@ TEST_CASE(
 }
 
 TEST_CASE("wake lets a consumer look at what is no event") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<bool> ending{false};
     std::thread consumer{[&] {
         while (!ending) {

@@ -1,5 +1,6 @@
 #include "proxy/relay/tap.h"
 #include "tests/proxy/relay/udp_peers.h"
+#include "tests/support/local_ring.h"
 
 #include <algorithm>
 #include <atomic>
@@ -73,7 +74,7 @@ Texts take_texts(Ring& ring) {
 
 TEST_CASE(
     "an open that did not fit is reported with the first datagram that does, the gap behind it") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     Tap tap{&ring, kObserver};
     greet(tap);
     fill(ring);
@@ -94,7 +95,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     Tap tap{&ring, kObserver};
     TapSession one = session(1);
     tap.open_session(one, 1);
@@ -111,7 +112,7 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
 }
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     Tap tap{&ring, kObserver};
     greet(tap);
     fill(ring);
@@ -137,7 +138,7 @@ TEST_CASE("without a ring nothing happens") {
 }
 
 TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     Tap tap{&ring, observer};
     const Bytes bytes = payload(50, 1);
@@ -170,7 +171,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
 
 TEST_CASE(
     "an observer that finds the ring full of another's events is greeted when there is room") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     Tap tap{&ring, observer};
     TapSession one = session(1);
@@ -218,7 +219,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
     for (unsigned seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
         std::minstd_rand random{seed};
-        Ring ring{Ring::kMinBytes};
+        tw::test::LocalRing ring{Ring::kMinBytes};
         Tap tap{&ring, kObserver};
         std::list<TapSession> live; // a list, because a session must not be moved
         Account account;
@@ -332,7 +333,7 @@ class Overload {
     Tap& tap() { return tap_; }
 
   private:
-    Ring ring_{Ring::kMinBytes};
+    tw::test::LocalRing ring_{Ring::kMinBytes};
     Tap tap_;
     std::list<TapSession> sessions_;
     std::map<std::uint32_t, Seen> seen_;
@@ -423,7 +424,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the next observer is shown all that the last one was too slow for") {
-    Ring ring{Ring::kMinBytes};
+    tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     Tap tap{&ring, observer};
     std::list<TapSession> sessions;

@@ -117,7 +117,6 @@ Impairment impairment_of(std::string_view text, std::uint64_t seed) {
 }
 
 TestRings::TestRings(unsigned threads, std::size_t bytes) {
-    memory.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) {
         rings.push_back(&memory.emplace_back(bytes));
     }

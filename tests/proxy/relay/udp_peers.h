@@ -1,10 +1,12 @@
 #pragma once
 
 #include "proxy/relay/relay.h"
+#include "tests/support/local_ring.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -106,7 +108,7 @@ std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason);
 struct TestRings {
     TestRings(unsigned threads, std::size_t bytes);
 
-    std::vector<Ring> memory;
+    std::deque<tw::test::LocalRing> memory;
     std::vector<Ring*> rings;
 };
 
