@@ -2,7 +2,6 @@
 
 #include "map/text.h"
 
-#include <string_view>
 #include <utility>
 
 namespace tw::map {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <new>
-#include <optional>
 
 #include <png.h>
 

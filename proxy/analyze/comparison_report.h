@@ -1,7 +1,6 @@
 #pragma once
 
 #include "proxy/analyze/map_visits.h"
-#include "snapshot/snapshot.h"
 
 #include <array>
 #include <cstddef>

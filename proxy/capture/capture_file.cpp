@@ -3,7 +3,6 @@
 #include "proxy/capture/pcapng.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>

@@ -5,7 +5,6 @@
 #include "proxy/wire/packet.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <system_error>

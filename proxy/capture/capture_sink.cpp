@@ -3,7 +3,6 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "proxy/analyze/outcome.h"
 #include "proxy/bus/collected_files.h"
 #include "proxy/bus/collector.h"
-#include "proxy/cli/settings.h"
+#include "proxy/cli/flags.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
 #include "proxy/record/stats.h"

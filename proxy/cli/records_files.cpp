@@ -3,9 +3,9 @@
 #include "proxy/base/clock.h"
 #include "proxy/capture/capture_file.h"
 #include "proxy/capture/capture_run.h"
+#include "proxy/cli/flags.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
-#include "proxy/cli/settings.h"
 #include "proxy/demo/demo_reader.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/inspect/inspector.h"
@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>

@@ -4,7 +4,6 @@
 #include "proxy/record/records.h"
 #include "proxy/wire/message.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -26,10 +26,6 @@
 
 #include <tl/expected.hpp>
 
-namespace tw::map {
-class PhysicsLayers;
-} // namespace tw::map
-
 namespace tw::pipeline {
 
 /// Lists and opens the captures and demos in some folders, for the live page. The page identifies a

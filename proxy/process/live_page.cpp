@@ -4,8 +4,6 @@
 #include "proxy/base/log.h"
 
 #include <algorithm>
-#include <exception>
-#include <tuple>
 #include <utility>
 
 #include <boost/asio/ip/address.hpp>

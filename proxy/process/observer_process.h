@@ -5,7 +5,6 @@
 #include "proxy/process/state_folder.h"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -4,7 +4,6 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/record/terminal_text.h"
 
-#include <initializer_list>
 #include <new>
 #include <stdexcept>
 #include <string_view>

@@ -1,6 +1,5 @@
 #include "proxy/process/signals.h"
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <string>

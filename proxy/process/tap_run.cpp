@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>

@@ -3,7 +3,6 @@
 #include "proxy/wire/text.h"
 
 #include <array>
-#include <iterator>
 #include <span>
 
 #include <fmt/format.h>

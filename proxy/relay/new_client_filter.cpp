@@ -1,6 +1,5 @@
 #include "proxy/relay/new_client_filter.h"
 
-#include <cstdlib>
 #include <limits>
 
 namespace tw::relay {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "proxy/base/clock.h"
 #include "proxy/base/keyed_hash.h"
 #include "proxy/relay/ring.h"
 

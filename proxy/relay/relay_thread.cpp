@@ -4,10 +4,8 @@
 #include "proxy/relay/options.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <future>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>

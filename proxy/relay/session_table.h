@@ -5,7 +5,6 @@
 #include "proxy/relay/session.h"
 #include "proxy/relay/session_maker.h"
 
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>

@@ -6,7 +6,6 @@
 #include "proxy/relay/options.h"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>

@@ -4,7 +4,6 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>

@@ -7,13 +7,7 @@
 #include "proxy/web/state.h"
 #include "proxy/web/viewers.h"
 
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <tl/expected.hpp>
 

@@ -1,7 +1,6 @@
 #include "proxy/web/feed.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>

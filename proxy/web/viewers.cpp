@@ -4,7 +4,6 @@
 #include "proxy/web/page_json.h"
 
 #include <algorithm>
-#include <iterator>
 #include <tuple>
 #include <utility>
 

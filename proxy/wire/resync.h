@@ -1,7 +1,5 @@
 #pragma once
 
-#include "proxy/wire/packet.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>

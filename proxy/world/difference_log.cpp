@@ -1,6 +1,5 @@
 #include "proxy/world/difference_log.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tw::world {

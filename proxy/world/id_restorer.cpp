@@ -3,7 +3,6 @@
 #include "proxy/record/client_ids.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <set>
 #include <string_view>

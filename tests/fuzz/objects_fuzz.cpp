@@ -1,5 +1,5 @@
+#include "proxy/cli/flags.h"
 #include "proxy/cli/objects_file.h"
-#include "proxy/cli/settings.h"
 #include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 #include "tests/fuzz/demand.h"

@@ -4,7 +4,6 @@
 #include "proxy/wire/message.h"
 #include "snapshot/snapshot.h"
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>

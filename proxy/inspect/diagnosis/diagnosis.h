@@ -10,9 +10,7 @@
 #include "snapshot/parts.h"
 #include "snapshot/snapshot.h"
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

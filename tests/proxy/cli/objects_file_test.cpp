@@ -1,7 +1,7 @@
 // Valid and invalid descriptions of a mod.
 
+#include "proxy/cli/flags.h"
 #include "proxy/cli/objects_file.h"
-#include "proxy/cli/settings.h"
 #include "snapshot/names.h"
 #include "tests/support/program.h"
 
