@@ -1,6 +1,7 @@
 // Compares the cost of a snapshot in 0.6 and in 0.7: the same tees and projectiles with the same movements, each dialect in its own
 // session. `per_snapshot` counts the verified snapshots.
 
+#include "tests/support/captured_traffic.h"
 #include "tests/support/session_script.h"
 
 #include <chrono>
@@ -23,11 +24,6 @@ constexpr snapshot::Tick kStep = 2;
 constexpr int kSnapshots = 2000;
 /// A client acknowledges with a delay of this many snapshots.
 constexpr int kAckLag = 2;
-
-class NoSink final : public record::RecordSink {
-  public:
-    void on_record(const record::Record& /*record*/) override {}
-};
 
 /// The items that are equal in both dialects: they have the same ints, but different type numbers.
 test::Items items_at(int step, Dialect dialect) {
@@ -63,7 +59,7 @@ std::vector<test::Bytes> datagrams_of(test::SessionScript& script) {
 template <Dialect kDialect>
 void snapshots_of(benchmark::State& state) {
     using Clock = std::chrono::steady_clock;
-    NoSink sink;
+    test::NoSink sink;
     std::size_t bytes = 0;
     for (auto _ : state) {
         test::SessionScript script{{}, sink};

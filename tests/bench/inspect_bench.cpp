@@ -3,6 +3,7 @@
 
 #include "proxy/sink/json_lines.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -93,19 +94,17 @@ void datagrams_to_json(benchmark::State& state) {
 }
 
 /// Keeps consecutive snapshots from the middle of a capture, with all data that their records use.
-class Samples final : public record::RecordSink {
+class Samples final : public test::SinkOf<Samples> {
   public:
-    void on_record(const record::Record& record) override {
-        const auto* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
-        if (snapshot == nullptr || !(*snapshot)->rebuilt || seen_++ < kFirst ||
-            samples_.size() == kKept) {
+    void on(const record::SnapshotRecord& snapshot) {
+        if (!snapshot.rebuilt || seen_++ < kFirst || samples_.size() == kKept) {
             return;
         }
-        const snapshot::SnapshotView& items = (*snapshot)->items;
+        const snapshot::SnapshotView& items = snapshot.items;
         Sample& sample = samples_.emplace_back();
         sample.block.resize(items.block_ints());
         items.write_block(sample.block.data());
-        sample.record = **snapshot;
+        sample.record = snapshot;
         sample.record.items =
             snapshot::SnapshotView::of_block(sample.block, items.size(), items.data().size());
         sample.record.previous.reset();

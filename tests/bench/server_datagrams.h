@@ -5,7 +5,6 @@
 #include "snapshot/parts.h"
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,7 @@
 #include "proxy/inspect/inspector.h"
 #include "tests/fuzz/demand.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
 #include <atomic>
@@ -32,20 +33,13 @@ snapshot::Snapshot copy_of(const snapshot::SnapshotView& view) {
     return copy;
 }
 
-class Watcher final : public record::RecordSink {
+class Watcher final : public test::SinkOf<Watcher> {
   public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const found = std::get_if<const record::SnapshotRecord*>(&record)) {
-            take(**found);
-        } else if (const auto* const message = std::get_if<const record::MessageRecord*>(&record)) {
-            demand((*message)->payload.size() <= demo::kMaxPayload);
-        }
+    void on(const record::MessageRecord& record) {
+        demand(record.payload.size() <= demo::kMaxPayload);
     }
 
-    std::vector<Shown> shown;
-
-  private:
-    void take(const record::SnapshotRecord& record) {
+    void on(const record::SnapshotRecord& record) {
         demand(record.rebuilt == record.crc_got.has_value());
         if (!record.rebuilt) {
             return;
@@ -58,6 +52,8 @@ class Watcher final : public record::RecordSink {
         demand(record.tick >= 0 && record.tick <= demo::kMaxTick);
         shown.push_back({record.tick, copy_of(record.items)});
     }
+
+    std::vector<Shown> shown;
 };
 
 std::vector<Shown> play(const demo::DemoParts& head) {

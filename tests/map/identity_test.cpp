@@ -1,5 +1,5 @@
 #include "map/identity.h"
-#include "tests/map/writer.h"
+#include "tests/support/program.h"
 
 #include <filesystem>
 #include <string>
@@ -12,28 +12,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-    const auto bytes = std::as_bytes(std::span{text});
-    return {bytes.begin(), bytes.end()};
-}
-
-/// A temporary folder, removed at the end of the test.
+/// A temporary folder with folders of maps.
 struct Folder {
-    fs::path path = fs::temp_directory_path() / "twscope-identity-test";
+    tw::test::TemporaryFolder folder;
+    fs::path path{folder.path()};
 
     Folder() {
-        fs::remove_all(path);
         fs::create_directories(path / "maps");
         fs::create_directories(path / "downloadedmaps");
     }
 
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    ~Folder() { fs::remove_all(path); }
-
-    void put(const fs::path& name, std::string_view text) const {
-        REQUIRE(test::write_file(path / name, bytes_of(text)));
+    void put(const fs::path& name, const std::string& text) const {
+        tw::test::write_text(path / name, text);
     }
 };
 
@@ -44,7 +34,7 @@ TEST_CASE("crc and sha256 are those of the standard test vectors") {
     CHECK(nothing.crc == 0);
     CHECK(to_hex(nothing.sha256) ==
           "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    const Identity digits = identify(bytes_of("123456789"));
+    const Identity digits = identify(tw::test::as_bytes("123456789"));
     CHECK(to_hex(digits.crc) == "cbf43926");
     CHECK(digits.size == 9);
     CHECK(to_hex(std::uint32_t{0xab}) == "000000ab");
@@ -104,7 +94,7 @@ TEST_CASE("a map name that could leave its folder or is no file name somewhere i
 
 TEST_CASE("a map is found under every name it is stored by, and only with the right bytes") {
     const Folder folder;
-    const Identity right = identify(bytes_of("right"));
+    const Identity right = identify(tw::test::as_bytes("right"));
     const std::string sha_name = "downloadedmaps/dm1_" + to_hex(right.sha256) + ".map";
     const std::string crc_name = "downloadedmaps/dm1_" + to_hex(right.crc) + ".map";
     const fs::path folders[] = {folder.path / "not there", folder.path};
@@ -124,14 +114,14 @@ TEST_CASE("a map with the right name and wrong bytes is not found but reported")
     const Folder folder;
     folder.put("dm1.map", "wrong");
     folder.put("maps/dm1.map", "right");
-    const Identity right = identify(bytes_of("right"));
+    const Identity right = identify(tw::test::as_bytes("right"));
     const fs::path folders[] = {folder.path};
     std::vector<WrongMap> wrong;
     CHECK(find_map(folders, "dm1", right.crc, std::nullopt, &wrong) ==
           folder.path / "maps/dm1.map");
     REQUIRE(wrong.size() == 1);
     CHECK(wrong[0].path == folder.path / "dm1.map");
-    CHECK(wrong[0].identity == identify(bytes_of("wrong")));
+    CHECK(wrong[0].identity == identify(tw::test::as_bytes("wrong")));
 
     Sha256 other = right.sha256;
     other[0] ^= 1U;
@@ -147,7 +137,7 @@ TEST_CASE("a map above the size limit is not read") {
     Limits limits;
     limits.max_file_bytes = 4;
     const fs::path folders[] = {folder.path};
-    const Identity right = identify(bytes_of("right"));
+    const Identity right = identify(tw::test::as_bytes("right"));
     CHECK_FALSE(find_map(folders, "dm1", right.crc, std::nullopt, nullptr, limits).has_value());
 }
 

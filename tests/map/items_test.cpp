@@ -3,7 +3,6 @@
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 
-#include <array>
 #include <cstdint>
 #include <numeric>
 #include <span>

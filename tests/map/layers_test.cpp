@@ -2,9 +2,7 @@
 #include "tests/map/map_builder.h"
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>

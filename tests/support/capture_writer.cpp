@@ -2,10 +2,7 @@
 
 #include "proxy/capture/pcapng.h"
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <stdexcept>
 
 namespace tw::test {
 
@@ -125,19 +122,8 @@ FrameBytes pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolu
 }
 
 TemporaryFile::TemporaryFile(std::span<const std::byte> content) {
-    std::string folder = (std::filesystem::temp_directory_path() / "twscope-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) {
-        throw std::runtime_error{"no temporary folder"};
-    }
-    path_ = folder + "/capture";
-    std::ofstream file{path_, std::ios::binary};
-    file.write(reinterpret_cast<const char*>(content.data()),
-               static_cast<std::streamsize>(content.size()));
-}
-
-TemporaryFile::~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(std::filesystem::path{path_}.parent_path(), ignored);
+    std::ofstream{path(), std::ios::binary}.write(reinterpret_cast<const char*>(content.data()),
+                                                  static_cast<std::streamsize>(content.size()));
 }
 
 } // namespace tw::test

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/program.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -70,14 +72,11 @@ pcapng_file(bool big_endian, std::uint32_t link, std::uint32_t resolution,
 class TemporaryFile {
   public:
     explicit TemporaryFile(std::span<const std::byte> content);
-    ~TemporaryFile();
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::string path() const { return folder_.file("capture"); }
 
   private:
-    std::string path_;
+    TemporaryFolder folder_;
 };
 
 } // namespace tw::test

@@ -1,11 +1,9 @@
 #pragma once
 
 #include "proxy/demo/demo_encoder.h"
-#include "tests/support/filled_folder.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <initializer_list>
-#include <string>
 #include <utility>
 #include <vector>
 

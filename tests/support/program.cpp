@@ -1,5 +1,6 @@
 #include "tests/support/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -99,6 +100,13 @@ void write_text(const std::string& path, const std::string& text) {
     std::ofstream{path, std::ios::binary} << text;
 }
 
+std::string gzipped(const std::string& text) {
+    const TemporaryFolder folder;
+    write_text(folder.file("plain"), text);
+    static_cast<void>(run_program("/bin/sh", {"-c", "gzip -n " + folder.file("plain")}));
+    return read_text(folder.file("plain.gz"));
+}
+
 std::size_t count_of(std::string_view text, std::string_view part) {
     std::size_t count = 0;
     for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
@@ -128,6 +136,15 @@ TemporaryFolder::TemporaryFolder()
 TemporaryFolder::~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<std::filesystem::path> TemporaryFolder::files() const {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator{path_}) {
+        files.push_back(entry.path());
+    }
+    std::ranges::sort(files);
+    return files;
 }
 
 } // namespace tw::test

@@ -3,6 +3,7 @@
 #include "tests/support/text.h"
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ class Program {
 
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
+/// Compresses a text with gzip(1).
+[[nodiscard]] std::string gzipped(const std::string& text);
 
 /// Returns how often a part occurs in a text.
 [[nodiscard]] std::size_t count_of(std::string_view text, std::string_view part);
@@ -66,6 +69,9 @@ class TemporaryFolder {
     [[nodiscard]] const std::string& path() const { return path_; }
 
     [[nodiscard]] std::string file(const std::string& name) const { return path_ + '/' + name; }
+
+    /// The files in the folder, sorted by name.
+    [[nodiscard]] std::vector<std::filesystem::path> files() const;
 
   private:
     std::string path_;

@@ -2,6 +2,7 @@
 
 #include "snapshot/cursor.h"
 #include "snapshot/delta.h"
+#include "snapshot/objects.h"
 #include "snapshot/parts.h"
 
 #include <algorithm>
@@ -29,6 +30,20 @@ MessageBuilder message(std::string_view name, snapshot::Dialect dialect) {
         throw std::invalid_argument{"no message is called " + std::string{name}};
     }
     return MessageBuilder{*found};
+}
+
+std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number, std::string_view object) {
+    const auto table = snapshot::object_table();
+    const auto found = std::ranges::find(table, object, &snapshot::ObjectSpec::name);
+    Ints data;
+    for (std::size_t i = 0; i < found->uuid.size(); i += 4) {
+        std::uint32_t word = 0;
+        for (std::size_t k = 0; k < 4; ++k) {
+            word = word << 8U | found->uuid[i + k];
+        }
+        data.push_back(static_cast<std::int32_t>(word));
+    }
+    return {{.type = 0, .id = number}, data};
 }
 
 snapshot::Snapshot to_snapshot(const Items& items) {

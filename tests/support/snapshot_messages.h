@@ -44,6 +44,10 @@ inline const Items kPickupAndPlayer{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0
 [[nodiscard]] MessageBuilder message(std::string_view name,
                                      snapshot::Dialect dialect = snapshot::Dialect::six);
 
+/// Returns the descriptor item that gives a type number its UUID.
+[[nodiscard]] std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number,
+                                                            std::string_view object);
+
 [[nodiscard]] snapshot::Snapshot to_snapshot(const Items& items);
 [[nodiscard]] Items to_items(const snapshot::SnapshotView& view);
 [[nodiscard]] std::int32_t checksum_of(const Items& items);

@@ -1,5 +1,5 @@
 #include "proxy/analyze/records_check.h"
-#include "proxy/store/zstd_frames.h"
+#include "tests/proxy/store/zstd_text.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
 
@@ -74,13 +74,6 @@ std::string with_carriage_returns(std::string text) {
     return text;
 }
 
-std::string packed(std::string_view text) {
-    store::ZstdFrameWriter writer;
-    std::string out;
-    writer.append_frame(text, out);
-    return out;
-}
-
 } // namespace
 
 TEST_CASE("complete recordings pass the check, and the faults of others are named") {
@@ -97,7 +90,7 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
 
     const Row rows[] = {
         {"a whole game", {{"a", game}}, ""},
-        {"compressed", {{"a.zst", packed(game) + packed(game)}}, ""},
+        {"compressed", {{"a.zst", checked_frame(game) + test::checked_frame(game)}}, ""},
         {"nothing", {{"a", ""}}, ""},
         {"two runs in a file", {{"a", game + game}}, ""},
         {"broken lines",
@@ -117,10 +110,10 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a", game + "{\"v\":1"}},
          "1 file that ends in the middle of a record, or is still being written (first: a)\n"},
         {"half a frame",
-         {{"a.zst", packed(game) + packed(game).substr(0, 30)}},
+         {{"a.zst", checked_frame(game) + test::checked_frame(game).substr(0, 30)}},
          "1 file that ends in the middle of a record, or is still being written (first: a.zst)\n"},
         {"a damaged frame",
-         {{"a.zst", packed(game) + "noise and more noise"}},
+         {{"a.zst", checked_frame(game) + "noise and more noise"}},
          "1 file that cannot be read completely (first: a.zst)\n"},
         {"time goes back",
          {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},

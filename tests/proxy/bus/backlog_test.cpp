@@ -5,8 +5,8 @@
 #include "proxy/bus/spool_folder.h"
 #include "proxy/bus/subjects.h"
 #include "tests/proxy/store/faulty_disk.h"
-#include "tests/support/filled_folder.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/program.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -19,7 +19,7 @@
 #include <doctest/doctest.h>
 
 using namespace tw::bus;
-using tw::test::FilledFolder;
+using tw::test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 namespace {
@@ -72,7 +72,7 @@ std::string text_of(Backlog& backlog, std::uint64_t number) {
 
 /// A run's spool in a new folder.
 struct OneSpool {
-    const FilledFolder where;
+    const TemporaryFolder where;
     SpoolFolder folder{where.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
 };
@@ -92,10 +92,10 @@ struct LeftSpool {
     /// Writes a file of the run, or adds to it.
     void write_file(std::uint64_t first, const std::string& text,
                     std::ios::openmode mode = std::ios::out) const {
-        std::ofstream{where.path() / spool_file_name(run, first), mode} << text;
+        std::ofstream{where.file(spool_file_name(run, first)), mode} << text;
     }
 
-    const FilledFolder where;
+    const TemporaryFolder where;
     const std::string run = make_run_id();
     SpoolFolder folder{where.path(), kLimit};
 };
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(OneSpool, "appended lines can be read from any line on, over m
 }
 
 TEST_CASE("a line may be longer than the reading buffer") {
-    const FilledFolder where;
+    const TemporaryFolder where;
     SpoolFolder folder{where.path(), std::uint64_t{64} << 20U};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     spool.append_lines(line(1, 3'000'000));
@@ -134,7 +134,7 @@ TEST_CASE("a line may be longer than the reading buffer") {
 }
 
 TEST_CASE("settled lines are removed, and with the last line all files") {
-    const FilledFolder where;
+    const TemporaryFolder where;
     {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kDefaultStream};
@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(LeftSpool, "the next run finds an earlier run's lines under th
 }
 
 TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
-    const FilledFolder where;
+    const TemporaryFolder where;
     {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kDefaultStream};
@@ -249,10 +249,10 @@ TEST_CASE_FIXTURE(LeftSpool, "an incomplete last line is ignored") {
 
 TEST_CASE_FIXTURE(LeftSpool,
                   "an invalid state file stays where it is, and its lines are not published") {
-    std::ofstream{where.path() / spool_state_file_name(run)} << "rubbish";
+    std::ofstream{where.file(spool_state_file_name(run))} << "rubbish";
     write_file(1, "1 line\n");
-    std::ofstream{where.path() / "notes.txt"} << "of somebody";
-    std::ofstream{where.path() / spool_file_name(make_run_id(), 1)} << "1 without a state\n";
+    std::ofstream{where.file("notes.txt")} << "of somebody";
+    std::ofstream{where.file(spool_file_name(make_run_id(), 1))} << "1 without a state\n";
     folder.report_unpublished_files(kDefaultStream);
     CHECK(total_bytes(folder) == 25); // the folder may drop it
     CHECK(Backlog::take_over_other_spool(folder, "", kDefaultStream) == nullptr);
@@ -315,7 +315,7 @@ TEST_CASE_FIXTURE(OneSpool,
     const auto files = folder.list_files();
     REQUIRE(files.size() > 2);
     const std::uint64_t gone = files[2].first - files[1].first;
-    fs::remove(where.path() / spool_file_name(spool.run_id(), files[1].first));
+    fs::remove(where.file(spool_file_name(spool.run_id(), files[1].first)));
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(read_all(spool, 1).count == 200 - gone);
     CHECK(folder.missing_lines() == gone);
@@ -351,7 +351,7 @@ TEST_CASE_FIXTURE(OneSpool,
 
 TEST_CASE(
     "a spool on a full disk accepts nothing, keeps its lines, and continues once there is room") {
-    const FilledFolder where;
+    const TemporaryFolder where;
     tw::test::FaultyDisk disk;
     SpoolFolder folder{where.path(), kLimit, disk};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
@@ -380,7 +380,7 @@ TEST_CASE(
 
 TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
           "by the next run") {
-    const FilledFolder where;
+    const TemporaryFolder where;
     const std::string run = make_run_id();
     {
         SpoolFolder folder{where.path(), kLimit};

@@ -1,16 +1,12 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/bus/bus_output.h"
-#include "proxy/bus/subjects.h"
 #include "proxy/filter/json_line.h"
-#include "tests/support/filled_folder.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/program.h"
 
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -50,7 +46,7 @@ class SilentServer {
 constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
                                            .finish_writing = std::chrono::milliseconds{0}};
 
-PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFolder& where) {
+PublishOptions with_spool(const SilentServer& server, const tw::test::TemporaryFolder& where) {
     return {.access = {.urls = {server.url()}},
             .server = "one",
             .spool = where.path(),
@@ -58,17 +54,12 @@ PublishOptions with_spool(const SilentServer& server, const tw::test::FilledFold
 }
 
 /// Returns all lines in the files of a spool, in order.
-std::string left_in(const tw::test::FilledFolder& where) {
-    std::set<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{where.path()}) {
-        if (entry.path().extension() == ".jsonl") {
-            files.insert(entry.path());
-        }
-    }
+std::string left_in(const tw::test::TemporaryFolder& where) {
     std::string text;
-    for (const auto& path : files) {
-        std::ifstream file{path};
-        text.append(std::istreambuf_iterator<char>{file}, {});
+    for (const auto& path : where.files()) {
+        if (path.extension() == ".jsonl") {
+            text += tw::test::read_text(path);
+        }
     }
     return text;
 }
@@ -87,7 +78,7 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
 
 TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
     const SilentServer server;
-    const tw::test::FilledFolder where;
+    const tw::test::TemporaryFolder where;
     {
         BusOutput output{with_spool(server, where), kNoPatience};
         {
@@ -105,7 +96,7 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
 
 TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
     const SilentServer server;
-    const tw::test::FilledFolder where;
+    const tw::test::TemporaryFolder where;
     BusOutput output{with_spool(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
@@ -121,7 +112,7 @@ TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
 
 TEST_CASE("records after the spool was removed are lost and counted") {
     const SilentServer server;
-    const tw::test::FilledFolder where;
+    const tw::test::TemporaryFolder where;
     BusOutput output{with_spool(server, where), kNoPatience};
     output.write("{\"type\":\"a\"}\n");
     std::filesystem::remove_all(where.path());
@@ -139,7 +130,7 @@ TEST_CASE("records after the spool was removed are lost and counted") {
 
 TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
-    const tw::test::FilledFolder where;
+    const tw::test::TemporaryFolder where;
     BusOutput output{with_spool(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();

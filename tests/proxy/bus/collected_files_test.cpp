@@ -1,7 +1,6 @@
 #include "proxy/bus/collected_files.h"
-#include "proxy/bus/subjects.h"
 #include "tests/proxy/store/faulty_disk.h"
-#include "tests/support/filled_folder.h"
+#include "tests/support/program.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -10,8 +9,8 @@
 #include <doctest/doctest.h>
 
 using namespace tw::bus;
-using tw::test::file_text;
-using tw::test::FilledFolder;
+using tw::test::read_text;
+using tw::test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 namespace {
@@ -25,7 +24,7 @@ void append_first(CollectedFiles& files, const std::string& name, const std::str
 } // namespace
 
 TEST_CASE("batches are appended to their files") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     CollectedFiles files{folder.path()};
     CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append_batch("first", {{"a/x", "1\n"}, {"b/x", "2\n"}}) == 0);
@@ -34,23 +33,23 @@ TEST_CASE("batches are appended to their files") {
     CHECK(files.unconfirmed_batch().empty());
     CHECK(files.append_batch("second", {{"a/x", "3\n"}}) == 0);
     files.confirm_batch();
-    CHECK(file_text(folder.path() / "a/x") == "1\n3\n");
-    CHECK(file_text(folder.path() / "b/x") == "2\n");
+    CHECK(read_text(folder.file("a/x")) == "1\n3\n");
+    CHECK(read_text(folder.file("b/x")) == "2\n");
 }
 
 TEST_CASE("a batch that is rolled back leaves nothing in the files") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     CollectedFiles files{folder.path()};
     append_first(files, "a/x", "1\n");
     CHECK(files.append_batch("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     CHECK(files.roll_back_batch() == 0);
-    CHECK(file_text(folder.path() / "a/x") == "1\n");
-    CHECK_FALSE(fs::exists(folder.path() / "b/x"));
+    CHECK(read_text(folder.file("a/x")) == "1\n");
+    CHECK_FALSE(fs::exists(folder.file("b/x")));
     CHECK(files.roll_back_batch() == 0); // nothing is left to roll back
 }
 
 TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the next process") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     tw::test::FaultyDisk disk;
     {
         CollectedFiles files{folder.path(), disk};
@@ -69,12 +68,12 @@ TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the ne
     CHECK(files.unconfirmed_batch() == "second");
     CHECK(files.roll_back_batch() == 0);
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(file_text(folder.path() / "a") == "1\n");
-    CHECK_FALSE(fs::exists(folder.path() / "b"));
+    CHECK(read_text(folder.file("a")) == "1\n");
+    CHECK_FALSE(fs::exists(folder.file("b")));
 }
 
 TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirmed") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
     append_first(files, "a", "1234\n");
@@ -84,11 +83,11 @@ TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirm
     CHECK(files.unconfirmed_batch() == "second");
     disk.truncates = true;
     CHECK(files.roll_back_batch() == 0);
-    CHECK(file_text(folder.path() / "a") == "1234\n");
+    CHECK(read_text(folder.file("a")) == "1234\n");
 }
 
 TEST_CASE("the process after a killed one finds the unconfirmed batch") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     {
         CollectedFiles files{folder.path()};
         append_first(files, "a b/x", "1\n");
@@ -99,13 +98,13 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
         CHECK(files.unconfirmed_batch() == "second");
         SUBCASE("and rolls it back") {
             CHECK(files.roll_back_batch() == 0);
-            CHECK(file_text(folder.path() / "a b/x") == "1\n");
-            CHECK_FALSE(fs::exists(folder.path() / "b/x"));
+            CHECK(read_text(folder.file("a b/x")) == "1\n");
+            CHECK_FALSE(fs::exists(folder.file("b/x")));
         }
         SUBCASE("and confirms it") {
             files.confirm_batch();
-            CHECK(file_text(folder.path() / "a b/x") == "1\n2\n");
-            CHECK(file_text(folder.path() / "b/x") == "3\n");
+            CHECK(read_text(folder.file("a b/x")) == "1\n2\n");
+            CHECK(read_text(folder.file("b/x")) == "3\n");
         }
     }
     const CollectedFiles again{folder.path()};
@@ -113,13 +112,13 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
 }
 
 TEST_CASE("an incomplete journal means that nothing was appended") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     {
         CollectedFiles files{folder.path()};
         append_first(files, "x", "1\n");
         CHECK(files.append_batch("second", {{"x", "2\n"}}) == 0);
     }
-    const auto journal = folder.path() / ".collect-journal";
+    const auto journal = folder.file(".collect-journal");
     const auto size = fs::file_size(journal);
     for (std::uintmax_t cut = 0; cut < size; ++cut) {
         CAPTURE(cut);
@@ -127,28 +126,28 @@ TEST_CASE("an incomplete journal means that nothing was appended") {
         const CollectedFiles files{folder.path()};
         CHECK(files.unconfirmed_batch().empty());
     }
-    CHECK(file_text(folder.path() / "x") == "1\n2\n");
+    CHECK(read_text(folder.file("x")) == "1\n2\n");
 }
 
 TEST_CASE("a folder has one collector at a time") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     const CollectedFiles files{folder.path()};
     CHECK_THROWS_AS(CollectedFiles{folder.path()}, std::system_error);
 }
 
 TEST_CASE("a full disk takes a batch whole or not at all") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
     append_first(files, "a", "1234\n");
     disk.room = 7;
     CHECK(files.append_batch("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch().empty());
-    CHECK(file_text(folder.path() / "a") == "1234\n");
-    CHECK_FALSE(fs::exists(folder.path() / "b"));
+    CHECK(read_text(folder.file("a")) == "1234\n");
+    CHECK_FALSE(fs::exists(folder.file("b")));
     disk.room = UINT64_MAX;
     disk.interrupted = 1;
     disk.at_once = 2;
     CHECK(files.append_batch("third", {{"a", "5678\n"}}) == 0);
-    CHECK(file_text(folder.path() / "a") == "1234\n5678\n");
+    CHECK(read_text(folder.file("a")) == "1234\n5678\n");
 }

@@ -6,7 +6,7 @@
 #include "proxy/store/recording.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
-#include "tests/support/json_records.h"
+#include "tests/support/program.h"
 #include "tests/support/test_data.h"
 
 #include <algorithm>
@@ -135,8 +135,8 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
          {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
           "token-map-download", "tokenless-map-change"}) {
         CAPTURE(name);
-        const test::FilledFolder folder;
-        const auto path = folder.path() / "a.pcapng";
+        const test::TemporaryFolder folder;
+        const auto path = folder.file("a.pcapng");
         std::string first;
         {
             Recording target{capture_in(path), Recording::StartMode::empty};
@@ -147,7 +147,7 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
         const bool same = first == decode({path}, nullptr);
         CHECK(same);
         CHECK(first.size() > 10'000);
-        const std::string bytes = test::file_text(path);
+        const std::string bytes = test::read_text(path);
         CHECK(bytes.find("twscope: session 1: ") != std::string::npos);
         CHECK(bytes.find(": closed: ") != std::string::npos);
         CHECK(whole_bytes(path) == bytes.size());
@@ -155,15 +155,15 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
 }
 
 TEST_CASE("a capture goes on behind its last whole block, in a section of its own") {
-    const test::FilledFolder folder;
-    const auto path = folder.path() / "a.pcapng";
+    const test::TemporaryFolder folder;
+    const auto path = folder.file("a.pcapng");
     const auto write = [&path](Recording::StartMode begin) {
         Recording target{capture_in(path), begin};
         CaptureSink capture{target};
         return decode({test::test_data("golden/token-map-download.pcap")}, &capture);
     };
     write(Recording::StartMode::empty);
-    const auto once = test::file_text(path).size();
+    const auto once = test::read_text(path).size();
     for (const std::size_t cut : {1U, 11U, 40U}) {
         CAPTURE(cut);
         std::filesystem::resize_file(path, once - cut);
@@ -171,23 +171,23 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
         write(Recording::StartMode::append);
-        CHECK(test::file_text(path).size() == whole + once);
+        CHECK(test::read_text(path).size() == whole + once);
         CHECK(whole_bytes(path) == whole + once);
     }
     write(Recording::StartMode::empty);
-    CHECK(test::file_text(path).size() == once);
+    CHECK(test::read_text(path).size() == once);
 }
 
 TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     CHECK(capture::complete_blocks_size(-1) == 0);
-    const auto file = folder.path() / "text";
+    const auto file = folder.file("text");
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
     CHECK(whole_bytes(file) == 0);
     CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::append}),
                     std::runtime_error);
-    CHECK(test::file_text(file).size() == text.size()); // and it is as it was
+    CHECK(test::read_text(file).size() == text.size()); // and it is as it was
 }
 
 TEST_CASE(
@@ -215,23 +215,23 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const test::FilledFolder folder;
-        const auto path = folder.path() / "a.pcapng";
+        const test::TemporaryFolder folder;
+        const auto path = folder.file("a.pcapng");
         std::ofstream{path, std::ios::binary} << row.bytes;
         if (row.refused) {
             CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::append}),
                             std::runtime_error);
-            CHECK((test::file_text(path) == row.bytes));
+            CHECK((test::read_text(path) == row.bytes));
         } else {
             { const Recording recording{capture_in(path), Recording::StartMode::append}; }
-            CHECK((test::file_text(path) == own));
+            CHECK((test::read_text(path) == own));
         }
     }
 }
 
 TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as a whole") {
-    const test::FilledFolder folder;
-    const auto path = folder.path() / "a.pcapng";
+    const test::TemporaryFolder folder;
+    const auto path = folder.file("a.pcapng");
     {
         Recording target{capture_in(path), Recording::StartMode::empty};
         CaptureSink capture{target};
@@ -247,12 +247,12 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
 
     REQUIRE(::stat(path.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600U);
-    CHECK(whole_bytes(path) == test::file_text(path).size());
+    CHECK(whole_bytes(path) == test::read_text(path).size());
 }
 
 TEST_CASE("a capture that somebody empties begins anew") {
-    const test::FilledFolder folder;
-    const auto path = folder.path() / "a.pcapng";
+    const test::TemporaryFolder folder;
+    const auto path = folder.file("a.pcapng");
     Recording target{capture_in(path), Recording::StartMode::empty};
     CaptureSink capture{target};
     const test::Bytes datagram = test::bytes_of({1, 2, 3}); // kept until its end
@@ -262,14 +262,14 @@ TEST_CASE("a capture that somebody empties begins anew") {
         capture.flush();
     };
     write();
-    const auto once = test::file_text(path);
+    const auto once = test::read_text(path);
     std::filesystem::resize_file(path, 0);
     write();
-    CHECK(test::file_text(path) == once);
+    CHECK(test::read_text(path) == once);
 }
 
 TEST_CASE("each segment of a capture can be read alone, and all together give the records") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     Segments segments;
     segments.max_bytes = 60'000;
     CaptureSink capture{segments};
@@ -278,10 +278,10 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
     std::vector<std::string> paths;
     for (const std::string& text : segments.texts) {
         CAPTURE(paths.size());
-        paths.push_back(folder.path() / fmt::format("{}.pcapng", paths.size()));
+        paths.push_back(folder.file(fmt::format("{}.pcapng", paths.size())));
         std::ofstream{paths.back(), std::ios::binary} << capture::capture_format().file_header()
                                                       << text;
-        CHECK(whole_bytes(paths.back()) == test::file_text(paths.back()).size());
+        CHECK(whole_bytes(paths.back()) == test::read_text(paths.back()).size());
         CHECK(text.find("twscope: session 1: ") != std::string::npos);
         CHECK(!decode({paths.back()}, nullptr).empty());
     }
@@ -379,7 +379,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
          {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
           "tokenless-map-change", "seven-map-change", "seven-on-ddnet"}) {
         CAPTURE(name);
-        const test::FilledFolder folder;
+        const test::TemporaryFolder folder;
         Segments segments;
         segments.max_datagrams = 151;
         CaptureSink capture{segments};
@@ -389,7 +389,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
         std::vector<std::string> paths;
         for (const std::string& text : segments.texts) {
             CAPTURE(alone.size());
-            const std::string path = folder.path() / fmt::format("{}.pcapng", paths.size());
+            const std::string path = folder.file(fmt::format("{}.pcapng", paths.size()));
             paths.push_back(path);
             std::ofstream{path, std::ios::binary} << capture::capture_format().file_header()
                                                   << text;
@@ -397,7 +397,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
             alone += snapshots_in(records);
             CHECK(records.find("session.joined_midway") == std::string::npos);
             // Written once more, it can be read as well.
-            const auto copy = folder.path() / "copy.pcapng";
+            const auto copy = folder.file("copy.pcapng");
             {
                 Recording target{capture_in(copy), Recording::StartMode::empty};
                 CaptureSink again{target};
@@ -451,8 +451,8 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
 }
 
 TEST_CASE("a session without an address is written with one for tests") {
-    const test::FilledFolder folder;
-    const auto path = folder.path() / "a.pcapng";
+    const test::TemporaryFolder folder;
+    const auto path = folder.file("a.pcapng");
     {
         Recording target{capture_in(path), Recording::StartMode::empty};
         CaptureSink capture{target};

@@ -1,9 +1,8 @@
 // Covers: proxy/capture/flight_recorder.cpp
-#include "proxy/capture/capture_run.h"
 #include "proxy/capture/flight_recorder.h"
 #include "proxy/inspect/inspector.h"
-#include "tests/support/captured_traffic.h"
-#include "tests/support/demo_bytes.h"
+#include "tests/support/inspect_file.h"
+#include "tests/support/program.h"
 #include "tests/support/record_log.h"
 #include "tests/support/test_data.h"
 #include "tests/support/time.h"
@@ -50,7 +49,7 @@ struct Flight {
     }
 
     [[nodiscard]] FlightOptions in_folder(FlightOptions options) const {
-        options.folder = folder.path() / options.folder;
+        options.folder = folder.file(options.folder);
         return options;
     }
 
@@ -66,7 +65,7 @@ struct Flight {
         return folder.files();
     }
 
-    test::FilledFolder folder;
+    test::TemporaryFolder folder;
     FileQueue files;
     FlightRecorder recorder;
     inspect::Observers observers;
@@ -81,13 +80,8 @@ std::array<bool, record::kFindingCount> on(record::FindingId id) {
 }
 
 record::SessionStats decode(const std::filesystem::path& path) {
-    test::NoMaps maps;
     test::RecordLog log;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, log, numbers};
-    capture::CaptureRun run{{path}, {}};
-    run.read(inspector);
-    return inspector.totals();
+    return test::inspect_file(path, log);
 }
 
 record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
@@ -110,7 +104,7 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     CHECK(again.snapshots == flight.seen.snapshots);
     CHECK(again.verified == flight.seen.verified);
     CHECK(again.verified > 50);
-    CHECK(test::file_text(written.front()).find("flight recorder: the last 3600 s; on request") !=
+    CHECK(test::read_text(written.front()).find("flight recorder: the last 3600 s; on request") !=
           std::string::npos);
 
     struct stat found {};
@@ -144,8 +138,8 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 2);
     CHECK(written.front().filename().string().ends_with("-s1-snapshot.crc_mismatch.pcapng"));
-    CHECK(test::file_text(written.front()).find("session 1: ") != std::string::npos);
-    CHECK(test::file_text(written.back()).find("and 998 more findings since the previous file") !=
+    CHECK(test::read_text(written.front()).find("session 1: ") != std::string::npos);
+    CHECK(test::read_text(written.back()).find("and 998 more findings since the previous file") !=
           std::string::npos);
 }
 
@@ -168,7 +162,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const test::FilledFolder folder;
+        const test::TemporaryFolder folder;
         FileQueue files;
         const auto id = record::FindingId::snapshot_crc_mismatch;
         FlightRecorder recorder{
@@ -194,7 +188,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
         files.finish_writing();
         const auto written = folder.files();
         CHECK(written.size() == static_cast<std::size_t>(row.files_after_ten));
-        const std::string last = test::file_text(written.back());
+        const std::string last = test::read_text(written.back());
         CHECK((last.find("already dropped") != std::string::npos) == !row.said.empty());
         CHECK(last.find(row.said) != std::string::npos);
     }

@@ -14,14 +14,14 @@
 using namespace tw;
 using test::Arguments;
 using test::check_refused;
-using test::FilledFolder;
 using test::Finished;
 using test::TemporaryFile;
+using test::TemporaryFolder;
 using test::twscope;
 
 TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes records") {
-    const FilledFolder folder;
-    const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
+    const TemporaryFolder folder;
+    const auto path = [&folder](const char* name) { return folder.file(name); };
     const auto map = test::small_map();
     std::ofstream{path("small.map"), std::ios::binary}.write(
         reinterpret_cast<const char*>(map.data()), static_cast<std::streamsize>(map.size()));
@@ -30,10 +30,9 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
     recording.save(path("a.pcap"));
     for (const std::string version : {"4", "6"}) {
         CAPTURE(version);
-        const FilledFolder demos;
-        const Finished written =
-            twscope({"decode", path("a.pcap"), "--maps", folder.path().string(), "--demo",
-                     demos.path().string(), "--demo-version", version});
+        const TemporaryFolder demos;
+        const Finished written = twscope({"decode", path("a.pcap"), "--maps", folder.path(),
+                                          "--demo", demos.path(), "--demo-version", version});
         CAPTURE(written.err);
         CHECK(written.status == 0);
         const auto files = demos.files();
@@ -56,8 +55,8 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
     test::append(damaged, test::bytes_of({0xa2, 0x21, 1}));
     test::append(cut, test::bytes_of({0xa2, 0x22, 1}));
     const TemporaryFile file{damaged};
-    const FilledFolder folder;
-    const std::string records = (folder.path() / "a.jsonl").string();
+    const TemporaryFolder folder;
+    const std::string records = folder.file("a.jsonl");
     for (const Arguments& to : {Arguments{}, {"-o", "-"}, {"-o", records}}) {
         const Finished broken = twscope({"decode", file.path()}, to);
         CAPTURE(broken.err);
@@ -79,8 +78,8 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
 }
 
 TEST_CASE("a capture is only written if secrets may be shown") {
-    const FilledFolder folder;
-    const auto path = [&folder](const char* name) { return (folder.path() / name).string(); };
+    const TemporaryFolder folder;
+    const auto path = [&folder](const char* name) { return folder.file(name); };
     test::save_game(path("a.pcap"), test::tee_at(80, 80));
     check_refused({"decode", path("a.pcap"), "-w", path("b.pcapng")}, "--show-secrets");
     check_refused({"proxy", "-s", "127.0.0.1:1", "-w", path("b.pcapng")}, "--show-secrets");
@@ -97,9 +96,9 @@ TEST_CASE("a capture is only written if secrets may be shown") {
 }
 
 TEST_CASE("a capture's filter gets messages, also if no other output does") {
-    const FilledFolder folder;
-    const std::string from = (folder.path() / "a.pcap").string();
-    const std::string to = (folder.path() / "b.pcapng").string();
+    const TemporaryFolder folder;
+    const std::string from = folder.file("a.pcap");
+    const std::string to = folder.file("b.pcapng");
     test::save_game(from, test::tee_at(80, 80));
     const auto packets = [&](const Arguments& more) {
         CHECK(twscope({"decode", from, "--show-secrets", "-w", to}, more).status == 0);

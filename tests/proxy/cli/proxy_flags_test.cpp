@@ -1,6 +1,5 @@
 #include "proxy/cli/proxy_flags.h"
 #include "proxy/cli/settings.h"
-#include "tests/support/program.h"
 
 #include <cstdlib>
 #include <string>

@@ -24,19 +24,15 @@ using namespace tw::test;
 
 namespace {
 
-constexpr std::string_view kFirst =
+const std::string kFirst =
     R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"session","session":1,"event":"open"})"
     "\n";
-constexpr std::string_view kSecond =
+const std::string kSecond =
     R"({"v":1,"t":"2026-11-21T20:16:00.000000Z","type":"session","session":2,"event":"open"})"
     "\n";
-constexpr std::string_view kAgain =
+const std::string kAgain =
     R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"session","session":1,"event":"open","again":true})"
     "\n";
-
-std::string text(std::string_view view) {
-    return std::string{view};
-}
 
 } // namespace
 
@@ -80,7 +76,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
 TEST_CASE("times have valid numbers in the usual order") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
-    write_text(file, text(kFirst) + text(kSecond));
+    write_text(file, kFirst + kSecond);
 
     struct Row {
         Arguments choice;
@@ -88,15 +84,15 @@ TEST_CASE("times have valid numbers in the usual order") {
     };
 
     const Row good[] = {
-        {{"--from", "2026-11-21T20:15:30Z"}, text(kSecond)},
-        {{"--from", "2026-11-21T20:16:00.000000Z"}, text(kSecond)},
-        {{"--to", "2026-11-21T20:16"}, text(kFirst)},
-        {{"--from", "2026", "--to", "2026-11-21T20:16:00Z"}, text(kFirst)},
-        {{"--from", "2024-02-29"}, text(kFirst) + text(kSecond)},
-        {{"--from", "2026-11-21 20:15:30"}, text(kSecond)},
-        {{"--from", "20:15:30"}, text(kSecond)}, // of the first record's day
-        {{"--from", "00:00", "--to", "20:16"}, text(kFirst)},
-        {{"--from", "-36500d"}, text(kFirst) + text(kSecond)}, // a hundred years ago
+        {{"--from", "2026-11-21T20:15:30Z"}, kSecond},
+        {{"--from", "2026-11-21T20:16:00.000000Z"}, kSecond},
+        {{"--to", "2026-11-21T20:16"}, kFirst},
+        {{"--from", "2026", "--to", "2026-11-21T20:16:00Z"}, kFirst},
+        {{"--from", "2024-02-29"}, kFirst + kSecond},
+        {{"--from", "2026-11-21 20:15:30"}, kSecond},
+        {{"--from", "20:15:30"}, kSecond}, // of the first record's day
+        {{"--from", "00:00", "--to", "20:16"}, kFirst},
+        {{"--from", "-36500d"}, kFirst + kSecond}, // a hundred years ago
         {{"--to", "-36500d"}, {}},
     };
     for (const Row& row : good) {
@@ -137,29 +133,29 @@ TEST_CASE(
     const auto again = [](std::string text) {
         return text.replace(text.size() - 2, 1, R"(,"again":true})");
     };
-    write_text(file, text(kFirst) + old_map + map + chat + late + late + end);
+    write_text(file, kFirst + old_map + map + chat + late + late + end);
     const auto chosen = [&](const Arguments& more) {
         return twscope({"records", file, "--from", "2026-11-21T20:20"}, more).out;
     };
-    CHECK(chosen({}) == text(kAgain) + again(map) + late + late + end);
+    CHECK(chosen({}) == kAgain + again(map) + late + late + end);
     CHECK(chosen({"--filter", "message or map"}) == again(map) + late + late);
     // The filter selects no line from --from on.
-    CHECK(chosen({"--filter", "event == open or map"}) == text(kAgain) + again(map));
+    CHECK(chosen({"--filter", "event == open or map"}) == kAgain + again(map));
     CHECK(chosen({"--filter", "event == established"}).empty());
     CHECK(chosen({"--session", "2"}).empty());
     CHECK(chosen({"--columns", "type"}) ==
           "type\r\nsession\r\nmap\r\nmessage\r\nmessage\r\nsession\r\n");
-    write_text(file, text(kFirst) + map + line("15:04", "session", R"("event":"close")") + late);
+    write_text(file, kFirst + map + line("15:04", "session", R"("event":"close")") + late);
     CHECK(chosen({}) == late); // of an earlier run's session with the same number
     const std::string open = line("20:00", "session", R"("event":"open")");
-    write_text(file, text(kFirst) + map + open + late); // the first run was killed
+    write_text(file, kFirst + map + open + late); // the first run was killed
     CHECK(chosen({}) == open + late);
 }
 
 TEST_CASE("sessions are counted from 1") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
-    write_text(file, text(kFirst));
+    write_text(file, kFirst);
     for (const char* bad : {"0", "-5", "1x", "99999999999"}) {
         CAPTURE(bad);
         const std::string session = std::string{"--session="} + bad;
@@ -269,8 +265,8 @@ TEST_CASE(
     "lines that are not records are left out, and their number is reported once for each file") {
     const TemporaryFolder folder;
     const std::string file = folder.file("torn.jsonl");
-    const std::string torn = text(kFirst.substr(0, 40));
-    write_text(file, text(kFirst) + torn + "\n" + torn + text(kSecond) + text(kSecond));
+    const std::string torn = kFirst.substr(0, 40);
+    write_text(file, kFirst + torn + "\n" + torn + kSecond + kSecond);
     const std::string said = "twscope: " + file + ": skipped 2 lines that are not records\n";
     const Arguments readers[] = {{"records", file},
                                  {"records", file, "--session", "2"},
@@ -282,7 +278,7 @@ TEST_CASE(
         CHECK(done.status == 3);
         CHECK(done.err == said);
     }
-    CHECK(twscope({"records", file}).out == text(kFirst) + text(kSecond));
+    CHECK(twscope({"records", file}).out == kFirst + kSecond);
 
     const std::string other = folder.file("bad.pcap");
     save_game(other, tee_at(50, 80));
@@ -346,11 +342,11 @@ TEST_CASE("records repeated in one recording are not left out of another one") {
     const std::string a = folder.file("a-20261121T201500Z-0001.jsonl");
     const std::string next = folder.file("a-20261121T211500Z-0002.jsonl");
     const std::string b = folder.file("b-20261121T201500Z-0007.jsonl");
-    write_text(a, text(kFirst));
-    write_text(next, text(kAgain));
-    write_text(b, text(kAgain));
+    write_text(a, kFirst);
+    write_text(next, kAgain);
+    write_text(b, kAgain);
     CHECK(twscope({"records", a, next}).out == kFirst);
-    CHECK(twscope({"records", a, b}).out == text(kFirst) + text(kAgain));
+    CHECK(twscope({"records", a, b}).out == kFirst + kAgain);
 }
 
 TEST_CASE("a report that cannot be written is a failure") {
@@ -382,14 +378,6 @@ std::string some_records(const TemporaryFolder& folder) {
     return read_text(records);
 }
 
-/// Compresses a text as gzip(1) does.
-std::string gzipped(const TemporaryFolder& folder, const std::string& text) {
-    const std::string plain = folder.file("plain");
-    write_text(plain, text);
-    REQUIRE(run_program("/bin/sh", {"-c", "gzip -nf " + plain}).status == 0);
-    return read_text(plain + ".gz");
-}
-
 struct Cut {
     std::string_view name;
     std::string bytes;
@@ -412,7 +400,7 @@ TEST_CASE("a truncated recording is read to its end, which is reported once") {
     const std::string rest = all.substr(last);
     const std::string number = std::to_string(std::count(lines.begin(), lines.end(), '\n'));
     const std::string frame = packed(rest);
-    const std::string gzip = gzipped(folder, rest);
+    const std::string gzip = gzipped(rest);
     const Cut cuts[] = {
         {"plain.jsonl", lines + rest.substr(0, rest.size() / 2),
          "ends in the middle of a line: truncated, or still being written; {} lines were "
@@ -420,7 +408,7 @@ TEST_CASE("a truncated recording is read to its end, which is reported once") {
         {"zstd.jsonl.zst", packed(lines) + frame.substr(0, frame.size() / 2),
          "ends in the middle of compressed data: truncated, or still being written; {} lines "
          "were read"},
-        {"gzip.jsonl.gz", gzipped(folder, lines) + gzip.substr(0, 12),
+        {"gzip.jsonl.gz", gzipped(lines) + gzip.substr(0, 12),
          "ends in the middle of compressed data: truncated, or still being written; {} lines "
          "were read"},
         {"damaged.jsonl.zst", packed(lines) + "this is no frame",

@@ -1,13 +1,13 @@
-#include "proxy/capture/capture_run.h"
 #include "proxy/demo/demo_sink.h"
 #include "tests/support/capture_writer.h"
-#include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
+#include "tests/support/inspect_file.h"
+#include "tests/support/program.h"
 #include "tests/support/random_world.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/test_data.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <random>
 #include <string>
@@ -24,16 +24,14 @@ namespace {
 using Film = std::vector<std::pair<snapshot::Tick, Items>>;
 
 /// Collects every snapshot of every session, split where a new demo begins.
-class Films final : public record::RecordSink {
+class Films final : public test::SinkOf<Films> {
   public:
     explicit Films(bool vanilla) : vanilla_{vanilla} {}
 
-    void on_record(const record::Record& record) override {
-        const auto* const found = std::get_if<const record::SnapshotRecord*>(&record);
-        if (found == nullptr || !(*found)->rebuilt) {
+    void on(const record::SnapshotRecord& snapshot) {
+        if (!snapshot.rebuilt) {
             return;
         }
-        const record::SnapshotRecord& snapshot = **found;
         auto& films = films_[snapshot.head.session];
         if (snapshot.ordinal == 0) {
             films.emplace_back();
@@ -66,15 +64,6 @@ class Films final : public record::RecordSink {
     std::map<std::uint32_t, std::vector<Film>> films_;
 };
 
-void read(const std::string& path, record::RecordSink& sink) {
-    test::NoMaps maps;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, sink, numbers};
-    capture::CaptureRun run{{path}, {}};
-    run.read(inspector);
-    CHECK_FALSE(run.is_damaged());
-}
-
 } // namespace
 
 TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") {
@@ -84,12 +73,12 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
         for (const int version : {4, 6}) {
             CAPTURE(name);
             CAPTURE(version);
-            const test::FilledFolder folder;
+            const test::TemporaryFolder folder;
             Films shown{version == 4};
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait};
             demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             test::BothSinks both{shown, demos};
-            read(test::test_data("golden/" + name + ".pcap"), both);
+            test::inspect_file(test::test_data("golden/" + name + ".pcap"), both);
             demos.end_demos();
             files.finish_writing();
             CHECK(files.num_lost_blocks() == 0);
@@ -97,7 +86,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {
                 Films film{false};
-                read(file.string(), film);
+                test::inspect_file(file.string(), film);
                 REQUIRE(film.all().size() == 1);
                 read_back.push_back(film.all().front());
             }
@@ -129,7 +118,7 @@ TEST_CASE("random snapshots are unchanged in a demo") {
             }
             const test::TemporaryFile file{test::demo_of(version, shown)};
             Films again{false};
-            read(file.path(), again);
+            test::inspect_file(file.path(), again);
             REQUIRE(again.all().size() == 1);
             const bool same = again.all().front() == shown;
             CHECK(same);

@@ -1,17 +1,17 @@
 // Demos of 0.7 connections: reading a demo back gives what was decoded from the traffic.
-#include "proxy/capture/capture_run.h"
 #include "proxy/demo/demo_reader.h"
 #include "proxy/demo/demo_sink.h"
 #include "proxy/demo/world_demo.h"
 #include "proxy/world/server_worlds.h"
-#include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/inspect_file.h"
+#include "tests/support/program.h"
 #include "tests/support/record_log.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <map>
 #include <set>
@@ -36,12 +36,8 @@ namespace {
 
 /// What a demo holds, as records.
 std::vector<std::string> lines_of(const std::filesystem::path& demo) {
-    test::NoMaps maps;
     test::RecordLog log;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, log, numbers};
-    capture::CaptureRun run{{demo.string()}, {}};
-    run.read(inspector);
+    test::inspect_file(demo, log);
     return log.lines({"map", "message", "snapshot", "finding"});
 }
 
@@ -69,7 +65,7 @@ class SessionStage {
     }
 
   private:
-    test::FilledFolder folder_;
+    test::TemporaryFolder folder_;
     FileQueue files_;
     std::optional<DemoSink> demos_;
     std::optional<test::SessionScript> script_;
@@ -176,7 +172,7 @@ TEST_CASE("findings of warning or worse are markers") {
 }
 
 TEST_CASE("a recorder that is killed leaves a demo that plays") {
-    test::FilledFolder folder;
+    test::TemporaryFolder folder;
     FileQueue files;
     DemoSink demos{{.folder = folder.path()}, files};
     test::SessionScript script{{}, demos};
@@ -379,26 +375,20 @@ constexpr std::uint16_t kFirstOfDemos = 13;
 constexpr std::uint16_t kLastOfDemos = 15;
 
 /// Every snapshot of 0.7, without what only demos have.
-class Snapshots final : public record::RecordSink {
+class Snapshots final : public SinkOf<Snapshots> {
   public:
-    void on_record(const record::Record& record) override {
-        if (const auto* const* found = std::get_if<const record::FindingRecord*>(&record)) {
-            const auto& info = record::finding_info((*found)->id);
-            damaged += info.name.starts_with("demo.") || info.name.starts_with("message.") ? 1 : 0;
-        }
-        if (const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record)) {
-            add(**it);
-        } else if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
-            add((*world)->shown);
-        }
-    }
-
     std::vector<std::pair<snapshot::Tick, Shown>> all;
     std::set<std::string> names; ///< of those who play
     int damaged = 0;
 
-  private:
-    void add(const record::SnapshotRecord& it) {
+    void on(const record::FindingRecord& found) {
+        const auto& info = record::finding_info(found.id);
+        damaged += info.name.starts_with("demo.") || info.name.starts_with("message.") ? 1 : 0;
+    }
+
+    void on(const record::WorldRecord& world) { on(world.shown); }
+
+    void on(const record::SnapshotRecord& it) {
         if (!it.rebuilt || it.types->dialect() != snapshot::Dialect::seven) {
             return;
         }
@@ -420,21 +410,16 @@ class Snapshots final : public record::RecordSink {
 };
 
 /// Every snapshot with all that is in it.
-class AllItems final : public record::RecordSink {
+class AllItems final : public SinkOf<AllItems> {
   public:
-    void on_record(const record::Record& record) override {
-        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
-        if (it == nullptr) {
-            return;
-        }
-        const auto& items = (*it)->items;
+    void on(const record::SnapshotRecord& it) {
         Shown shown;
-        for (std::size_t i = 0; i < items.size(); ++i) {
-            const auto item = items[i];
+        for (std::size_t i = 0; i < it.items.size(); ++i) {
+            const auto item = it.items[i];
             shown[item.key] = {item.data.begin(), item.data.end()};
             of_demos += item.key.type >= kFirstOfDemos && item.key.type <= kLastOfDemos ? 1 : 0;
         }
-        all.emplace((*it)->tick, std::move(shown));
+        all.emplace(it.tick, std::move(shown));
     }
 
     std::multiset<std::pair<snapshot::Tick, Shown>> all;
@@ -447,12 +432,7 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     REQUIRE(head.has_value());
     CHECK(head->header.version == demo::kSevenVersion);
     CHECK(head->header.net_version == demo::kSevenNetVersion);
-    NoMaps maps;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, into, numbers};
-    capture::CaptureRun run{{path.string()}, {}};
-    run.read(inspector);
-    CHECK_FALSE(run.is_damaged());
+    inspect_file(path, into);
 }
 
 /// In the order of their ticks and contents: demos are of sessions, one after the other.
@@ -465,7 +445,7 @@ std::multiset<std::pair<snapshot::Tick, Shown>> sorted(const Snapshots& snapshot
 TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the players' names") {
     for (const int version : {4, 6}) {
         CAPTURE(version);
-        const FilledFolder folder;
+        const TemporaryFolder folder;
         Snapshots decoded;
         {
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
@@ -495,9 +475,9 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
     // Without messages only the items of demos say who plays and how the game goes.
     for (const bool messages : {true, false}) {
         CAPTURE(messages);
-        const FilledFolder first;
-        const FilledFolder second;
-        const auto film = [&](const FilledFolder& folder, const auto& play) {
+        const TemporaryFolder first;
+        const TemporaryFolder second;
+        const auto film = [&](const TemporaryFolder& folder, const auto& play) {
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
             demo::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
             play(demos);
@@ -524,7 +504,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
 }
 
 TEST_CASE("worlds of a server of 0.7 become a demo of it") {
-    const FilledFolder folder;
+    const TemporaryFolder folder;
     Snapshots worlds;
     {
         store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
@@ -550,17 +530,17 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
 }
 
 TEST_CASE("who is told of stands in each snapshot; what no server sends is not taken from one") {
-    const auto text = [](std::string_view value) { return std::as_bytes(std::span{value}); };
     using Kind = wire::FieldValue::Kind;
     std::vector<wire::FieldValue> values{
         {.name = "client_id", .integer = 3},
         {.name = "local", .integer = 1},
         {.name = "team", .integer = 1},
-        {.kind = Kind::string, .name = "name", .bytes = text("anna")},
+        {.kind = Kind::string, .name = "name", .bytes = test::as_bytes("anna")},
         {.name = "country", .integer = 276},
         {.kind = Kind::array_begin, .name = "skin_part_names"}};
     for (int i = 0; i < 6; ++i) {
-        values.push_back({.kind = Kind::string, .bytes = text(i == 1 ? "duodonny" : "standard")});
+        values.push_back(
+            {.kind = Kind::string, .bytes = test::as_bytes(i == 1 ? "duodonny" : "standard")});
     }
     values.push_back({.kind = Kind::end});
     values.push_back({.kind = Kind::array_begin, .name = "skin_part_colors"});

@@ -3,6 +3,7 @@
 #include "proxy/wire/huffman.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/record_log.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <atomic>
@@ -126,12 +127,11 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
             encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
         REQUIRE(encoder.append_message(tunings.bytes(), demo));
 
-        class Tunings final : public record::RecordSink {
+        class Tunings final : public test::SinkOf<Tunings> {
           public:
-            void on_record(const record::Record& record) override {
-                const auto* const* const it = std::get_if<const record::MessageRecord*>(&record);
-                if (it != nullptr && (*it)->name == "sv_tune_params") {
-                    for (const auto& value : (*it)->values) {
+            void on(const record::MessageRecord& it) {
+                if (it.name == "sv_tune_params") {
+                    for (const auto& value : it.values) {
                         names.emplace_back(value.name);
                     }
                 }

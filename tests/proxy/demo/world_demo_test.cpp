@@ -1,15 +1,14 @@
 // Covers: proxy/demo/world_demo.cpp
-#include "proxy/capture/capture_run.h"
 #include "proxy/demo/world_demo.h"
 #include "proxy/record/roster.h"
 #include "proxy/wire/message.h"
-#include "tests/support/captured_traffic.h"
 #include "tests/support/demo_bytes.h"
+#include "tests/support/inspect_file.h"
+#include "tests/support/program.h"
 #include "tests/support/record_log.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -46,9 +45,7 @@ class DemoLog final : public record::RecordSink {
 };
 
 wire::FieldValue text_value(std::string_view name, std::string_view text) {
-    return {.kind = wire::FieldValue::Kind::string,
-            .name = name,
-            .bytes = std::as_bytes(std::span{text.data(), text.size()})};
+    return {.kind = wire::FieldValue::Kind::string, .name = name, .bytes = test::as_bytes(text)};
 }
 
 /// Worlds that go to demos in a folder.
@@ -115,12 +112,8 @@ class Stage {
         files_.finish_writing();
         std::vector<std::vector<std::string>> demos;
         for (const auto& path : folder_.files()) {
-            test::NoMaps maps;
             DemoLog log;
-            std::atomic<std::uint32_t> numbers{0};
-            inspect::Inspector inspector{{}, maps, log, numbers};
-            capture::CaptureRun run{{path.string()}, {}};
-            run.read(inspector);
+            test::inspect_file(path, log);
             demos.push_back(log.log.lines({"snapshot"}));
             said.insert(said.end(), log.messages.begin(), log.messages.end());
             names.push_back(path.filename().string());
@@ -134,7 +127,7 @@ class Stage {
     std::vector<std::string> said; ///< in all of them
 
   private:
-    test::FilledFolder folder_;
+    test::TemporaryFolder folder_;
     record::ItemTypes types_;
     store::FileQueue files_{store::FileQueue::FullQueuePolicy::wait};
     int version_;

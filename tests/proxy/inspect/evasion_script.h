@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// What the tests of tricks on the wire say, and how they look at what came of it.
 namespace tw::test::evasion {

@@ -1,8 +1,9 @@
 // Covers: proxy/inspect/diagnosis/diagnosis.cpp
 // Covers: proxy/inspect/snapshots/snapshot_checks.cpp
 // Covers: proxy/record/findings.cpp, proxy/record/records.cpp
-#include "map/game_layer.h"
+#include "map/map.h"
 #include "proxy/record/findings.h"
+#include "tests/map/map_builder.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/session_script.h"
 
@@ -41,19 +42,12 @@ Bytes compressed(std::uint8_t flags, const Bytes& content) {
 
 /// A map of 20 by 20 tiles, solid in the rightmost column.
 std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
-    constexpr int kSize = 20;
-    constexpr std::size_t kTileBytes = 4;
-    constexpr std::byte kSolid{1};
-    tw::map::PhysicsLayers::Planes planes;
-    planes.width = kSize;
-    planes.height = kSize;
-    auto& game = planes.records[static_cast<std::size_t>(tw::map::Layer::game)];
-    game = tw::map::Block{kSize * kSize * kTileBytes};
-    std::ranges::fill(game.writable_bytes(), std::byte{0});
-    for (std::size_t row = 0; row < kSize; ++row) {
-        game.writable_bytes()[(row * kSize + kSize - 1) * kTileBytes] = kSolid;
+    tw::map::test::MapBuilder builder{20, 20};
+    for (int y = 0; y < 20; ++y) {
+        builder.set_game(19, y, tw::map::kTileSolid);
     }
-    return std::make_shared<const tw::map::PhysicsLayers>(std::move(planes));
+    return std::make_shared<const tw::map::PhysicsLayers>(
+        *tw::map::Map::parse(builder.build())->physics());
 }
 
 void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {

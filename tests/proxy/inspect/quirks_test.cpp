@@ -27,21 +27,9 @@ const tw::snapshot::ObjectSpec& object(std::string_view name) {
     return *std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
 }
 
-/// The item that says which UUID a number stands for.
-Ints descriptor(std::string_view name) {
-    const auto& uuid = object(name).uuid;
-    Ints ints;
-    for (std::size_t i = 0; i < uuid.size(); i += 4) {
-        ints.push_back(static_cast<std::int32_t>(std::uint32_t{uuid[i]} << 24U |
-                                                 std::uint32_t{uuid[i + 1]} << 16U |
-                                                 std::uint32_t{uuid[i + 2]} << 8U | uuid[i + 3]));
-    }
-    return ints;
-}
-
 Items with_type(std::string_view name) {
     Items items = kPickupAndEvent;
-    items[{0, kFirstUuidNumber}] = descriptor(name);
+    items.insert(descriptor(kFirstUuidNumber, name));
     items[{kFirstUuidNumber, 3}] = Ints(object(name).size, 0);
     return items;
 }

@@ -8,6 +8,7 @@
 #include "proxy/record/roster.h"
 #include "tests/support/captured_traffic.h"
 #include "tests/support/program.h"
+#include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
@@ -286,14 +287,12 @@ std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
 }
 
 /// Compares each snapshot with its conversion for the page.
-class Page final : public record::RecordSink {
+class Page final : public test::SinkOf<Page> {
   public:
-    void on_record(const record::Record& record) override {
-        const auto* const* it = std::get_if<const record::SnapshotRecord*>(&record);
-        if (it == nullptr || !(*it)->rebuilt) {
+    void on(const record::SnapshotRecord& seen) {
+        if (!seen.rebuilt) {
             return;
         }
-        const record::SnapshotRecord& seen = **it;
         const snapshot::SnapshotView shown = items_.convert_items(seen);
         ++snapshots;
         if (record::dialect_of(seen) == Dialect::six) {

@@ -1,16 +1,13 @@
 // Recordings that are switched on and off from the page.
 
-#include "proxy/capture/capture_run.h"
 #include "proxy/pipeline/page_recordings.h"
-#include "tests/support/captured_traffic.h"
-#include "tests/support/demo_bytes.h"
+#include "tests/support/inspect_file.h"
+#include "tests/support/program.h"
 #include "tests/support/record_log.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +43,7 @@ struct Worker {
         return folder.files();
     }
 
-    test::FilledFolder folder;
+    test::TemporaryFolder folder;
     pipeline::PageRecordings recordings{
         {.demos = {.folder = folder.path()}, .captures = AllowsCaptures}, MaxFolderBytes};
     pipeline::PageRecorder recorder{recordings};
@@ -59,17 +56,9 @@ struct Worker {
 };
 
 std::vector<std::string> snapshots_of(const std::filesystem::path& file) {
-    test::NoMaps maps;
     test::RecordLog log;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, log, numbers};
-    capture::CaptureRun run{{file.string()}, {}};
-    run.read(inspector);
+    test::inspect_file(file, log);
     return log.lines({"snapshot"});
-}
-
-void write(const std::filesystem::path& path, std::string_view text) {
-    std::ofstream{path} << text;
 }
 
 } // namespace
@@ -157,7 +146,7 @@ TEST_CASE_FIXTURE(WorkerWithSmallFolder,
     order(RecordingKind::demos, true);
     recordings.stop_if_failed_or_full();
     CHECK(recordings.state().stopped.empty());
-    write(folder.path() / "old.pcapng", std::string(5000, 'x'));
+    test::write_text(folder.file("old.pcapng"), std::string(5000, 'x'));
     recordings.stop_if_failed_or_full();
     const auto state = recordings.state();
     CHECK(state.stopped.find("take") != std::string::npos);
@@ -167,7 +156,7 @@ TEST_CASE_FIXTURE(WorkerWithSmallFolder,
     const auto refused = recordings.turn_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
-    std::filesystem::remove(folder.path() / "old.pcapng");
+    std::filesystem::remove(folder.file("old.pcapng"));
     CHECK(recordings.turn_recording(RecordingKind::demos, true).has_value());
     CHECK(recordings.state().stopped.empty());
 }
@@ -185,22 +174,22 @@ TEST_CASE_FIXTURE(Worker<>, "a write error stops recordings with a reason") {
 }
 
 TEST_CASE("recordings are listed, the newest first, and opened by name only") {
-    test::FilledFolder first;
-    test::FilledFolder second;
-    const auto secret = second.path() / "secret.txt";
-    write(secret, "secret");
-    write(first.path() / "a.demo", "demo");
-    write(second.path() / "flight-1.pcapng", "capture");
-    write(first.path() / ".hidden.demo", "x");
-    write(first.path() / "with space.demo", "x");
-    std::filesystem::create_directory(first.path() / "folder.demo");
-    std::filesystem::create_symlink(secret, first.path() / "link.demo");
-    CHECK(::mkfifo((first.path() / "pipe.demo").c_str(), 0600) == 0);
-    std::filesystem::last_write_time(first.path() / "a.demo",
+    test::TemporaryFolder first;
+    test::TemporaryFolder second;
+    const auto secret = second.file("secret.txt");
+    test::write_text(secret, "secret");
+    test::write_text(first.file("a.demo"), "demo");
+    test::write_text(second.file("flight-1.pcapng"), "capture");
+    test::write_text(first.file(".hidden.demo"), "x");
+    test::write_text(first.file("with space.demo"), "x");
+    std::filesystem::create_directory(first.file("folder.demo"));
+    std::filesystem::create_symlink(secret, first.file("link.demo"));
+    CHECK(::mkfifo(first.file("pipe.demo").c_str(), 0600) == 0);
+    std::filesystem::last_write_time(first.file("a.demo"),
                                      std::filesystem::file_time_type::clock::now() -
                                          std::chrono::hours{1});
     const pipeline::RecordingFolders folders{
-        {first.path(), second.path(), "/no/such/folder", first.path() / "."}};
+        {first.path(), second.path(), "/no/such/folder", first.file(".")}};
     const auto files = folders.list_recordings();
     REQUIRE(files.size() == 2);
     CHECK(files[0].name == "flight-1.pcapng");
@@ -209,7 +198,8 @@ TEST_CASE("recordings are listed, the newest first, and opened by name only") {
     REQUIRE(folders.open_recording("a.demo") != nullptr);
     CHECK(folders.open_recording("a.demo")->bytes == 4);
     CHECK(pipeline::recording_folder_bytes(first.path()) == 4);
-    const std::string other = "../" + second.path().filename().string() + "/flight-1.pcapng";
+    const std::string other =
+        "../" + std::filesystem::path{second.path()}.filename().string() + "/flight-1.pcapng";
     for (const std::string& name :
          {std::string{}, std::string{"."}, std::string{".."}, std::string{"../secret.txt"},
           std::string{"secret.txt"}, std::string{".hidden.demo"}, std::string{"with space.demo"},

@@ -1,6 +1,7 @@
 // Covers: proxy/process/server_probe.cpp
 #include "proxy/process/server_probe.h"
 #include "proxy/wire/packet.h"
+#include "tests/support/message_builder.h"
 
 #include <array>
 #include <chrono>
@@ -35,11 +36,8 @@ constexpr std::chrono::seconds kReplyDeadline{20};
 constexpr std::chrono::milliseconds kShort{50};
 
 Bytes connless(std::string_view text) {
-    Bytes payload(4, std::byte{0xff});
-    for (const char character : text) {
-        payload.push_back(static_cast<std::byte>(character));
-    }
-    return wire::encode_connless(payload);
+    return wire::encode_connless(
+        test::MessageBuilder{}.text("\xff\xff\xff\xff").text(text).bytes());
 }
 
 /// The part of a server's information that a probe reads.

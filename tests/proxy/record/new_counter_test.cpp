@@ -6,9 +6,8 @@
 #include "proxy/record/schema.h"
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/record/records_page.h"
+#include "tests/support/program.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -27,10 +26,6 @@ class TakenNumber final : public filter::ValueVisitor {
     std::variant<std::monostate, std::int64_t, double> number;
 };
 
-bool holds(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
-
 } // namespace
 
 TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
@@ -42,7 +37,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     sink::JsonLines lines{{}, output};
     lines.on_record(&summary);
     lines.flush();
-    CHECK(holds(output.text, R"("verified":0,"scratched":7,"mismatched":0)"));
+    CHECK(test::contains(output.text, R"("verified":0,"scratched":7,"mismatched":0)"));
 
     const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched");
     REQUIRE(key);
@@ -54,7 +49,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
 
     const record::ByteLedger ledger;
     const analyze::StatsReport report{.captures = {}, .totals = &stats, .ledger = &ledger};
-    CHECK(holds(analyze::stats_json(report), R"("scratched":7)"));
+    CHECK(test::contains(analyze::stats_json(report), R"("scratched":7)"));
 
     record::SessionStats sum = stats;
     sum.merge(stats);
@@ -62,10 +57,9 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
 }
 
 TEST_CASE("RECORDS.md, which lacks it, is complained about") {
-    std::ifstream file{TW_RECORDS_PAGE};
-    const std::string page{std::istreambuf_iterator<char>{file}, {}};
+    const std::string page = test::read_text(TW_RECORDS_PAGE);
     REQUIRE(!page.empty());
     const auto complaints = test::page_complaints(page);
     REQUIRE(complaints.size() == 1);
-    CHECK(holds(complaints.front(), "`scratched`"));
+    CHECK(test::contains(complaints.front(), "`scratched`"));
 }

@@ -1,25 +1,16 @@
 #include "tests/proxy/record/records_page.h"
+#include "tests/support/program.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
 
 using tw::test::page_complaints;
 using tw::test::page_tables;
-
-namespace {
-
-std::string read_page() {
-    std::ifstream file{TW_RECORDS_PAGE};
-    return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-} // namespace
+using tw::test::read_text;
 
 TEST_CASE("RECORDS.md has the keys of every record and what the schemas say about them") {
-    const std::string page = read_page();
+    const std::string page = read_text(TW_RECORDS_PAGE);
     REQUIRE(!page.empty());
     for (const std::string& complaint : page_complaints(page)) {
         FAIL_CHECK(complaint);
@@ -27,7 +18,7 @@ TEST_CASE("RECORDS.md has the keys of every record and what the schemas say abou
 }
 
 TEST_CASE("a key that the page lacks, and one that no schema has, are complained about") {
-    const std::string page = read_page();
+    const std::string page = read_text(TW_RECORDS_PAGE);
     for (const auto& table : page_tables()) {
         CAPTURE(table.heading);
         REQUIRE(!table.lines.empty());

@@ -1,8 +1,7 @@
-#include "map/game_layer.h"
+#include "map/map.h"
 #include "proxy/record/records.h"
+#include "tests/map/map_builder.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -118,18 +117,12 @@ namespace {
 
 /// A map of 20 by 20 tiles, solid in the rightmost column.
 TileMap small_map() {
-    constexpr int kSize = 20;
-    constexpr std::size_t kTileBytes = 4;
-    map::PhysicsLayers::Planes planes;
-    planes.width = kSize;
-    planes.height = kSize;
-    auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];
-    game = map::Block{kSize * kSize * kTileBytes};
-    std::ranges::fill(game.writable_bytes(), std::byte{0});
-    for (std::size_t row = 0; row < kSize; ++row) {
-        game.writable_bytes()[(row * kSize + kSize - 1) * kTileBytes] = std::byte{1};
+    map::test::MapBuilder builder{20, 20};
+    for (int y = 0; y < 20; ++y) {
+        builder.set_game(19, y, map::kTileSolid);
     }
-    return TileMap{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
+    return TileMap{
+        std::make_shared<const map::PhysicsLayers>(*map::Map::parse(builder.build())->physics())};
 }
 
 } // namespace

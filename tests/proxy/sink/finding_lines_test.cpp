@@ -1,5 +1,6 @@
 // Covers: proxy/sink/finding_lines.cpp
 #include "proxy/sink/finding_lines.h"
+#include "tests/support/text.h"
 
 #include <cstdlib>
 #include <ctime>
@@ -33,10 +34,6 @@ std::vector<std::string> texts(std::vector<FindingLines::Line> lines) {
     return texts;
 }
 
-bool holds(const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-}
-
 /// Times of day are those of UTC.
 struct InUtc {
     InUtc() { set("UTC"); }
@@ -62,8 +59,8 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     CHECK(lines[0].starts_with("00:00:03 error snapshot.crc_mismatch: session 1 (ann), tick 150, "
                                "character 2 x"));
     CHECK(lines[0].ends_with(" (+7 like this)"));
-    CHECK(holds(lines[1], "character 2 y"));
-    CHECK_FALSE(holds(lines[1], "like this"));
+    CHECK(test::contains(lines[1], "character 2 y"));
+    CHECK_FALSE(test::contains(lines[1], "like this"));
     CHECK(findings.num_findings(record::Severity::error) == 9);
     record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
     other.name = "ambiguous"; // another cause is another kind
@@ -82,16 +79,16 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
         }
     }
     REQUIRE(lines.size() == 3);
-    CHECK(holds(lines[0], "session 1, tick 0"));
+    CHECK(test::contains(lines[0], "session 1, tick 0"));
     CHECK(lines[1] == "00:00:10 +10 like this: error snapshot.crc_mismatch, character, x");
     CHECK(lines[2] == "00:00:20 +10 like this: error snapshot.crc_mismatch, character, x");
     lines = texts(findings.take_all_lines());
     REQUIRE(lines.size() == 1);
-    CHECK(holds(lines[0], "+4 like this"));
+    CHECK(test::contains(lines[0], "+4 like this"));
     findings.add(wrong_item(1, 90 * kOneSecond), "");
     lines = texts(findings.take_due_lines(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
-    CHECK(holds(lines[0], "session 1, tick 4500"));
+    CHECK(test::contains(lines[0], "session 1, tick 4500"));
     findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set
     CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
@@ -134,7 +131,7 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
     CHECK(findings.num_findings(record::Severity::error) == kManySessions);
     const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 2);
-    CHECK(holds(table[1], "5000  00:00:01  00:00:01     1024+"));
+    CHECK(test::contains(table[1], "5000  00:00:01  00:00:01     1024+"));
 }
 
 TEST_CASE("the table says how often, when, in how many sessions, and what explains it") {
@@ -180,11 +177,11 @@ TEST_CASE("of an object of another size, the effects are one line, and the cause
     add(FindingId::snapshot_type_out_of_range, 0, "");
     const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 4);
-    CHECK(holds(lines[0], "snapshot.unknown_base")); // by time
-    CHECK(holds(lines[1], "misread as type 1005"));
+    CHECK(test::contains(lines[0], "snapshot.unknown_base")); // by time
+    CHECK(test::contains(lines[1], "misread as type 1005"));
     CHECK(lines[1].ends_with(" (+2 like this)"));
-    CHECK(holds(lines[2], "snapshot.size_differs"));
-    CHECK(holds(lines[3], "snapshot.type_out_of_range"));
+    CHECK(test::contains(lines[2], "snapshot.size_differs"));
+    CHECK(test::contains(lines[3], "snapshot.type_out_of_range"));
     const auto table = findings.table(nullptr);
     REQUIRE(table.size() == 5);
     CHECK(table[1].starts_with("snapshot.size_differs "));
@@ -215,7 +212,7 @@ TEST_CASE("the table says that its times are local, where they differ from those
         CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
         const auto table = findings.table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
-        CHECK(holds(table[1], row.time));
+        CHECK(test::contains(table[1], row.time));
         CHECK(table[0].size() == table[1].size());
         CHECK((row.last_line.empty() || table[2] == row.last_line));
         InUtc::set("UTC");

@@ -1,11 +1,9 @@
 // Covers: proxy/sink/record_limits.cpp
 #include "proxy/sink/record_limits.h"
-#include "tests/support/json_records.h"
+#include "tests/support/record_sink.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -122,25 +120,16 @@ TEST_CASE("what was left out is written at the end, and when a session is said t
 
 TEST_CASE("sessions whose end nobody tells of leave no more behind than there is room for") {
     constexpr std::uint32_t kMany = 70'000; // more than are kept
-    std::size_t came = 0;
-    std::uint64_t left_out = 0;
-    const auto count = [&](const record::FindingRecord& finding) {
-        ++came;
-        left_out += finding.left_out.value_or(0);
-    };
 
-    class Counted final : public record::RecordSink {
-      public:
-        explicit Counted(std::function<void(const record::FindingRecord&)> count)
-            : count_{std::move(count)} {}
-
-        void on_record(const record::Record& record) override {
-            count_(*std::get<const record::FindingRecord*>(record));
+    struct Counted final : tw::test::SinkOf<Counted> {
+        void on(const record::FindingRecord& finding) {
+            ++came;
+            left_out += finding.left_out.value_or(0);
         }
 
-      private:
-        std::function<void(const record::FindingRecord&)> count_;
-    } counted{count};
+        std::size_t came = 0;
+        std::uint64_t left_out = 0;
+    } counted;
 
     sink::FindingRateLimiter limit{counted};
     for (std::uint32_t session = 1; session <= kMany; ++session) {
@@ -152,8 +141,8 @@ TEST_CASE("sessions whose end nobody tells of leave no more behind than there is
         }
     }
     limit.report_all_omissions();
-    CHECK(came == 2 * kMany); // the first one, and how many there were besides
-    CHECK(left_out == 2 * std::uint64_t{kMany});
+    CHECK(counted.came == 2 * kMany); // the first one, and how many there were besides
+    CHECK(counted.left_out == 2 * std::uint64_t{kMany});
 }
 
 using namespace tw;

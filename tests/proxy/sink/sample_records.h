@@ -4,6 +4,7 @@
 #include "proxy/record/records.h"
 #include "snapshot/names.h"
 #include "snapshot/objects.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -14,11 +15,6 @@
 #include <vector>
 
 namespace tw::test {
-
-/// Bytes of a text.
-inline std::span<const std::byte> as_bytes(std::string_view text) {
-    return std::as_bytes(std::span{text.data(), text.size()});
-}
 
 /// A map of 4 x 4 tiles; on (1, 1) every layer has something: finish, freeze in front, a teleporter
 /// (7), a speedup, a switch (3) and tune zone 5.

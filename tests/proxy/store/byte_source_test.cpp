@@ -13,7 +13,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 using namespace tw::store;
 using namespace tw::test;
@@ -41,25 +40,6 @@ Read read(const std::string& bytes) {
     result.left_out = reader.source().skipped_bytes();
     result.doubtful = reader.source().has_returned_damaged_text();
     return result;
-}
-
-/// As gzip(1) writes it.
-std::string gzipped(const std::string& text) {
-    constexpr int kGzipWindow = 16 + MAX_WBITS;
-    constexpr int kMemory = 8;
-    z_stream stream{};
-    REQUIRE(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
-                         Z_DEFAULT_STRATEGY) == Z_OK);
-    std::string in = text;
-    std::string out(deflateBound(&stream, text.size()), '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(in.data());
-    stream.avail_in = static_cast<uInt>(in.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-    out.resize(out.size() - stream.avail_out);
-    deflateEnd(&stream);
-    return out;
 }
 
 void append_to_file(const std::string& path, const std::string& bytes) {

@@ -1,6 +1,7 @@
 #include "proxy/store/file_queue.h"
 #include "tests/support/demo_bytes.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/program.h"
 
 #include <string>
 #include <thread>
@@ -22,10 +23,10 @@ test::Bytes text(std::string_view letters) {
 } // namespace
 
 TEST_CASE("what is appended stands in the file in order, what is patched over it") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     FileQueue files;
-    const auto one = files.create(folder.path() / "one", text("abc"));
-    const auto two = files.create(folder.path() / "two", text("x"));
+    const auto one = files.create(folder.file("one"), text("abc"));
+    const auto two = files.create(folder.file("two"), text("x"));
     REQUIRE(one.has_value());
     REQUIRE(two.has_value());
     CHECK(files.append(*one, text("def")));
@@ -34,20 +35,20 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     files.close(*one);
     CHECK(files.append(*one, text("lost"))); // nobody has it open any more
     files.finish_writing();
-    CHECK(test::file_text(folder.path() / "one") == "aBCdef");
-    CHECK(test::file_text(folder.path() / "two") == "xyz");
+    CHECK(test::read_text(folder.file("one")) == "aBCdef");
+    CHECK(test::read_text(folder.file("two")) == "xyz");
     CHECK(files.num_created_files() == 2);
     CHECK(files.num_lost_blocks() == 0);
-    CHECK(files.take_written_path() == (folder.path() / "one").string());
+    CHECK(files.take_written_path() == folder.file("one"));
     CHECK_FALSE(files.take_written_path()); // the other one was not closed
 }
 
 TEST_CASE("a file that is there is left alone") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     {
         FileQueue files;
         for (int i = 0; i < 3; ++i) {
-            CHECK(files.create(folder.path() / "a.demo", text("x")).has_value());
+            CHECK(files.create(folder.file("a.demo"), text("x")).has_value());
         }
     }
     const auto made = folder.files();
@@ -58,9 +59,9 @@ TEST_CASE("a file that is there is left alone") {
 }
 
 TEST_CASE("what cannot be written is counted, and reported once a file") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     FileQueue files;
-    const auto nowhere = files.create(folder.path() / "no" / "where", text("x"));
+    const auto nowhere = files.create(folder.file("no/where"), text("x"));
     REQUIRE(nowhere.has_value());
     std::ignore = files.append(*nowhere, text("y"));
     files.finish_writing();
@@ -71,15 +72,15 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
 }
 
 TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     FileQueue files;
-    const auto file = files.create(folder.path() / "a", text("head"));
+    const auto file = files.create(folder.file("a"), text("head"));
     REQUIRE(file.has_value());
     CHECK(files.append(*file, test::Bytes(60, std::byte{'x'})));
     {
         const test::FullDisk disk{100};
         CHECK(files.append(*file, test::Bytes(60, std::byte{'y'})));
-        CHECK(files.create(folder.path() / "none", test::Bytes(200)).has_value());
+        CHECK(files.create(folder.file("none"), test::Bytes(200)).has_value());
         while (files.num_lost_blocks() < 2) {
             std::this_thread::yield();
         }
@@ -88,27 +89,27 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
     files.patch(*file, 1, text("EA"));
     files.close(*file);
     files.finish_writing();
-    CHECK(test::file_text(folder.path() / "a") == "hEAd" + std::string(60, 'x'));
+    CHECK(test::read_text(folder.file("a")) == "hEAd" + std::string(60, 'x'));
     CHECK(folder.files().size() == 1);
     CHECK(files.num_lost_blocks() == 3);
     CHECK(files.num_created_files() == 1);
 }
 
 TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
-    const test::FilledFolder folder;
+    const test::TemporaryFolder folder;
     FileQueue waiting{FileQueue::FullQueuePolicy::wait, 100};
-    const auto file = waiting.create(folder.path() / "all", text("x"));
+    const auto file = waiting.create(folder.file("all"), text("x"));
     REQUIRE(file.has_value());
     for (int i = 0; i < 1000; ++i) {
         CHECK(waiting.append(*file, test::Bytes(60)));
     }
     waiting.finish_writing();
     CHECK(waiting.num_lost_blocks() == 0);
-    CHECK(test::file_text(folder.path() / "all").size() == 60'001);
+    CHECK(test::read_text(folder.file("all")).size() == 60'001);
 
     // A block is refused while a large one is written, unless this thread was held up until that ended.
     FileQueue refusing{FileQueue::FullQueuePolicy::refuse, 100};
-    const auto large = refusing.create(folder.path() / "large", text("x"));
+    const auto large = refusing.create(folder.file("large"), text("x"));
     REQUIRE(large.has_value());
     bool refused = false;
     for (int i = 0; i < 100 && !refused; ++i) {

@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 #include "proxy/wire/bodies.h"
 #include "tests/support/message_builder.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <random>
@@ -22,10 +23,6 @@ struct Flat {
     std::vector<std::int64_t> numbers;
     std::vector<std::span<const std::byte>> texts;
 };
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-    return std::as_bytes(std::span{text});
-}
 
 std::optional<Flat> flat_snapshot(MessageId id, std::span<const std::byte> body) {
     const auto read = wire::decode_snapshot(id, body);
@@ -59,13 +56,13 @@ std::optional<Flat> read_typed(const TypedMessage& message, std::span<const std:
     case MessageId::map_change:
         return flatten(wire::decode_map_change(body, message.dialect), [&](const auto& read) {
             return message.dialect == Dialect::six
-                       ? Flat{{read.crc, read.size}, {bytes_of(read.name)}}
+                       ? Flat{{read.crc, read.size}, {test::as_bytes(read.name)}}
                        : Flat{{read.crc, read.size, read.chunks_per_request, read.chunk_size},
-                              {bytes_of(read.name), read.sha256}};
+                              {test::as_bytes(read.name), read.sha256}};
         });
     case MessageId::map_details:
         return flatten(wire::decode_map_details(body), [](const auto& read) {
-            return Flat{{read.crc, read.size}, {bytes_of(read.name), read.sha256}};
+            return Flat{{read.crc, read.size}, {test::as_bytes(read.name), read.sha256}};
         });
     case MessageId::map_data:
         return flatten(wire::decode_map_data(body, message.dialect), [](const auto& read) {
@@ -85,7 +82,7 @@ std::optional<Flat> read_typed(const TypedMessage& message, std::span<const std:
         });
     case MessageId::sv_client_info:
         return flatten(wire::decode_client_info(body), [](const auto& read) {
-            return Flat{{read.client_id, read.local, read.team}, {bytes_of(read.name)}};
+            return Flat{{read.client_id, read.local, read.team}, {test::as_bytes(read.name)}};
         });
     case MessageId::sv_team:
         return flatten(wire::decode_team(body), [](const auto& read) {

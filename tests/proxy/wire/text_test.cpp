@@ -2,6 +2,7 @@
 #include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
 #include "tests/proxy/wire/vectors.h"
+#include "tests/support/text.h"
 
 #include <string>
 #include <string_view>
@@ -9,13 +10,6 @@
 #include <doctest/doctest.h>
 
 namespace tw::wire::test {
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-    return std::as_bytes(std::span{text.data(), text.size()});
-}
-
-} // namespace
 
 TEST_CASE("strings are cleaned as the reference reader does") {
     for (const auto& row : vectors("strings")) {
@@ -25,10 +19,10 @@ TEST_CASE("strings are cleaned as the reference reader does") {
         CAPTURE(flags);
         snapshot::Cursor in{wire};
         const auto text = in.string();
-        const bool accepted = !in.failed() && is_utf8(bytes_of(text));
+        const bool accepted = !in.failed() && is_utf8(tw::test::as_bytes(text));
         CHECK(accepted == !row.at("result").is_null());
         if (accepted) {
-            CHECK(to_hex(bytes_of(sanitize_string(bytes_of(text), flags))) ==
+            CHECK(to_hex(tw::test::as_bytes(sanitize_string(tw::test::as_bytes(text), flags))) ==
                   std::string_view{row.at("result").as_string()});
         }
     }
@@ -54,10 +48,10 @@ TEST_CASE("what is shown is always UTF-8") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto shown = sanitize_string(bytes_of(row.bytes), 0);
+        const auto shown = sanitize_string(tw::test::as_bytes(row.bytes), 0);
         CHECK(shown == row.shown);
-        CHECK(is_utf8(bytes_of(shown)));
-        CHECK(is_utf8(bytes_of(row.bytes)) == (row.bytes == row.shown));
+        CHECK(is_utf8(tw::test::as_bytes(shown)));
+        CHECK(is_utf8(tw::test::as_bytes(row.bytes)) == (row.bytes == row.shown));
     }
 }
 
@@ -80,13 +74,13 @@ TEST_CASE("flags decide over control characters and leading blanks") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        CHECK(sanitize_string(bytes_of(row.bytes), row.flags) == row.shown);
+        CHECK(sanitize_string(tw::test::as_bytes(row.bytes), row.flags) == row.shown);
     }
 }
 
 TEST_CASE("append_sanitized keeps what is there") {
     std::string out = "name: ";
-    append_sanitized(bytes_of("  tee"), kSkipBlanks, out);
+    append_sanitized(tw::test::as_bytes("  tee"), kSkipBlanks, out);
     CHECK(out == "name: tee");
 }
 

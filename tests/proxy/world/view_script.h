@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -27,20 +27,6 @@ Ints client_info(std::string_view name) {
     return data;
 }
 
-std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number, std::string_view object) {
-    const auto table = snapshot::object_table();
-    const auto found = std::ranges::find(table, object, &snapshot::ObjectSpec::name);
-    Ints data;
-    for (std::size_t i = 0; i < found->uuid.size(); i += 4) {
-        std::uint32_t word = 0;
-        for (std::size_t k = 0; k < 4; ++k) {
-            word = word << 8U | found->uuid[i + k];
-        }
-        data.push_back(static_cast<std::int32_t>(word));
-    }
-    return {{.type = 0, .id = number}, data};
-}
-
 Ints character(std::int32_t x, std::int32_t y, std::int32_t health) {
     return ints(22, {{1, x}, {2, y}, {8, -1}, {16, health}});
 }

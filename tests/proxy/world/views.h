@@ -26,10 +26,6 @@ using SetInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
 /// Returns the ints of a client_info with this name.
 [[nodiscard]] Ints client_info(std::string_view name);
 
-/// Returns the descriptor item that gives a type number its UUID.
-[[nodiscard]] std::pair<snapshot::ItemKey, Ints> descriptor(std::uint16_t number,
-                                                            std::string_view object);
-
 /// Returns a character that everybody sees, including the ints for its own player.
 [[nodiscard]] Ints character(std::int32_t x, std::int32_t y, std::int32_t health = 0);
 
