@@ -177,12 +177,14 @@ class ConfigReader {
 struct RequiredFlag {
     const char* flag;
     std::array<const char*, 3> one_of;
-    const char* beside = nullptr; ///< the rule is only for commands that have this flag, too
+    /// Set: commands that have this flag, too, report the useless flag; others need no other flag.
+    /// Null: the useless flag is an error.
+    const char* reported_beside = nullptr;
 };
 
 constexpr RequiredFlag kRequiredFlags[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
-    {"--items", {"--output", "--bus", "--nats"}},
+    {"--items", {"--output", "--bus", "--nats"}, "--items"},
     {"--filter", {"--output", "--bus", "--nats"}, "--items"},
     {"--write-filter", {"--write"}},
     {"--write-objects", {"--sizes"}},
@@ -204,15 +206,21 @@ void check_required_flags(Command& command) {
         return found != nullptr && !found->values.empty();
     };
     for (const RequiredFlag& need : kRequiredFlags) {
-        if (is_given(need.flag) &&
-            (need.beside == nullptr || command.find_flag(need.beside) != nullptr) &&
-            std::none_of(need.one_of.begin(), need.one_of.end(), is_given)) {
-            const char* const other = need.one_of[1];
-            const Flag* const found = other == nullptr ? nullptr : command.find_flag(other);
-            const bool is_told = found != nullptr && found->replacement.empty();
-            throw usage_error("{} has no effect without {}{}{}", need.flag, need.one_of[0],
-                              is_told ? " or " : "", is_told ? other : "");
+        const char* const beside = need.reported_beside;
+        if (!is_given(need.flag) || std::ranges::any_of(need.one_of, is_given) ||
+            (beside != nullptr && command.find_flag(beside) == nullptr)) {
+            continue;
         }
+        const char* const other = need.one_of[1];
+        const Flag* const found = other == nullptr ? nullptr : command.find_flag(other);
+        const bool is_told = found != nullptr && found->replacement.empty();
+        const std::string text =
+            fmt::format("{} has no effect without {}{}{}", need.flag, need.one_of[0],
+                        is_told ? " or " : "", is_told ? other : "");
+        if (beside == nullptr) {
+            throw UsageError{text};
+        }
+        sink::print_error("{}", text);
     }
 }
 
