@@ -101,11 +101,11 @@ void show_explanation(RequestContext& context, const Request& request, const Res
         return respond({.status = 400,
                         .body = "name a finding, for example /api/explain?session=1&tick=1000\n"});
     }
-    if (auto story = context.data.explain_finding(*session, *tick)) {
-        return respond({.body = *std::move(story)});
+    if (auto explanation = context.data.explain_finding(*session, *tick)) {
+        return respond({.body = *std::move(explanation)});
     }
     respond({.status = 404,
-             .body = "no story is kept of that, only of the latest findings about snapshots; "
+             .body = "only the latest findings about snapshots have an explanation; "
                      "'twscope explain' reads the records\n"});
 }
 

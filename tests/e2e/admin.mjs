@@ -81,7 +81,7 @@ test('a finding has a link to its explanation', async () => {
         }
         return changed;
     };
-    const address = await waitUntil('a finding with a story', async () => JSON.parse((await ask(proxy, '/api/state')).text)
+    const address = await waitUntil('a finding with an explanation', async () => JSON.parse((await ask(proxy, '/api/state')).text)
         .recent.map(({ explained_at: at }) => at).find(Boolean), WAIT_MS);
     const { status, text } = await ask(proxy, address);
     assert.equal(status, 200);

@@ -212,18 +212,18 @@ test('a caused finding appears with its explanation; the page goes back in time 
         return changed;
     };
     const MARK = '(mark) => mark.explained_at && mark.time_ms > window.twscope.store.history.timeAt(2)';
-    await waitUntil('a finding with a story', () => inPage(page, `window.twscope.store.marks.some(${MARK})`), WAIT_MS);
+    await waitUntil('a finding with an explanation', () => inPage(page, `window.twscope.store.marks.some(${MARK})`), WAIT_MS);
     game.line.change = (dir, bytes) => bytes;
     await delay(1000);
     await page.click('#tab-findings');
     const told = await inPage(page, `window.twscope.store.marks.findLast(${MARK}).text`);
     await page.locator(`#panel-findings button.link[title=${JSON.stringify(told)}]`).first().click();
-    const story = await waitUntil('its story', async () => {
-        const text = await inPage(page, () => document.querySelector('.story').textContent);
+    const details = await waitUntil('its details', async () => {
+        const text = await inPage(page, () => document.querySelector('.finding-details').textContent);
         return /What happened/.test(text) && text;
     }, WAIT_MS);
-    assert.match(story, /snapshot\.\w+/);
-    await waitUntil('its record', async () => /usually/.test(await inPage(page, () => document.querySelector('.story').textContent)), WAIT_MS);
+    assert.match(details, /snapshot\.\w+/);
+    await waitUntil('its record', async () => /usually/.test(await inPage(page, () => document.querySelector('.finding-details').textContent)), WAIT_MS);
     for (const theme of ['dark', 'light']) {
         await inPage(page, (wanted) => { document.documentElement.dataset.theme = wanted; }, theme);
         await delay(200);

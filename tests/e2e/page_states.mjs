@@ -187,7 +187,7 @@ test('a link to a finding shows its explanation, also after its session has ende
     const view = await open('#session=3&tick=104');
     const text = 'warning snapshot.client_stalled: session 3, tick 104, lost. A client got nothing new to show for a while.';
     await view.state({ sessions: [session(1, 'anna')], recent: [{ time_ms: view.now, session: 3, severity: 'warning', tick: 104, text }] });
-    await waitUntil('its story', async () => /snapshot\.client_stalled/.test((await view.text('.story h2'))[0] ?? ''), WAIT_MS);
+    await waitUntil('its details', async () => /snapshot\.client_stalled/.test((await view.text('.finding-details h2'))[0] ?? ''), WAIT_MS);
 });
 
 test('findings close together become one mark with their number', async () => {
@@ -209,7 +209,7 @@ test('findings close together become one mark with their number', async () => {
     assert.ok(orange[1] - orange[0] < 30, `one mark, from ${orange}`);
     await keepPicture(view.page, 'binned');
     await view.page.mouse.click(box.x + (orange[0] + orange[1]) / 2, box.y + 8);
-    await waitUntil('the story of one of them', async () => (await view.text('.story h2'))[0] === 'a.b', WAIT_MS);
+    await waitUntil('the details of one of them', async () => (await view.text('.finding-details h2'))[0] === 'a.b', WAIT_MS);
 });
 
 test('W keeps all players in view; ◎ follows living players', async () => {

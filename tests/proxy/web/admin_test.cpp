@@ -116,7 +116,7 @@ TEST_CASE("every path answers with its status and content type") {
         {"/api/impairment", kOk, kText, "none"},
         {"/api/explain?session=1&tick=12", kOk, kText, "once upon a tick"},
         {"/api/explain?x&tick=12&&session=1", kOk, kText, "once upon a tick"},
-        {"/api/explain?session=2&tick=12", kNotFound, kText, "no story is kept"},
+        {"/api/explain?session=2&tick=12", kNotFound, kText, "only the latest findings about snapshots"},
         {"/api/explain", kBadRequest, kText, "name a finding"},
         {"/api/explain?session=1", kBadRequest, kText, "name a finding"},
         {"/api/explain?session=1&tick=", kBadRequest, kText, "name a finding"},

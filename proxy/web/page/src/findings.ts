@@ -60,13 +60,13 @@ function hexView(hex: string, marked: number | undefined): HTMLElement {
 
 export class Findings {
     private readonly body = panel('findings', 'findings', 'D');
-    private readonly story = make('section', 'story');
+    private readonly details = make('section', 'finding-details');
     private readonly recent = make('tbody');
     private readonly counts = make('tbody');
 
     constructor(private readonly store: Store) {
-        this.story.hidden = true;
-        this.body.append(this.story, make('h3', '', 'latest warnings and errors'), make('table', '', this.recent),
+        this.details.hidden = true;
+        this.body.append(this.details, make('h3', '', 'latest warnings and errors'), make('table', '', this.recent),
             make('h3', '', 'all, by kind'), make('table', '', this.counts));
         store.on('state', () => this.show());
     }
@@ -92,23 +92,23 @@ export class Findings {
     visit(mark: RecentFinding): void {
         const index = this.store.history.indexAt(mark.time_ms + 1);
         if (index >= 0) this.store.goTo(index);
-        void this.showStory(mark);
+        void this.showDetails(mark);
     }
 
     /** Shows everything known about a finding: cause, item, checksums, bytes, and what happened before and after it. */
-    private async showStory(mark: RecentFinding): Promise<void> {
+    private async showDetails(mark: RecentFinding): Promise<void> {
         open('findings');
-        this.story.hidden = false;
-        const close = linkButton('close', '', () => { this.story.hidden = true; });
+        this.details.hidden = false;
+        const close = linkButton('close', '', () => { this.details.hidden = true; });
         const explanation = make('pre', '', 'looking …');
         const facts = make('div');
         const { name, about } = splitText(mark);
-        setChildren(this.story, [make('div', 'heading', make('h2', CLASS[mark.severity], name), close,
+        setChildren(this.details, [make('div', 'heading', make('h2', CLASS[mark.severity], name), close,
             make('p', 'soft', `${mark.severity} at ${clock(mark.time_ms)}${about ? `, ${about}` : ''}`)), facts, explanation]);
-        this.story.scrollIntoView({ block: 'nearest' });
+        this.details.scrollIntoView({ block: 'nearest' });
         const [text, records] = await Promise.all([
             mark.explained_at ? fetchText(mark.explained_at).catch((error: Error) => error.message)
-                : Promise.resolve('No story is kept of it, only of the latest findings about snapshots.'),
+                : Promise.resolve('Only the latest findings about snapshots have an explanation.'),
             this.records(mark)]);
         explanation.textContent = text;
         const explained = records.some((record) => record.id === 'snapshot.explained');
