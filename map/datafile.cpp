@@ -62,20 +62,21 @@ std::span<const std::byte> Datafile::stored_block(std::size_t index) const {
     return std::span{file_}.subspan(info.offset, info.stored);
 }
 
-SizeCheck Datafile::check_size(std::int32_t value, std::uint64_t full) const {
+SizeFieldCheck Datafile::check_size(std::int32_t value, std::uint64_t full) const {
     const std::uint64_t sizes = header_.version == 4 ? block_count() * 4 : 0;
     if (value >= 0 && static_cast<std::uint64_t>(value) == full) {
-        return SizeCheck::full;
+        return SizeFieldCheck::full;
     }
-    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full ? SizeCheck::shortened
-                                                                           : SizeCheck::wrong;
+    return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full
+               ? SizeFieldCheck::shortened
+               : SizeFieldCheck::wrong;
 }
 
-SizeCheck Datafile::check_size_field() const {
+SizeFieldCheck Datafile::check_size_field() const {
     return check_size(header_.size, file_.size() - trailing_ - 16);
 }
 
-SizeCheck Datafile::check_swaplen_field() const {
+SizeFieldCheck Datafile::check_swaplen_field() const {
     return check_size(header_.swaplen, file_.size() - trailing_ - 16 -
                                            static_cast<std::uint64_t>(header_.data_size));
 }
@@ -221,8 +222,8 @@ class DatafileParser {
 
   private:
     [[nodiscard]] bool fail(MapErrc code, std::uint64_t offset,
-                            std::uint32_t block = MapError::kNowhere,
-                            std::uint32_t item = MapError::kNowhere) {
+                            std::uint32_t block = MapError::kNoIndex,
+                            std::uint32_t item = MapError::kNoIndex) {
         error_ = {.code = code, .offset = offset, .block = block, .item = item};
         return false;
     }
@@ -346,12 +347,12 @@ class DatafileParser {
         const std::int32_t offset = field(offset_at);
         if (offset < 0 || static_cast<std::uint64_t>(offset) != expected ||
             expected + kItemHeadBytes > bytes) {
-            return fail(MapErrc::item_bad_offset, offset_at, MapError::kNowhere, item);
+            return fail(MapErrc::item_bad_offset, offset_at, MapError::kNoIndex, item);
         }
         const std::int32_t size = field(items_at_ + expected + 4);
         if (size < 0 || size % 4 != 0 ||
             static_cast<std::uint64_t>(size) > bytes - expected - kItemHeadBytes) {
-            return fail(MapErrc::item_bad_size, items_at_ + expected + 4, MapError::kNowhere, item);
+            return fail(MapErrc::item_bad_size, items_at_ + expected + 4, MapError::kNoIndex, item);
         }
         out_.item_starts_.push_back(static_cast<std::uint32_t>(expected / kIntBytes));
         expected += kItemHeadBytes + static_cast<std::uint64_t>(size);
@@ -366,7 +367,7 @@ class DatafileParser {
                 const ItemView item = out_.item(i);
                 if (item.type != type.type) {
                     return fail(MapErrc::item_type_mismatch,
-                                items_at_ + kIntBytes * out_.item_starts_[i], MapError::kNowhere,
+                                items_at_ + kIntBytes * out_.item_starts_[i], MapError::kNoIndex,
                                 i);
                 }
                 ids.push_back(item.id);
@@ -417,11 +418,11 @@ class DatafileParser {
         if (out_.trailing_ > 0) {
             out_.warnings_.add(WarningId::trailing_bytes);
         }
-        const SizeCheck size = out_.check_size_field();
-        const SizeCheck swaplen = out_.check_swaplen_field();
-        if (size == SizeCheck::wrong || swaplen == SizeCheck::wrong) {
+        const SizeFieldCheck size = out_.check_size_field();
+        const SizeFieldCheck swaplen = out_.check_swaplen_field();
+        if (size == SizeFieldCheck::wrong || swaplen == SizeFieldCheck::wrong) {
             out_.warnings_.add(WarningId::header_sizes);
-        } else if (size == SizeCheck::shortened || swaplen == SizeCheck::shortened) {
+        } else if (size == SizeFieldCheck::shortened || swaplen == SizeFieldCheck::shortened) {
             out_.warnings_.add(WarningId::header_sizes_short);
         }
     }

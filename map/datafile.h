@@ -112,7 +112,7 @@ struct BlockInfo {
 
 /// Tells whether a size field of the header is right. `shortened`: the field leaves out the table
 /// of inflated sizes, as old writers did. See FORMAT.md, section 1.
-enum class SizeCheck : std::uint8_t { full, shortened, wrong };
+enum class SizeFieldCheck : std::uint8_t { full, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
 /// inflated when block() is called.
@@ -137,8 +137,8 @@ class Datafile {
     /// Returns the number of bytes after the last block.
     [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_; }
 
-    [[nodiscard]] SizeCheck check_size_field() const;
-    [[nodiscard]] SizeCheck check_swaplen_field() const;
+    [[nodiscard]] SizeFieldCheck check_size_field() const;
+    [[nodiscard]] SizeFieldCheck check_swaplen_field() const;
 
     /// Returns the item types that the file lists, in the order of the file.
     [[nodiscard]] std::span<const ItemType> item_types() const { return types_; }
@@ -177,7 +177,7 @@ class Datafile {
   private:
     friend class DatafileParser;
     Datafile() = default;
-    [[nodiscard]] SizeCheck check_size(std::int32_t value, std::uint64_t full) const;
+    [[nodiscard]] SizeFieldCheck check_size(std::int32_t value, std::uint64_t full) const;
 
     std::vector<std::byte> file_;
     Limits limits_;

@@ -64,12 +64,12 @@ enum class MapErrc : std::uint8_t { TW_MAP_ERRORS(TW_ENUMERATOR) };
 /// Units:   offset in bytes from the start of the file; block and item are indices in the
 ///            datafile.
 struct MapError {
-    static constexpr std::uint32_t kNowhere = 0xffffffffU;
+    static constexpr std::uint32_t kNoIndex = 0xffffffffU;
 
     MapErrc code = MapErrc::none;
     std::uint64_t offset = 0;
-    std::uint32_t block = kNowhere; ///< the affected data block, or kNowhere
-    std::uint32_t item = kNowhere;  ///< the affected item, or kNowhere
+    std::uint32_t block = kNoIndex; ///< the affected data block, or kNoIndex
+    std::uint32_t item = kNoIndex;  ///< the affected item, or kNoIndex
 
     friend bool operator==(const MapError&, const MapError&) = default;
 };
@@ -189,7 +189,7 @@ class Warnings {
     }
 
     /// Returns the first warning for which DDNet master rejects the file, or nullopt.
-    [[nodiscard]] std::optional<WarningId> first_strict_warning() const {
+    [[nodiscard]] std::optional<WarningId> first_warning_rejected_by_ddnet() const {
         const auto found = std::ranges::find_if(
             list_, [](const Warning& warning) { return warning_info(warning.id).strict; });
         return found == list_.end() ? std::nullopt : std::optional{found->id};

@@ -40,7 +40,7 @@ std::vector<std::string> split_lines(std::span<const std::byte> block) {
 } // namespace
 
 std::optional<MapInfo> read_info(const Map& map) {
-    const auto item = map.datafile().find_item_by_id(kItemInfo, 0);
+    const auto item = map.datafile().find_item_by_id(kItemTypeInfo, 0);
     if (!item || item->ints.size() < 5) {
         return std::nullopt;
     }
@@ -60,7 +60,7 @@ std::optional<MapInfo> read_info(const Map& map) {
 }
 
 std::optional<Image> read_image(const Map& map, std::size_t index) {
-    const auto item = map.datafile().find_item(kItemImage, static_cast<std::int64_t>(index));
+    const auto item = map.datafile().find_item(kItemTypeImage, static_cast<std::int64_t>(index));
     if (!item || item->ints.size() < 6) {
         return std::nullopt;
     }
@@ -92,7 +92,7 @@ Result<Block> read_pixels(const Map& map, const Image& image) {
 }
 
 std::optional<Envelope> read_envelope(const Map& map, std::size_t index) {
-    const auto item = map.datafile().find_item(kItemEnvelope, static_cast<std::int64_t>(index));
+    const auto item = map.datafile().find_item(kItemTypeEnvelope, static_cast<std::int64_t>(index));
     if (!item || item->ints.size() < 4) {
         return std::nullopt;
     }
@@ -135,7 +135,7 @@ std::string to_text(const Uuid& uuid) {
 std::vector<UuidType> uuid_types(const Datafile& file) {
     std::vector<UuidType> types;
     std::vector<bool> seen(std::size_t{0xffff} + 1);
-    const auto range = file.find_type(kItemUuidIndex);
+    const auto range = file.find_type(kItemTypeUuidIndex);
     for (std::size_t i = 0; range && i < range->num; ++i) {
         const ItemView item = file.item(range->start + i);
         if (item.ints.size() >= kUuidInts && !seen[item.id]) {

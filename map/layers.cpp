@@ -68,10 +68,10 @@ std::optional<MapLayer> decode_layer(Ints ints) {
         return std::nullopt;
     }
     MapLayer layer{.type = ints[1], .item_ints = ints.size(), .content = {}};
-    if (layer.type == kLayerTiles && ints.size() >= kTileLayerInts) {
+    if (layer.type == kLayerTypeTiles && ints.size() >= kTileLayerInts) {
         layer.content = decode_tiles(ints);
-    } else if ((layer.type == kLayerQuads || layer.type == kLayerSounds ||
-                layer.type == kLayerOldSounds) &&
+    } else if ((layer.type == kLayerTypeQuads || layer.type == kLayerTypeSounds ||
+                layer.type == kLayerTypeOldSounds) &&
                ints.size() >= kDesignLayerInts) {
         layer.content = DesignLayer{};
     }
@@ -79,9 +79,10 @@ std::optional<MapLayer> decode_layer(Ints ints) {
 }
 
 std::optional<Layer> physics_layer_of(std::int32_t flags) {
-    constexpr std::array<std::int32_t, kPhysicsLayers> kFlags{kFlagGame,    kFlagFront,  kFlagTele,
-                                                              kFlagSpeedup, kFlagSwitch, kFlagTune};
-    const auto* const found = std::ranges::find(kFlags, flags & kPhysicsFlags);
+    constexpr std::array<std::int32_t, kPhysicsLayers> kFlags{kLayerFlagGame,   kLayerFlagFront,
+                                                              kLayerFlagTele,   kLayerFlagSpeedup,
+                                                              kLayerFlagSwitch, kLayerFlagTune};
+    const auto* const found = std::ranges::find(kFlags, flags & kPhysicsLayerFlags);
     return found == kFlags.end() ? std::nullopt
                                  : std::optional{static_cast<Layer>(found - kFlags.begin())};
 }

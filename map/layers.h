@@ -13,19 +13,19 @@
 namespace tw::map {
 
 // The flag bits of a tile layer, which determine its kind.
-inline constexpr std::int32_t kFlagGame = 1;
-inline constexpr std::int32_t kFlagTele = 2;
-inline constexpr std::int32_t kFlagSpeedup = 4;
-inline constexpr std::int32_t kFlagFront = 8;
-inline constexpr std::int32_t kFlagSwitch = 16;
-inline constexpr std::int32_t kFlagTune = 32;
-inline constexpr std::int32_t kPhysicsFlags = 63;
+inline constexpr std::int32_t kLayerFlagGame = 1;
+inline constexpr std::int32_t kLayerFlagTele = 2;
+inline constexpr std::int32_t kLayerFlagSpeedup = 4;
+inline constexpr std::int32_t kLayerFlagFront = 8;
+inline constexpr std::int32_t kLayerFlagSwitch = 16;
+inline constexpr std::int32_t kLayerFlagTune = 32;
+inline constexpr std::int32_t kPhysicsLayerFlags = 63;
 
 // The types of layers.
-inline constexpr std::int32_t kLayerTiles = 2;
-inline constexpr std::int32_t kLayerQuads = 3;
-inline constexpr std::int32_t kLayerOldSounds = 9;
-inline constexpr std::int32_t kLayerSounds = 10;
+inline constexpr std::int32_t kLayerTypeTiles = 2;
+inline constexpr std::int32_t kLayerTypeQuads = 3;
+inline constexpr std::int32_t kLayerTypeOldSounds = 9;
+inline constexpr std::int32_t kLayerTypeSounds = 10;
 
 struct Color {
     std::int32_t r = 0, g = 0, b = 0, a = 0;

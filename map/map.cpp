@@ -39,7 +39,7 @@ std::size_t Map::count_items(std::uint16_t type) const {
 }
 
 MapErrc Map::check_version() {
-    const auto item = file_.find_item_by_id(kItemVersion, 0);
+    const auto item = file_.find_item_by_id(kItemTypeVersion, 0);
     const bool there = item && !item->ints.empty();
     if (there && item->ints[0] == 1) {
         return MapErrc::none;
@@ -54,12 +54,12 @@ MapErrc Map::check_version() {
 }
 
 std::optional<Group> Map::group(std::size_t index) const {
-    const auto item = file_.find_item(kItemGroup, static_cast<std::int64_t>(index));
+    const auto item = file_.find_item(kItemTypeGroup, static_cast<std::int64_t>(index));
     return item ? decode_group(item->ints) : std::nullopt;
 }
 
 std::optional<MapLayer> Map::layer(std::size_t index) const {
-    const auto item = file_.find_item(kItemLayer, static_cast<std::int64_t>(index));
+    const auto item = file_.find_item(kItemTypeLayer, static_cast<std::int64_t>(index));
     return item ? decode_layer(item->ints) : std::nullopt;
 }
 
@@ -103,7 +103,7 @@ void Map::find_physics_layers() {
             continue;
         }
         const LayerPlace here{*groups[i], i};
-        if ((tiles->flags & kFlagGame) != 0) {
+        if ((tiles->flags & kLayerFlagGame) != 0) {
             set_last(mixed_game_layer, here);
         }
         if (const auto kind = physics_layer_of(tiles->flags); kind && tile_block(*tiles, *kind)) {
@@ -276,7 +276,7 @@ void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index,
         warnings.add(WarningId::layer_name_not_utf8, index);
     }
     check_size(layer, game, index, warnings);
-    const auto flags = static_cast<std::uint32_t>(layer.flags & kPhysicsFlags);
+    const auto flags = static_cast<std::uint32_t>(layer.flags & kPhysicsLayerFlags);
     if (flags == 0 && !is_valid_color(layer.color)) {
         warnings.add(WarningId::layer_color, index);
     }
@@ -347,8 +347,8 @@ void check_items(const Map& map, Warnings& warnings) {
             continue; // check_items() does not check layers without a group
         }
         const auto layer = map.layer(i);
-        if (!layer ||
-            (layer->type == kLayerTiles && std::holds_alternative<UnknownLayer>(layer->content))) {
+        if (!layer || (layer->type == kLayerTypeTiles &&
+                       std::holds_alternative<UnknownLayer>(layer->content))) {
             warnings.add(WarningId::layer_item_short, i);
         } else if (std::holds_alternative<TileLayer>(layer->content)) {
             check_tiles(*layer, game, i, use, warnings);
@@ -368,7 +368,7 @@ MapAcceptance acceptance_of(const Warnings& warnings, const Result<PhysicsLayers
     if (!physics) {
         return acceptance_of(physics.error());
     }
-    const auto strict = warnings.first_strict_warning();
+    const auto strict = warnings.first_warning_rejected_by_ddnet();
     return {strict ? rejection_text(warning_info(*strict).name) : "accepts", "accepts"};
 }
 

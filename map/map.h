@@ -15,15 +15,15 @@
 namespace tw::map {
 
 // The types of a map's items.
-inline constexpr std::uint16_t kItemVersion = 0;
-inline constexpr std::uint16_t kItemInfo = 1;
-inline constexpr std::uint16_t kItemImage = 2;
-inline constexpr std::uint16_t kItemEnvelope = 3;
-inline constexpr std::uint16_t kItemGroup = 4;
-inline constexpr std::uint16_t kItemLayer = 5;
-inline constexpr std::uint16_t kItemEnvelopePoints = 6;
-inline constexpr std::uint16_t kItemSound = 7;
-inline constexpr std::uint16_t kItemUuidIndex = 0xffff;
+inline constexpr std::uint16_t kItemTypeVersion = 0;
+inline constexpr std::uint16_t kItemTypeInfo = 1;
+inline constexpr std::uint16_t kItemTypeImage = 2;
+inline constexpr std::uint16_t kItemTypeEnvelope = 3;
+inline constexpr std::uint16_t kItemTypeGroup = 4;
+inline constexpr std::uint16_t kItemTypeLayer = 5;
+inline constexpr std::uint16_t kItemTypeEnvelopePoints = 6;
+inline constexpr std::uint16_t kItemTypeSound = 7;
+inline constexpr std::uint16_t kItemTypeUuidIndex = 0xffff;
 
 /// Identifies a layer by its index among all layers of the map, and by the index of its group.
 struct LayerPlace {
@@ -52,9 +52,9 @@ class Map {
 
     [[nodiscard]] std::size_t count_items(std::uint16_t type) const;
 
-    [[nodiscard]] std::size_t group_count() const { return count_items(kItemGroup); }
+    [[nodiscard]] std::size_t group_count() const { return count_items(kItemTypeGroup); }
 
-    [[nodiscard]] std::size_t layer_count() const { return count_items(kItemLayer); }
+    [[nodiscard]] std::size_t layer_count() const { return count_items(kItemTypeLayer); }
 
     /// Returns the group with the given index; nullopt if it does not exist or its item is too
     /// short.

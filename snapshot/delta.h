@@ -54,22 +54,22 @@ struct DeltaWarningAt {
     std::uint32_t int_index = 0; ///< index of the affected int in Delta::ints
 };
 
-/// Collects the warnings about one delta without allocating. Stores the first kKept warnings and
+/// Collects the warnings about one delta without allocating. Stores the first kMaxKept warnings and
 /// counts all.
 struct DeltaWarnings {
-    static constexpr std::size_t kKept = 16;
-    std::array<DeltaWarningAt, kKept> kept{};
+    static constexpr std::size_t kMaxKept = 16;
+    std::array<DeltaWarningAt, kMaxKept> kept{};
     std::size_t count = 0;
 
     void add(const DeltaWarningAt& warning) {
-        if (count < kKept) {
+        if (count < kMaxKept) {
             kept[count] = warning;
         }
         ++count;
     }
 
     [[nodiscard]] std::span<const DeltaWarningAt> list() const {
-        return std::span{kept}.first(count < kKept ? count : kKept);
+        return std::span{kept}.first(count < kMaxKept ? count : kMaxKept);
     }
 };
 

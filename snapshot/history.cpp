@@ -63,13 +63,13 @@ void History::remove_stored(StoredTick& stored) {
             segment = {};
         }
     }
-    stored.segment = kNowhere;
+    stored.segment = kUnusedEntry;
 }
 
 void History::remove_before(std::int64_t tick) {
     for (; size_ != 0 && oldest_ < tick; ++oldest_) {
         StoredTick& stored = ticks_[table_index(oldest_)];
-        if (stored.segment != kNowhere && stored.tick == oldest_) {
+        if (stored.segment != kUnusedEntry && stored.tick == oldest_) {
             remove_stored(stored);
         }
     }
@@ -86,7 +86,7 @@ void History::add_stored(const StoredTick& stored) {
     newest_ = size_ == 0 ? stored.tick : std::max(newest_, stored.tick);
     oldest_ = size_ == 0 ? stored.tick : std::min(oldest_, stored.tick);
     StoredTick& place = ticks_[table_index(stored.tick)];
-    if (place.segment != kNowhere) {
+    if (place.segment != kUnusedEntry) {
         remove_stored(place); // the entry can only have an earlier snapshot of the same tick
     }
     place = stored;
@@ -146,7 +146,7 @@ void History::trim(Tick oldest) {
 
 void History::clear() {
     for (StoredTick& stored : ticks_) {
-        stored.segment = kNowhere;
+        stored.segment = kUnusedEntry;
     }
     for (Segment& segment : segments_) {
         segment.num_ticks = 0;

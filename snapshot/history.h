@@ -196,12 +196,12 @@ class History {
     }
 
   private:
-    static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
+    static constexpr std::uint32_t kUnusedEntry = 0xFFFFFFFF;
 
     /// A stored tick and the block of its snapshot.
     struct StoredTick {
         Tick tick = 0;
-        std::uint32_t segment = kNowhere; ///< index in segments_; kNowhere if the entry is unused
+        std::uint32_t segment = kUnusedEntry; ///< index in segments_, or kUnusedEntry
         const std::int32_t* block = nullptr;
         std::uint32_t num_items = 0;
         std::uint32_t num_ints = 0;
@@ -230,7 +230,7 @@ class History {
             return nullptr;
         }
         const StoredTick& stored = ticks_[table_index(tick)];
-        return stored.tick == tick && stored.segment != kNowhere ? &stored : nullptr;
+        return stored.tick == tick && stored.segment != kUnusedEntry ? &stored : nullptr;
     }
 
     [[nodiscard]] static SnapshotView view_of(const StoredTick& stored) {

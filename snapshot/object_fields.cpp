@@ -36,7 +36,7 @@ constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name,
         object.position = PositionSpec{*x, static_cast<std::uint8_t>(*x + 1)};
     }
     if (client) {
-        object.client = ClientSpec{client};
+        object.client = ClientIdSpec{client};
     }
     return object;
 }
@@ -65,7 +65,7 @@ constexpr ObjectSpec in_hundredths(ObjectSpec object) {
 
 /// Marks an object whose id is a client id.
 constexpr ObjectSpec of_client(ObjectSpec object) {
-    object.client = ClientSpec{};
+    object.client = ClientIdSpec{};
     return object;
 }
 

@@ -54,19 +54,19 @@ constexpr FieldSpec text(std::string_view name, std::uint8_t count) {
     return {.name = name, .kind = FieldKind::int_string, .count = count};
 }
 
-constexpr FieldSpec integers(std::string_view name, std::uint8_t count) {
+constexpr FieldSpec int_array(std::string_view name, std::uint8_t count) {
     return {.name = name, .kind = FieldKind::integers, .count = count};
 }
 
 template <typename Field>
-constexpr FieldSpec merged(FieldMerge how, const Field& field) {
+constexpr FieldSpec with_merge(FieldMerge how, const Field& field) {
     FieldSpec spec = to_field(field);
     spec.merge = how;
     return spec;
 }
 
 template <typename Field>
-constexpr FieldSpec six_relation(RelationToSix what, const Field& field) {
+constexpr FieldSpec with_six_relation(RelationToSix what, const Field& field) {
     FieldSpec related = to_field(field);
     related.six_relation = what;
     return related;
@@ -79,21 +79,21 @@ inline constexpr auto kPlayerInput = layout("direction", "target_x", "target_y",
 inline constexpr auto kProjectile =
     layout("x", "y", "vel_x", "vel_y", with_names("type", names::weapon), tick("start_tick"));
 
-inline constexpr auto kLaser =
-    layout("x", "y", merged(FieldMerge::varies, "from_x"), merged(FieldMerge::varies, "from_y"),
-           merged(FieldMerge::varies, tick("start_tick")));
+inline constexpr auto kLaser = layout("x", "y", with_merge(FieldMerge::varies, "from_x"),
+                                      with_merge(FieldMerge::varies, "from_y"),
+                                      with_merge(FieldMerge::varies, tick("start_tick")));
 
 inline constexpr auto kPickup =
-    layout("x", "y", merged(FieldMerge::varies, with_names("type", names::powerup)),
-           merged(FieldMerge::varies, pickup_weapon("subtype")));
+    layout("x", "y", with_merge(FieldMerge::varies, with_names("type", names::powerup)),
+           with_merge(FieldMerge::varies, pickup_weapon("subtype")));
 
 inline constexpr auto kFlag = layout("x", "y", with_names("team", names::team));
 
 inline constexpr auto kGameInfo =
     layout(with_names("game_flags", names::gameflag),
-           merged(FieldMerge::race_flags, with_names("game_state_flags", names::gamestateflag)),
-           tick("round_start_tick"), merged(FieldMerge::race_timer, "warmup_timer"), "score_limit",
-           "time_limit", "round_num", "round_current");
+           with_merge(FieldMerge::race_flags, with_names("game_state_flags", names::gamestateflag)),
+           tick("round_start_tick"), with_merge(FieldMerge::race_timer, "warmup_timer"),
+           "score_limit", "time_limit", "round_num", "round_current");
 
 inline constexpr auto kGameData = layout(
     "teamscore_red", "teamscore_blue", with_names("flag_carrier_red", names::flag_carrier_special),
@@ -101,18 +101,19 @@ inline constexpr auto kGameData = layout(
 
 inline constexpr auto kCharacter =
     layout(tick("tick"), "x", "y", "vel_x", "vel_y", "angle", "direction", "jumped",
-           merged(FieldMerge::client, "hooked_player"), with_names("hook_state", names::hook_state),
-           "hook_tick", "hook_x", "hook_y", "hook_dx", "hook_dy",
-           with_names("player_flags", names::playerflag), merged(FieldMerge::own, "health"),
-           merged(FieldMerge::own, "armor"),
-           merged(FieldMerge::own, with_names("ammo_count", names::ammo)),
-           merged(FieldMerge::varies, with_names("weapon", names::held_weapon)),
+           with_merge(FieldMerge::client_id, "hooked_player"),
+           with_names("hook_state", names::hook_state), "hook_tick", "hook_x", "hook_y", "hook_dx",
+           "hook_dy", with_names("player_flags", names::playerflag),
+           with_merge(FieldMerge::own, "health"), with_merge(FieldMerge::own, "armor"),
+           with_merge(FieldMerge::own, with_names("ammo_count", names::ammo)),
+           with_merge(FieldMerge::varies, with_names("weapon", names::held_weapon)),
            with_names("emote", names::emote), tick("attack_tick"));
 
-inline constexpr auto kPlayerInfo =
-    layout(merged(FieldMerge::viewer, boolean("local")), merged(FieldMerge::client, "client_id"),
-           merged(FieldMerge::varies, with_names("team", names::team)),
-           merged(FieldMerge::own_first, "score"), merged(FieldMerge::scoreboard, "latency"));
+inline constexpr auto kPlayerInfo = layout(
+    with_merge(FieldMerge::about_viewer, boolean("local")),
+    with_merge(FieldMerge::client_id, "client_id"),
+    with_merge(FieldMerge::varies, with_names("team", names::team)),
+    with_merge(FieldMerge::own_first, "score"), with_merge(FieldMerge::scoreboard, "latency"));
 
 inline constexpr auto kClientInfo =
     layout(text("name", 4), text("clan", 3), "country", text("skin", 6),
@@ -123,7 +124,7 @@ inline constexpr auto kSpectatorInfo =
 
 inline constexpr auto kPlace = layout("x", "y");
 
-inline constexpr auto kDeath = layout("x", "y", merged(FieldMerge::client, "client_id"));
+inline constexpr auto kDeath = layout("x", "y", with_merge(FieldMerge::client_id, "client_id"));
 
 inline constexpr auto kSoundGlobal = layout("x", "y", with_names("sound_id", names::sound));
 
@@ -133,37 +134,38 @@ inline constexpr auto kTest = layout("test");
 
 inline constexpr auto kDdnetCharacter =
     layout(with_names("flags", names::characterflag), tick("freeze_end"), "jumps",
-           "tele_checkpoint", merged(FieldMerge::untranslated, "strong_weak_id"), "jumped_total",
-           tick("ninja_activation_tick"), tick("freeze_start"), "target_x", "target_y",
-           "tune_zone_override");
+           "tele_checkpoint", with_merge(FieldMerge::untranslated, "strong_weak_id"),
+           "jumped_total", tick("ninja_activation_tick"), tick("freeze_start"), "target_x",
+           "target_y", "tune_zone_override");
 
 inline constexpr auto kDdnetPlayer =
     layout(with_names("flags", names::explayerflag),
-           merged(FieldMerge::greatest, with_names("auth_level", names::authed)),
-           merged(FieldMerge::own_first, "finish_time_seconds"),
-           merged(FieldMerge::own_first, "finish_time_millis"));
+           with_merge(FieldMerge::greatest, with_names("auth_level", names::authed)),
+           with_merge(FieldMerge::own_first, "finish_time_seconds"),
+           with_merge(FieldMerge::own_first, "finish_time_millis"));
 
 inline constexpr auto kGameInfoEx = layout(with_names("flags", names::gameinfoflag), "version",
                                            with_names("flags2", names::gameinfoflag2),
                                            "min_team_size", "max_team_size", "num_ddrace_teams");
 
-inline constexpr auto kDdraceProjectile = layout(
-    "x", "y", "angle", merged(FieldMerge::varies, with_names("data", names::legacyprojectileflag)),
-    with_names("type", names::weapon), tick("start_tick"));
+inline constexpr auto kDdraceProjectile =
+    layout("x", "y", "angle",
+           with_merge(FieldMerge::varies, with_names("data", names::legacyprojectileflag)),
+           with_names("type", names::weapon), tick("start_tick"));
 
 inline constexpr auto kDdnetLaser =
-    layout("to_x", "to_y", "from_x", "from_y", merged(FieldMerge::varies, tick("start_tick")),
-           merged(FieldMerge::client, "owner"), with_names("type", names::lasertype),
+    layout("to_x", "to_y", "from_x", "from_y", with_merge(FieldMerge::varies, tick("start_tick")),
+           with_merge(FieldMerge::client_id, "owner"), with_names("type", names::lasertype),
            "switch_number", "subtype", with_names("flags", names::laserflag));
 
 inline constexpr auto kDdnetProjectile =
     layout("x", "y", "vel_x", "vel_y", with_names("type", names::weapon), tick("start_tick"),
-           merged(FieldMerge::client, "owner"), "switch_number", "tune_zone",
+           with_merge(FieldMerge::client_id, "owner"), "switch_number", "tune_zone",
            with_names("flags", names::projectileflag));
 
 inline constexpr auto kDdnetPickup =
-    layout("x", "y", merged(FieldMerge::varies, with_names("type", names::powerup)),
-           merged(FieldMerge::varies, pickup_weapon("subtype")), "switch_number",
+    layout("x", "y", with_merge(FieldMerge::varies, with_names("type", names::powerup)),
+           with_merge(FieldMerge::varies, pickup_weapon("subtype")), "switch_number",
            with_names("flags", names::pickupflag));
 
 inline constexpr auto kDdnetSpectatorInfo =
@@ -172,10 +174,10 @@ inline constexpr auto kDdnetSpectatorInfo =
 inline constexpr auto kSpectatorCount = layout("num_spectators");
 
 inline constexpr auto kSwitchState =
-    layout(merged(FieldMerge::varies, "highest_switch_number"),
-           merged(FieldMerge::varies, integers("status", 8)),
-           merged(FieldMerge::varies, integers("switch_numbers", 4)),
-           merged(FieldMerge::varies, integers("end_ticks", 4)));
+    layout(with_merge(FieldMerge::varies, "highest_switch_number"),
+           with_merge(FieldMerge::varies, int_array("status", 8)),
+           with_merge(FieldMerge::varies, int_array("switch_numbers", 4)),
+           with_merge(FieldMerge::varies, int_array("end_ticks", 4)));
 
 inline constexpr auto kEntityEx =
     layout("switch_number", "layer", with_names("entity_class", names::entityclass));
@@ -197,10 +199,10 @@ inline constexpr auto kPlayerInput =
            with_names("player_flags", names::seven::playerflag), "wanted_weapon", "next_weapon",
            "prev_weapon");
 
-inline constexpr auto kPickup =
-    layout("x", "y",
-           merged(FieldMerge::varies, six_relation(RelationToSix::recomputed,
-                                                   with_names("type", names::seven::pickup))));
+inline constexpr auto kPickup = layout(
+    "x", "y",
+    with_merge(FieldMerge::varies, with_six_relation(RelationToSix::recomputed,
+                                                     with_names("type", names::seven::pickup))));
 
 inline constexpr auto kGameData =
     layout(tick("game_start_tick"), with_names("game_state_flags", names::seven::gamestateflag),
@@ -213,43 +215,45 @@ inline constexpr auto kGameDataFlag =
            with_names("flag_carrier_blue", names::flag_carrier_special), tick("flag_drop_tick_red"),
            tick("flag_drop_tick_blue"));
 
-inline constexpr auto kCharacter =
-    layout(tick("tick"), "x", "y", "vel_x", "vel_y",
-           six_relation(RelationToSix::recomputed, "angle"), "direction", "jumped",
-           merged(FieldMerge::client, "hooked_player"), with_names("hook_state", names::hook_state),
-           six_relation(RelationToSix::recomputed, "hook_tick"), "hook_x", "hook_y", "hook_dx",
-           "hook_dy", merged(FieldMerge::own, "health"), merged(FieldMerge::own, "armor"),
-           merged(FieldMerge::own, with_names("ammo_count", names::ammo)),
-           merged(FieldMerge::varies, with_names("weapon", names::held_weapon)),
-           with_names("emote", names::emote), tick("attack_tick"),
-           with_names("triggered_events", names::seven::coreeventflag));
+inline constexpr auto kCharacter = layout(
+    tick("tick"), "x", "y", "vel_x", "vel_y", with_six_relation(RelationToSix::recomputed, "angle"),
+    "direction", "jumped", with_merge(FieldMerge::client_id, "hooked_player"),
+    with_names("hook_state", names::hook_state),
+    with_six_relation(RelationToSix::recomputed, "hook_tick"), "hook_x", "hook_y", "hook_dx",
+    "hook_dy", with_merge(FieldMerge::own, "health"), with_merge(FieldMerge::own, "armor"),
+    with_merge(FieldMerge::own, with_names("ammo_count", names::ammo)),
+    with_merge(FieldMerge::varies, with_names("weapon", names::held_weapon)),
+    with_names("emote", names::emote), tick("attack_tick"),
+    with_names("triggered_events", names::seven::coreeventflag));
 
-inline constexpr auto kPlayerInfo =
-    layout(merged(FieldMerge::watched_flag, with_names("player_flags", names::seven::playerflag)),
-           merged(FieldMerge::own_first, six_relation(RelationToSix::other_meaning, "score")),
-           merged(FieldMerge::scoreboard, "latency"));
+inline constexpr auto kPlayerInfo = layout(
+    with_merge(FieldMerge::watched_flag, with_names("player_flags", names::seven::playerflag)),
+    with_merge(FieldMerge::own_first, with_six_relation(RelationToSix::other_meaning, "score")),
+    with_merge(FieldMerge::scoreboard, "latency"));
 
 inline constexpr auto kSpectatorInfo =
     layout(with_names("spec_mode", names::seven::spec_mode), "spectator_id", "x", "y");
 
 inline constexpr auto kDeClientInfo =
     layout(boolean("local"), with_names("team", names::team), text("name", 4), text("clan", 3),
-           "country", integers("skin_part_names", 36), integers("use_custom_colors", 6),
-           integers("skin_part_colors", 6));
+           "country", int_array("skin_part_names", 36), int_array("use_custom_colors", 6),
+           int_array("skin_part_colors", 6));
 
 inline constexpr auto kDeGameInfo =
     layout(with_names("game_flags", names::seven::gameflag), "score_limit", "time_limit",
            "match_num", "match_current");
 
-inline constexpr auto kDeTuneParams = layout(integers("tune_params", 32));
+inline constexpr auto kDeTuneParams = layout(int_array("tune_params", 32));
 
-inline constexpr auto kDamage = layout("x", "y", merged(FieldMerge::client, "client_id"),
-                                       six_relation(RelationToSix::other_meaning, "angle"),
+inline constexpr auto kDamage = layout("x", "y", with_merge(FieldMerge::client_id, "client_id"),
+                                       with_six_relation(RelationToSix::other_meaning, "angle"),
                                        "health_amount", "armor_amount", boolean("self"));
 
-inline constexpr auto kPlayerInfoRace = layout(merged(FieldMerge::varies, tick("race_start_tick")));
+inline constexpr auto kPlayerInfoRace =
+    layout(with_merge(FieldMerge::varies, tick("race_start_tick")));
 
-inline constexpr auto kGameDataRace = layout(merged(FieldMerge::varies, "best_time"), "precision",
-                                             with_names("race_flags", names::seven::raceflag));
+inline constexpr auto kGameDataRace =
+    layout(with_merge(FieldMerge::varies, "best_time"), "precision",
+           with_names("race_flags", names::seven::raceflag));
 
 } // namespace tw::snapshot::fields::seven

@@ -159,7 +159,7 @@ std::size_t ObjectSet::index_of(const ObjectSpec& spec) const {
     return table.size() + static_cast<std::size_t>(&spec - custom_.data());
 }
 
-bool ObjectSet::add(const ObjectSpec& object, bool agreed) {
+bool ObjectSet::add(const ObjectSpec& object, bool is_size_agreed) {
     const bool numbered = object.type != 0;
     const ObjectSpec* const found =
         numbered ? find(object.type, object.dialect) : find(object.uuid);
@@ -167,12 +167,12 @@ bool ObjectSet::add(const ObjectSpec& object, bool agreed) {
         numbered ? find_object(object.type, object.dialect) : find_object(object.uuid);
     AgreedSizes& sizes = sizes_[static_cast<std::size_t>(object.dialect)];
     if (found != known || object.type >= kFirstUuidType || custom_.size() == kMaxCustom ||
-        (agreed && (!numbered || object.type >= sizes.size()))) {
+        (is_size_agreed && (!numbered || object.type >= sizes.size()))) {
         return false;
     }
     custom_.push_back(object);
     if (numbered && object.type < sizes.size()) {
-        sizes[object.type] = agreed ? object.size : 0;
+        sizes[object.type] = is_size_agreed ? object.size : 0;
     }
     return true;
 }

@@ -57,17 +57,17 @@ enum class FieldKind : std::uint8_t {
 /// into one snapshot. Servers adapt some fields to the receiving client. The best client is one of
 /// 0.6, if possible; among these, one whose snapshots contain all players; among these, the newest.
 enum class FieldMerge : std::uint8_t {
-    any,        ///< the value is the same for all clients
-    varies,     ///< depends on the client's version or team: use the value of the best client
-    own,        ///< use the value sent to the player or its spectators; otherwise it is unknown
-    own_first,  ///< use the value sent to the player or its spectators, else to the best client
-    greatest,   ///< use the greatest value among clients whose snapshots contain all players
-    scoreboard, ///< use the value sent to a client with open scoreboard, else the greatest value
-    client,     ///< a client id; -1 may hide a client from the receiver, so prefer other values
+    same_for_all, ///< the value is the same for all clients
+    varies,       ///< depends on the client's version or team: use the value of the best client
+    own,          ///< use the value sent to the player or its spectators; otherwise it is unknown
+    own_first,    ///< use the value sent to the player or its spectators, else to the best client
+    greatest,     ///< use the greatest value among clients whose snapshots contain all players
+    scoreboard,   ///< use the value sent to a client with open scoreboard, else the greatest value
+    client_id,    ///< a client id; -1 may hide a client from the receiver, so prefer other values
     /// A rank among the players in a snapshot: use the value of a snapshot that has all players,
     /// because the server did not translate its client ids.
     untranslated,
-    viewer,       ///< the value is about the receiving client: set to 0
+    about_viewer, ///< the value is about the receiving client: set to 0
     race_flags,   ///< flags; the bit "race_timer is the receiving client's time" is cleared
     race_timer,   ///< a time; set to 0 if it is the receiving client's time
     watched_flag, ///< 0.7 only: flags; the bit "the receiving client watches" is cleared
@@ -94,7 +94,7 @@ struct MergeSpec {
     bool per_session = false; ///< the object is about the receiving client, so it is not merged
     ObjectFamily family = ObjectFamily::none;
     std::uint8_t form = 0; ///< which variant of its family's object; variant 0 has the most fields
-    bool prefer_known_client = false; ///< prefer an item whose FieldMerge::client field is not -1
+    bool prefer_known_client = false; ///< prefer an item whose client id is not -1
     /// 0.7 only: name of the equivalent 0.6 object, used if 0.6 and 0.7 snapshots are merged.
     std::string_view six_name{};
     /// 0.7 only: the object is left out if 0.6 and 0.7 snapshots are merged, because 0.6 objects
@@ -111,7 +111,7 @@ struct FieldSpec {
     /// Unless 0, the names apply only if the previous int has a value n whose bit n is set here.
     /// Example: a pickup's subtype is a weapon only if its type is weapon or ninja.
     std::uint32_t names_when = 0;
-    FieldMerge merge = FieldMerge::any;
+    FieldMerge merge = FieldMerge::same_for_all;
     RelationToSix six_relation =
         RelationToSix::same; ///< 0.7 only: relation to the 0.6 field of the same name
 };
@@ -135,7 +135,7 @@ struct PositionSpec {
 };
 
 /// Where an object holds the id of the client to which it belongs.
-struct ClientSpec {
+struct ClientIdSpec {
     /// Index of the int with the client id; nullopt if the item's id is the client id.
     std::optional<std::uint8_t> field{};
 };
@@ -158,7 +158,7 @@ struct ObjectSpec {
     std::uint8_t min_size = 0; ///< in ints; clients ignore shorter items
     std::span<const FieldSpec> fields{};
     std::optional<PositionSpec> position{};
-    std::optional<ClientSpec> client{};
+    std::optional<ClientIdSpec> client{};
     Dialect dialect = Dialect::six; ///< dialect of a numbered type; UUID types exist in both
     MergeSpec merge{};
 };
@@ -282,11 +282,11 @@ class ObjectSet {
     /// The maximum number of added objects. No known mod adds as many.
     static constexpr std::size_t kMaxCustom = 256;
 
-    /// Adds an object, or replaces the standard object with the same type or UUID. `agreed`: deltas
-    /// do not state the object's size (see AgreedSizes). The texts and tables of the object must
-    /// outlive the set. Returns false if the set is full, if the type or UUID was added before, or
-    /// if the type cannot be added.
-    [[nodiscard]] bool add(const ObjectSpec& object, bool agreed);
+    /// Adds an object, or replaces the standard object with the same type or UUID.
+    /// `is_size_agreed`: deltas do not state the object's size (see AgreedSizes). The texts and
+    /// tables of the object must outlive the set. Returns false if the set is full, if the type or
+    /// UUID was added before, or if the type cannot be added.
+    [[nodiscard]] bool add(const ObjectSpec& object, bool is_size_agreed);
 
     [[nodiscard]] const ObjectSpec* find(std::uint16_t type, Dialect dialect) const;
     [[nodiscard]] const ObjectSpec* find(const Uuid& uuid) const;

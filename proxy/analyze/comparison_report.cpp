@@ -119,7 +119,7 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
     }
 }
 
-void GameComparison::count_lone_ticks() {
+void GameComparison::count_unpaired_ticks() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
         WaitingSnapshots& waiting = waiting_pairs_[i];
         found_.pairs[i].lone_ticks[waiting.recording] += waiting.list.size();
@@ -221,7 +221,7 @@ void GameComparison::count_difference(const GameDifference& difference) {
     ++count.items;
 }
 
-using record::terminal_text;
+using record::escape_for_terminal;
 
 namespace {
 
@@ -234,7 +234,7 @@ std::string describe(const MapVisit& visit) {
     for (const std::string& known : {visit.name, visit.client, visit.map}) {
         text += known.empty() ? "" : known + ", ";
     }
-    return terminal_text(text + fmt::format("ticks {} to {})", visit.begin, visit.end));
+    return escape_for_terminal(text + fmt::format("ticks {} to {})", visit.begin, visit.end));
 }
 
 std::string describe(const VisitPairTotals& totals) {
@@ -284,14 +284,15 @@ std::string counts_text(const GameDifferences& found) {
     std::size_t objects = 6;
     std::size_t fields = 5;
     for (const auto& [key, count] : found.counts) {
-        objects = std::max(objects, terminal_text(key.first).size());
-        fields = std::max(fields, terminal_text(key.second).size());
+        objects = std::max(objects, escape_for_terminal(key.first).size());
+        fields = std::max(fields, escape_for_terminal(key.second).size());
     }
     std::string text = fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", "object", objects, "field",
                                    fields, "differences", "first tick");
     for (const auto& [key, count] : found.counts) {
-        text += fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", terminal_text(key.first), objects,
-                            terminal_text(key.second), fields, count.items, count.first_tick);
+        text +=
+            fmt::format("{:{}}  {:{}}  {:>11}  {:>10}\n", escape_for_terminal(key.first), objects,
+                        escape_for_terminal(key.second), fields, count.items, count.first_tick);
     }
     if (found.uncounted_differences != 0) {
         text +=
@@ -386,15 +387,15 @@ json::array unpaired_json(const ComparisonReport& report, std::size_t recording)
 
 std::string comparison_text(const ComparisonReport& report) {
     const GameDifferences& found = *report.found;
-    std::string text =
-        fmt::format("A is {}\nB is {}\n\n{}\n{}", terminal_text(report.files[0]),
-                    terminal_text(report.files[1]), pairs_text(report), left_out_text(report));
+    std::string text = fmt::format(
+        "A is {}\nB is {}\n\n{}\n{}", escape_for_terminal(report.files[0]),
+        escape_for_terminal(report.files[1]), pairs_text(report), left_out_text(report));
     if (const auto& first = found.first) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
-            first->tick, terminal_text(first->type), first->key.id,
-            terminal_text(first->field.field), terminal_text(first->field.a),
-            terminal_text(first->field.b), visit_of(report, 0, first->pair).session,
+            first->tick, escape_for_terminal(first->type), first->key.id,
+            escape_for_terminal(first->field.field), escape_for_terminal(first->field.a),
+            escape_for_terminal(first->field.b), visit_of(report, 0, first->pair).session,
             visit_of(report, 1, first->pair).session, counts_text(found));
     }
     return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.sum_pairs()));

@@ -80,7 +80,7 @@ class GameComparison {
     /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a
     /// thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaitingSnapshots = 8192;
-    static constexpr std::size_t kMaxLead = 256; ///< in snapshots; is_ahead() is true beyond it
+    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() beyond it
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 
@@ -92,12 +92,12 @@ class GameComparison {
     void on_snapshot(std::size_t pair, std::size_t recording, snapshot::Tick tick,
                      std::shared_ptr<const RecordedItems> items);
     /// Must be called after the last snapshot.
-    void count_lone_ticks();
+    void count_unpaired_ticks();
 
     /// True if many more snapshots of this recording are stored than of the other one. The caller
     /// should then pass snapshots of the other recording first.
     [[nodiscard]] bool is_ahead(std::size_t recording) const {
-        return num_waiting_[recording] > num_waiting_[1 - recording] + kMaxLead;
+        return num_waiting_[recording] > num_waiting_[1 - recording] + kMaxLeadSnapshots;
     }
 
     [[nodiscard]] const GameDifferences& result() const { return found_; }

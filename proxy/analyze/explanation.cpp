@@ -99,7 +99,7 @@ void ExplanationReader::on_line(std::string_view line) {
     if (type == "session") {
         on_session(record, *number, session);
     } else if (type == "map") {
-        session.map = record::terminal_text(text_of(record, "name"));
+        session.map = record::escape_for_terminal(text_of(record, "name"));
         session.items.clear();
         session.error.reset();
     } else if (type == "snapshot") {
@@ -118,10 +118,10 @@ void ExplanationReader::on_session(const json::object& record, std::int64_t numb
         session = {}; // each start of twscope numbers sessions from 1
         explanation_.session = number == explanation_.session ? 0 : explanation_.session;
     }
-    session.peers = record::terminal_text(
+    session.peers = record::escape_for_terminal(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
-        session.peers += ", " + record::terminal_text(protocol);
+        session.peers += ", " + record::escape_for_terminal(protocol);
     }
     if (!opens) {
         session.items.clear();
@@ -163,7 +163,7 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
                 }
             }
         }
-        for (const ItemNumbers& removed : removed_items(record)) {
+        for (const ItemTypeAndId& removed : removed_items(record)) {
             session.items.erase(removed);
         }
         session.tick = tick;
@@ -211,7 +211,9 @@ void ExplanationReader::add_explainable_finding(const json::object& record, std:
     ++explanation_.num_explainable;
     if (explanation_.explainable_findings.size() < kMaxListedFindings) {
         explanation_.explainable_findings.push_back(
-            {.session = number, .tick = tick, .id = record::terminal_text(text_of(record, "id"))});
+            {.session = number,
+             .tick = tick,
+             .id = record::escape_for_terminal(text_of(record, "id"))});
     }
 }
 
@@ -258,16 +260,16 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
                                    Session& session) {
     const std::string_view id = text_of(record, "id");
     const auto tick = number_of(record, "tick");
-    std::string what = fmt::format("finding {}", record::terminal_text(id));
+    std::string what = fmt::format("finding {}", record::escape_for_terminal(id));
     if (tick) {
         what += fmt::format(", tick {}", *tick);
     }
     if (const auto name = record::finding_display_name(id, text_of(record, "name"));
         !name.empty()) {
-        what += ", " + record::terminal_text(name);
+        what += ", " + record::escape_for_terminal(name);
     }
     if (const std::string type = resized_type(record); !type.empty()) {
-        what += ", " + record::terminal_text(type);
+        what += ", " + record::escape_for_terminal(type);
     }
     add_explainable_finding(record, number);
     count_finding_by_kind(record, number);
@@ -303,7 +305,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
         explanation_.explaining_finding = record;
     }
     if (!session.error && tick && is_explainable_finding(record) && severity_of(record) == 2) {
-        session.error = {.session = number, .tick = tick, .id = record::terminal_text(id)};
+        session.error = {.session = number, .tick = tick, .id = record::escape_for_terminal(id)};
     }
     add_event(record, number, session, what);
 }

@@ -47,7 +47,7 @@ struct SnapshotDatagram {
 /// The events around one finding about snapshots, and what is known about its item.
 struct Explanation {
     /// The items of a snapshot, as records contain them.
-    using Items = std::map<ItemNumbers, boost::json::object>;
+    using Items = std::map<ItemTypeAndId, boost::json::object>;
 
     /// A finding that the user can select to be explained.
     struct ExplainableFinding {

@@ -16,7 +16,8 @@
 namespace tw::analyze {
 
 namespace json = boost::json;
-using record::list_of, record::number_of, record::object_of, record::text_of;
+using record::escape_for_terminal, record::list_of, record::number_of, record::object_of,
+    record::text_of;
 
 namespace {
 
@@ -85,12 +86,12 @@ std::string_view find_cause_hint(std::string_view id, std::string_view name) {
 /// Returns a value of any type as text; empty if the value is missing.
 std::string value_text(const json::object* record, std::string_view key) {
     const json::value* value = record == nullptr ? nullptr : record->if_contains(key);
-    return value == nullptr ? std::string{} : record::terminal_text(json::serialize(*value));
+    return value == nullptr ? std::string{} : escape_for_terminal(json::serialize(*value));
 }
 
 /// Returns the text under a key, safe for a terminal.
 std::string safe_text(const json::object& object, std::string_view key) {
-    return record::terminal_text(text_of(object, key));
+    return escape_for_terminal(text_of(object, key));
 }
 
 /// Returns the type of a finding's item, as name or number.
@@ -154,15 +155,14 @@ constexpr auto kNumberLabels = std::to_array<NumberLabel>({
 
 std::string numbers_text(const json::object& finding) {
     std::string text;
-    std::string_view last_key;
-    for (const NumberLabel& label : kNumberLabels) {
+    for (std::string_view last_key; const NumberLabel& label : kNumberLabels) {
         if (label.key == last_key || (!label.id.empty() && label.id != text_of(finding, "id"))) {
             continue;
         }
         last_key = label.key;
         if (const std::string value = value_text(&finding, label.key); !value.empty()) {
-            text += fmt::format("  {}: {}{}\n", label.text, value,
-                                record::choose_plural(value == "1" ? 1 : 2, label.unit));
+            const std::string unit = record::choose_plural(value == "1" ? 1 : 2, label.unit);
+            text += fmt::format("  {}: {}{}\n", label.text, value, unit);
         }
     }
     return text;
@@ -304,7 +304,7 @@ std::string int_text(const json::object* item, std::int64_t index) {
     const auto at = static_cast<std::size_t>(index);
     return data == nullptr || at >= data->size()
                ? std::string{}
-               : record::terminal_text(json::serialize((*data)[at]));
+               : escape_for_terminal(json::serialize((*data)[at]));
 }
 
 /// Returns the table of the item's fields before and after the finding.
@@ -333,7 +333,7 @@ std::string fields_table(const Explanation& story) {
                                        verb_of(story), value_text(suspect, "expected"))
                          : "  <- wrong in the rejected snapshot";
         }
-        text += line(record::terminal_text(name), value_text(old_fields, name),
+        text += line(escape_for_terminal(name), value_text(old_fields, name),
                      value_text(new_fields, name), remark);
     }
     // Records have no names for the ints beyond the agreed size.
@@ -393,7 +393,7 @@ std::string datagrams_text(const Explanation& story) {
             is_whole ? "" : fmt::format(" of part {} of 0 to {}", each.part, each.num_parts - 1);
         text += ": ";
         if (each.frame != 0) {
-            text += fmt::format("frame {} of {}, ", each.frame, record::terminal_text(each.file));
+            text += fmt::format("frame {} of {}, ", each.frame, escape_for_terminal(each.file));
         }
         text += fmt::format("{}, {} bytes of payload", clock_text(each.time), each.bytes);
         text += each.is_compressed ? ", compressed" : "";
@@ -450,7 +450,7 @@ std::string hex_row(const FindingBytes& bytes, std::size_t begin, std::size_t en
     std::string text = fmt::format("  {:04x} ", begin);
     for (std::size_t at = begin; at < end; ++at) {
         text += at == bytes.mark ? '[' : at != begin && at - 1 == bytes.mark ? ']' : ' ';
-        text += record::terminal_text(bytes.hex.substr(2 * at, 2));
+        text += escape_for_terminal(bytes.hex.substr(2 * at, 2));
     }
     return text + (bytes.mark && *bytes.mark + 1 == end ? "]\n" : "\n");
 }
@@ -501,7 +501,7 @@ std::string advice_text(const Explanation& story) {
     if (const json::object* const item = story.suspect_item(); item != nullptr && !field.empty()) {
         return fmt::format("Search the server's code for what writes {} of {} after the snapshot "
                            "is built. If nothing does, the value was damaged on its way.",
-                           record::terminal_text(field), type_of(item));
+                           escape_for_terminal(field), type_of(item));
     }
     const json::object& finding = story.finding;
     return std::string{find_cause_hint(text_of(finding, "id"), text_of(finding, "name"))};
@@ -520,8 +520,8 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
         const bool is_this = kind.id == text_of(story.finding, "id") &&
                              (kind.type.empty() || kind.type == type_of(story.suspect_item()));
         if (!kind.is_info && !is_this) {
-            text += fmt::format("  {}{}: {}\n", record::terminal_text(kind.id),
-                                kind.type.empty() ? "" : " of " + record::terminal_text(kind.type),
+            text += fmt::format("  {}{}: {}\n", escape_for_terminal(kind.id),
+                                kind.type.empty() ? "" : " of " + escape_for_terminal(kind.type),
                                 select_text(select, kind.session, kind.tick));
         }
     }
@@ -547,7 +547,7 @@ std::string informational_text(const Explanation& story, const SelectionText& se
                ? std::string{}
                : fmt::format("Findings of severity info exist; {} explains the first ({}).\n",
                              select_text(select, first->session, first->tick),
-                             record::terminal_text(first->id));
+                             escape_for_terminal(first->id));
 }
 
 } // namespace

@@ -46,7 +46,7 @@ json::object counts_of(const Counts& counts) {
     return object;
 }
 
-std::string_view field_name(map::SizeCheck field) {
+std::string_view field_name(map::SizeFieldCheck field) {
     constexpr std::array<std::string_view, 3> kNames = {"full", "short", "wrong"};
     return kNames.at(static_cast<std::size_t>(field));
 }
@@ -108,13 +108,13 @@ json::value info_json(const map::Map& map) {
 json::object images_json(const map::Map& map) {
     std::size_t external = 0;
     std::set<std::int32_t> versions;
-    for (std::size_t i = 0; i < map.count_items(map::kItemImage); ++i) {
+    for (std::size_t i = 0; i < map.count_items(map::kItemTypeImage); ++i) {
         if (const auto image = map::read_image(map, i)) {
             external += image->external ? 1U : 0U;
             versions.insert(image->version);
         }
     }
-    return {{"total", map.count_items(map::kItemImage)},
+    return {{"total", map.count_items(map::kItemTypeImage)},
             {"external", external},
             {"versions", array_of(versions)}};
 }
@@ -124,7 +124,7 @@ json::object envelopes_json(const map::Map& map) {
     std::set<std::size_t> ints;
     std::map<std::int32_t, std::size_t> channels;
     std::int64_t points_needed = 0;
-    for (std::size_t i = 0; i < map.count_items(map::kItemEnvelope); ++i) {
+    for (std::size_t i = 0; i < map.count_items(map::kItemTypeEnvelope); ++i) {
         if (const auto envelope = map::read_envelope(map, i)) {
             versions.insert(envelope->version);
             ints.insert(envelope->item_ints);
@@ -134,11 +134,11 @@ json::object envelopes_json(const map::Map& map) {
         }
     }
     json::array points_ints;
-    const auto range = map.datafile().find_type(map::kItemEnvelopePoints);
+    const auto range = map.datafile().find_type(map::kItemTypeEnvelopePoints);
     for (std::size_t i = 0; range && i < range->num; ++i) {
         points_ints.push_back(map.datafile().item(range->start + i).ints.size());
     }
-    return {{"total", map.count_items(map::kItemEnvelope)},
+    return {{"total", map.count_items(map::kItemTypeEnvelope)},
             {"versions", array_of(versions)},
             {"ints", array_of(ints)},
             {"channels", counts_of(channels)},
@@ -295,7 +295,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
 void add_content(json::object& out, const map::Map& map) {
     out["info"] = info_json(map);
     out["images"] = images_json(map);
-    out["sounds"] = map.count_items(map::kItemSound);
+    out["sounds"] = map.count_items(map::kItemTypeSound);
     out["envelopes"] = envelopes_json(map);
     add_layers(out, map);
     out["game_layer"] = game_layer_json(map);
@@ -424,7 +424,7 @@ std::string count_with_noun(const json::object& object, std::string_view key,
 void add_content(Page& page, const json::object& map) {
     if (const json::object* const info = object_of(map, "info"); info != nullptr) {
         for (const std::string_view key : {"author", "map_version", "credits", "license"}) {
-            page.add(key, record::terminal_text(text_of(*info, key)));
+            page.add(key, record::escape_for_terminal(text_of(*info, key)));
         }
     }
     page.add("holds",
@@ -454,7 +454,7 @@ void add_physics(Page& page, const json::object& map) {
 
 std::string map_text(const json::object& map) {
     Page page;
-    page.add("map", record::terminal_text(text_of(map, "file")));
+    page.add("map", record::escape_for_terminal(text_of(map, "file")));
     page.add("bytes", fmt::to_string(count_of(map, "size")));
     page.add("crc", text_of(map, "crc32"));
     page.add("sha256", text_of(map, "sha256"));

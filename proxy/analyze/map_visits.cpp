@@ -69,8 +69,8 @@ void take_own_name(const json::object& record, std::string& name) {
 
 } // namespace
 
-std::vector<ItemNumbers> removed_items(const json::object& record) {
-    std::vector<ItemNumbers> found;
+std::vector<ItemTypeAndId> removed_items(const json::object& record) {
+    std::vector<ItemTypeAndId> found;
     const json::array* const removed = list_of(record, "removed");
     for (std::size_t i = 0; removed != nullptr && i < removed->size(); ++i) {
         const json::array* const pair = (*removed)[i].if_array();
@@ -293,7 +293,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
 namespace {
 
 /// A possible pair of visits of A and B. The higher `fit`, the more the visits have in common.
-struct Candidate {
+struct CauseCandidate {
     int fit = 0;
     std::array<std::uint32_t, 2> visits{};
 };
@@ -343,11 +343,11 @@ bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::
 }
 
 /// Returns all possible pairs, the best first; nullopt if there are more than kMaxCandidates.
-std::optional<std::vector<Candidate>>
+std::optional<std::vector<CauseCandidate>>
 candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
               const std::array<std::vector<std::uint32_t>, 2>& wanted) {
     const bool any_name = is_one_session(a, wanted[0]) && is_one_session(b, wanted[1]);
-    std::vector<Candidate> candidates;
+    std::vector<CauseCandidate> candidates;
     std::vector<std::uint32_t> others = wanted[1];
     std::ranges::stable_sort(others, {}, [&](std::uint32_t of_b) { return b[of_b].begin; });
     for (const std::uint32_t of_a : wanted[0]) {
@@ -364,7 +364,7 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
             }
         }
     }
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::fit);
+    std::ranges::stable_sort(candidates, std::ranges::greater{}, &CauseCandidate::fit);
     return candidates;
 }
 
@@ -384,9 +384,9 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
     constexpr auto kPaired = std::numeric_limits<std::uint32_t>::max();
     std::array partners{std::vector<std::uint32_t>(a.size()), std::vector<std::uint32_t>(b.size())};
     for (auto at = candidates->begin(); at != candidates->end();) {
-        const auto end = std::find_if(at, candidates->end(),
-                                      [&](const Candidate& each) { return each.fit != at->fit; });
-        const auto open = std::partition(at, end, [&](const Candidate& each) {
+        const auto end = std::find_if(
+            at, candidates->end(), [&](const CauseCandidate& each) { return each.fit != at->fit; });
+        const auto open = std::partition(at, end, [&](const CauseCandidate& each) {
             return partners[0][each.visits[0]] != 0 || partners[1][each.visits[1]] != 0;
         });
         for (auto each = open; each != end; ++each) {

@@ -44,10 +44,10 @@ using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const 
 identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>& by_key);
 
 /// The type number and id of an item, as a record contains them.
-using ItemNumbers = std::pair<std::int64_t, std::int64_t>;
+using ItemTypeAndId = std::pair<std::int64_t, std::int64_t>;
 
 /// Returns the items that a snapshot's record lists as removed. Ignores malformed elements.
-[[nodiscard]] std::vector<ItemNumbers> removed_items(const boost::json::object& record);
+[[nodiscard]] std::vector<ItemTypeAndId> removed_items(const boost::json::object& record);
 
 /// Returns the number of a session that received an item of a merged snapshot; nullopt if the
 /// record names none.

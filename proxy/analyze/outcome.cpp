@@ -56,7 +56,7 @@ void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
 namespace {
 
 /// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
-/// without control characters (see terminal_text).
+/// without control characters (see escape_for_terminal).
 std::string escape_xml(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEscapes{
         {{"&", "&amp;"},
@@ -97,7 +97,7 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
                             std::string_view flag) {
     for (const filter::Expectation& expectation : expectations) {
         checks.push_back({.flag = std::string{flag},
-                          .text = record::terminal_text(expectation.text()),
+                          .text = record::escape_for_terminal(expectation.text()),
                           .passed = expectation.is_met(),
                           .actual = expectation.unmet_reason()});
     }

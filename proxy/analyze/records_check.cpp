@@ -160,7 +160,8 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
 
 void RecordsCheck::end_file(const store::LineReader& reader) {
     const store::FileEnd end = reader.source().file_end();
-    const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
+    const bool damaged = end == store::FileEnd::damaged ||
+                         end == store::FileEnd::window_too_large ||
                          end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
     add_faults(Fault::damaged_file, damaged ? 1 : 0);
     const bool unfinished =
@@ -320,7 +321,7 @@ class RemovedItems final : public filter::ValueVisitor {
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
     : options_{std::move(options)}, rows_are_items_{options_.where.has_value()},
-      shows_removed_items_{rows_are_items_ && options_.where->uses_key(filter::kRowRemoved)} {
+      shows_removed_items_{rows_are_items_ && options_.where->uses_key(filter::kRemovedRowKey)} {
     for (const std::string& name : columns) {
         const bool is_of_items = name.starts_with(filter::kItemsPrefix);
         columns_.push_back({.name = name,
@@ -329,7 +330,7 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
                             .is_common = std::ranges::find(kCommon, name) != kCommon.end()});
         rows_are_items_ = rows_are_items_ || is_of_items;
         shows_removed_items_ =
-            shows_removed_items_ || (is_of_items && columns_.back().key == filter::kRowRemoved);
+            shows_removed_items_ || (is_of_items && columns_.back().key == filter::kRemovedRowKey);
     }
     has_only_common_columns_ =
         std::ranges::all_of(columns_, [](const Column& column) { return column.is_common; });
@@ -385,12 +386,12 @@ void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
 void RecordsCsv::append_removed_rows(std::string& out) {
     session_ = line_.object().find_integer("session").value_or(0);
     RemovedItems removed;
-    line_.object().visit_values(filter::kRowRemoved, removed);
+    line_.object().visit_values(filter::kRemovedRowKey, removed);
     for (const auto& [type_id, id] : removed.pairs) {
         const auto type = types_.find({session_, type_id});
         const std::string item = fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
                                              type == types_.end() ? "null" : type->second, type_id,
-                                             id, filter::kRowRemoved);
+                                             id, filter::kRemovedRowKey);
         removed_item_.set_line(item);
         append_item_row(removed_item_.object(), out);
     }
@@ -449,7 +450,7 @@ void RecordsCsv::append_row(std::string& out) {
             column.cell.insert(0, 1, '\'');
         }
         if (options_.for_terminal) {
-            column.cell = record::terminal_text(column.cell);
+            column.cell = record::escape_for_terminal(column.cell);
         }
         append_cell(column.cell, out);
     }

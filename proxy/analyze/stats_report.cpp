@@ -16,7 +16,7 @@ namespace tw::analyze {
 namespace {
 
 using record::ByteCount;
-using record::Spread;
+using record::Distribution;
 
 /// Returns part / whole, or 0 if `whole` is 0.
 double share(std::uint64_t part, std::uint64_t whole) {
@@ -32,13 +32,13 @@ std::string group_digits(std::uint64_t value) {
     return text;
 }
 
-std::string spread_text(const Spread& spread, double unit) {
-    if (spread.count == 0) {
+std::string distribution_text(const Distribution& distribution, double unit) {
+    if (distribution.count == 0) {
         return "-";
     }
-    return fmt::format("{:.1f} ({:.1f} to {:.1f})", spread.mean() / unit,
-                       static_cast<double>(spread.min) / unit,
-                       static_cast<double>(spread.max) / unit);
+    return fmt::format("{:.1f} ({:.1f} to {:.1f})", distribution.mean() / unit,
+                       static_cast<double>(distribution.min) / unit,
+                       static_cast<double>(distribution.max) / unit);
 }
 
 struct Table {
@@ -93,8 +93,8 @@ void write_directions(Table& table, const StatsReport& report) {
     };
     table.row("  compressed to", ratio(c2s), ratio(s2c));
     constexpr double kMillisecond = 1000;
-    table.row("jitter, ms", spread_text(c2s.jitter_us, kMillisecond),
-              spread_text(s2c.jitter_us, kMillisecond));
+    table.row("jitter, ms", distribution_text(c2s.jitter_us, kMillisecond),
+              distribution_text(s2c.jitter_us, kMillisecond));
 }
 
 void write_snapshots(Table& table, const record::SessionStats& totals) {
@@ -112,9 +112,9 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
                                                   100 * share(count, totals.snapshots))
                                     : group_digits(count));
     }
-    const auto against = [](const Spread& spread, std::uint64_t limit) {
-        return fmt::format("{}, at most {:.1f} % of {}", spread_text(spread, 1),
-                           100 * share(static_cast<std::uint64_t>(spread.max), limit),
+    const auto against = [](const Distribution& distribution, std::uint64_t limit) {
+        return fmt::format("{}, at most {:.1f} % of {}", distribution_text(distribution, 1),
+                           100 * share(static_cast<std::uint64_t>(distribution.max), limit),
                            group_digits(limit));
     };
     table.line("items", against(totals.items, snapshot::kMaxItems));
@@ -123,10 +123,10 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
                fmt::format("{:.2f}",
                            static_cast<double>(totals.parts) /
                                static_cast<double>(std::max<std::uint64_t>(1, totals.snapshots))));
-    table.line("delta distance, ticks", spread_text(totals.delta_distance, 1));
-    table.line("interval, ms", spread_text(totals.snapshot_interval_us, 1000));
-    table.line("ack lag, ticks", spread_text(totals.ack_lag_ticks, 1));
-    table.line("inputs early by, ms", spread_text(totals.input_margin_ms, 1));
+    table.line("delta distance, ticks", distribution_text(totals.delta_distance, 1));
+    table.line("interval, ms", distribution_text(totals.snapshot_interval_us, 1000));
+    table.line("ack lag, ticks", distribution_text(totals.ack_lag_ticks, 1));
+    table.line("inputs early by, ms", distribution_text(totals.input_margin_ms, 1));
 }
 
 /// Returns the sums of the rows with the same group and name, the largest first.
@@ -197,7 +197,7 @@ namespace {
 template <template <typename> class Totals>
 void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
     for (const record::CounterValue& counted : record::counts_by_topic<Totals>(totals)) {
-        if (counted.row->topic != record::CounterTopic::live) {
+        if (counted.row->topic != record::CounterTopic::live_only) {
             object.emplace(counted.row->key, counted.value);
         }
     }
@@ -224,7 +224,7 @@ json::object direction_json(const StatsReport& report, wire::Direction direction
     json::object object;
     add_counters<record::DirectionCounters>(object, stats);
     object.emplace("compression_ratio", share(stats.compressed_bytes, stats.decompressed_bytes));
-    record::add_spreads<record::DirectionSpreads>(object, stats);
+    record::add_distributions<record::DirectionDistributions>(object, stats);
     object.emplace("attributed_bits", report.ledger->total(direction).bits);
     object.emplace("attribution", ledger_json(*report.ledger, direction));
     return object;
@@ -234,7 +234,7 @@ json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     add_counters<record::SnapshotCounters>(object, totals);
     object.emplace("full_share", share(totals.full, totals.snapshots));
-    record::add_spreads<record::SnapshotSpreads>(object, totals);
+    record::add_distributions<record::SnapshotDistributions>(object, totals);
     return object;
 }
 
@@ -249,7 +249,7 @@ std::string stats_json(const StatsReport& report) {
                         {"c2s", direction_json(report, wire::Direction::c2s)},
                         {"s2c", direction_json(report, wire::Direction::s2c)},
                         {"snapshots", snapshots_json(totals)}};
-    record::add_spreads<record::SessionSpreads>(object, totals);
+    record::add_distributions<record::SessionDistributions>(object, totals);
     add_counters<record::SessionCounters>(object, totals);
     object.emplace("findings", record::findings_json(totals.findings));
     return record::json_text(object) + '\n';

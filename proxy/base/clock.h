@@ -21,9 +21,9 @@ using Timestamp = std::int64_t;
     return time / 1'000'000;
 }
 
-// Formats for format_utc(). Records append the fraction of the second and "Z" to kRecordTime.
-inline constexpr char kRecordTime[] = "%Y-%m-%dT%H:%M:%S";
-inline constexpr char kFileNameTime[] = "%Y%m%dT%H%M%SZ";
+// Formats for format_utc(). Records append the fraction of the second and "Z" to kRecordTimeFormat.
+inline constexpr char kRecordTimeFormat[] = "%Y-%m-%dT%H:%M:%S";
+inline constexpr char kFileNameTimeFormat[] = "%Y%m%dT%H%M%SZ";
 
 /// Returns a time as text. `format`: as of strftime().
 [[nodiscard]] std::string format_time(const std::tm& time, const char* format);

@@ -41,8 +41,8 @@ std::optional<StreamPosition> read_position(std::string_view text) {
 
 PositionStore::PositionStore(const BusConnection& link, const std::string& stream,
                              const std::string& consumer)
-    : link_{&link}, stream_{stream + kPositionsSuffix}, subject_{fmt::format("{}.{}", stream_,
-                                                                             consumer)} {
+    : link_{&link}, stream_{stream + kPositionStreamSuffix}, subject_{fmt::format("{}.{}", stream_,
+                                                                                  consumer)} {
     if (!link.find_stream(stream_)) {
         jsStreamConfig config;
         jsStreamConfig_Init(&config);
@@ -147,7 +147,7 @@ class FetchedList {
 
 CollectedRecord record_of(natsMsg* message) {
     const char* id = nullptr;
-    const bool named = natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK;
+    const bool named = natsMsgHeader_Get(message, kMessageIdHeader, &id) == NATS_OK;
     return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
             .run = std::string{named ? run_of_message_id(id) : std::string_view{}},
             .line = std::string{data_of(message)}};

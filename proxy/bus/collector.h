@@ -72,10 +72,12 @@ class AdaptiveFetchSize {
 
     [[nodiscard]] std::int64_t request_bytes() const { return bytes_; }
 
-    /// Adapts the size to a request that returned `bytes` bytes. `more`: true if the stream
+    /// Adapts the size to a request that returned `bytes` bytes. `has_more`: true if the stream
     /// contains more data.
-    void adapt_size(std::int64_t bytes, bool more) {
-        const std::int64_t wanted = !more ? bytes_ : bytes < bytes_ / 2 ? bytes_ / 2 : 2 * bytes_;
+    void adapt_size(std::int64_t bytes, bool has_more) {
+        const std::int64_t wanted = !has_more            ? bytes_
+                                    : bytes < bytes_ / 2 ? bytes_ / 2
+                                                         : 2 * bytes_;
         bytes_ = std::clamp(wanted, kLeast, kMost);
     }
 
@@ -99,7 +101,7 @@ struct CollectedRecord {
 };
 
 /// Receives collected records in batches, each batch completely or not at all.
-class BatchSink : public record::Interface {
+class BatchSink : public record::InterfaceBase {
   public:
     /// Returns the name of the batch that was neither confirmed nor rolled back; empty if there is
     /// none. An earlier process may have written it.

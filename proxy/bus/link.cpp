@@ -244,7 +244,7 @@ std::vector<std::string> BusConnection::stream_names() const {
     std::ignore = js_StreamNames(NatsResult{list}, stream_api_.get(), nullptr, &code);
     std::vector<std::string> names;
     for (int i = 0; list && i < list->Count; ++i) {
-        if (!std::string_view{list->List[i]}.ends_with(kPositionsSuffix)) {
+        if (!std::string_view{list->List[i]}.ends_with(kPositionStreamSuffix)) {
             names.emplace_back(list->List[i]);
         }
     }
@@ -357,7 +357,7 @@ StoredLines find_stored_lines(const BusConnection& link, const std::string& stre
                   {.stream = stream, .subjects = subjects, .from = from, .headers_only = true},
                   [&](natsMsg* message, const jsMsgMetaData& metadata) {
                       const char* id = nullptr;
-                      if (natsMsgHeader_Get(message, kMessageId, &id) == NATS_OK) {
+                      if (natsMsgHeader_Get(message, kMessageIdHeader, &id) == NATS_OK) {
                           if (const std::uint64_t line = line_of_message_id(id, run); line != 0) {
                               stored.emplace(line, metadata.Sequence.Stream);
                           }

@@ -66,13 +66,13 @@ struct StreamLimits {
 inline constexpr const char* kDefaultStream = "twscope";
 
 /// The stream NAME-collected keeps the positions of the collectors of the stream NAME.
-inline constexpr const char* kPositionsSuffix = "-collected";
+inline constexpr const char* kPositionStreamSuffix = "-collected";
 
 /// The bus and the stream to which records are published, and the spool.
 struct PublishOptions {
     BusAccess access{};
     std::string stream = kDefaultStream; ///< subjects are STREAM.SERVER.TYPE
-    std::string server{};                ///< SERVER in subjects, or a name_of_all_servers()
+    std::string server{};                ///< SERVER in subjects, or a make_all_servers_name()
     StreamLimits limits{};
     std::filesystem::path spool{}; ///< folder for unpublished lines; empty to use memory only
     std::uint64_t spool_bytes = 0;
@@ -196,7 +196,7 @@ void read_messages(
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header that contains a message's id. The bus uses the id to detect duplicates.
-inline constexpr const char* kMessageId = "Nats-Msg-Id";
+inline constexpr const char* kMessageIdHeader = "Nats-Msg-Id";
 
 [[nodiscard]] std::string message_id(std::string_view run, std::uint64_t line);
 

@@ -171,7 +171,7 @@ void BacklogSender::send_line(std::string_view line) {
     NatsMessage message;
     link_->require_ok(natsMsg_Create(NatsResult{message}, subject.c_str(), reply.c_str(),
                                      line.data(), static_cast<int>(line.size())));
-    link_->require_ok(natsMsgHeader_Set(message.get(), kMessageId,
+    link_->require_ok(natsMsgHeader_Set(message.get(), kMessageIdHeader,
                                         message_id(backlog_->run_id(), number).c_str()));
     const natsStatus status = natsConnection_PublishMsg(link_->connection(), message.get());
     if (status == NATS_MAX_PAYLOAD) {
@@ -239,7 +239,7 @@ void BacklogSender::process_answer(natsMsg* answer) {
     }
 }
 
-/// Removes from the backlog the lines that were acknowledged at least kKeepAcknowledged ago.
+/// Removes from the backlog the lines that were acknowledged at least kAcknowledgedKeepTime ago.
 void BacklogSender::settle_old_lines(Clock::time_point now) {
     if (now - last_settling_ < kSettleInterval) {
         return;
@@ -254,7 +254,7 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
     }
     std::optional<AcknowledgedLines> due;
     while (!acknowledged_lines_.empty() &&
-           now - acknowledged_lines_.front().time >= kKeepAcknowledged) {
+           now - acknowledged_lines_.front().time >= kAcknowledgedKeepTime) {
         due = acknowledged_lines_.front();
         acknowledged_lines_.pop_front();
     }

@@ -32,12 +32,12 @@ struct PublishAnswer {
 
 /// Tracks which lines of a backlog are in flight (sent and not acknowledged). Lines are numbered
 /// from 1; `sequence` is a line's sequence number in the stream. A line is settled if it is in the
-/// stream or lost. At most kSize lines after the last settled line are tracked.
+/// stream or lost. At most kMaxLinesInFlight lines after the last settled line are tracked.
 class SendWindow {
   public:
     /// The limit of tracked lines: enough for 20,000 records a second at a round trip of 50 ms.
     /// After a connection broke, up to this many lines have to be looked up in the stream.
-    static constexpr std::size_t kSize = 1024;
+    static constexpr std::size_t kMaxLinesInFlight = 1024;
 
     /// Prepares for a new connection, without lines in flight. Lines up to the number `settled` are
     /// in the stream or lost. Later lines have sequence numbers above `sequence`.
@@ -46,7 +46,7 @@ class SendWindow {
     /// Returns the number of the next line to send.
     [[nodiscard]] std::uint64_t next_line() const { return settled_ + lines_.size() + 1; }
 
-    [[nodiscard]] bool has_room() const { return lines_.size() < kSize; }
+    [[nodiscard]] bool has_room() const { return lines_.size() < kMaxLinesInFlight; }
 
     [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
 
@@ -91,18 +91,18 @@ struct PublishTotals {
     std::atomic<bool> connected{false};
 };
 
-/// Publishes the lines of a backlog on one connection, in order, with at most SendWindow::kSize
-/// lines in flight. Any failure ends the connection. On the next connection, another BacklogSender
-/// first looks up which lines the stream contains and sends the other lines. Therefore no line is
-/// missing or stored twice, even after a long interruption. Errors of all functions: BusError,
-/// after which the connection is unusable.
+/// Publishes the lines of a backlog on one connection, in order, with at most
+/// SendWindow::kMaxLinesInFlight lines in flight. Any failure ends the connection. On the next
+/// connection, another BacklogSender first looks up which lines the stream contains and sends the
+/// other lines. Therefore no line is missing or stored twice, even after a long interruption.
+/// Errors of all functions: BusError, after which the connection is unusable.
 class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
 
     /// How long acknowledged lines stay in the backlog, because a server that is killed may have
     /// acknowledged lines that were not yet on its disk.
-    static constexpr std::chrono::seconds kKeepAcknowledged{2};
+    static constexpr std::chrono::seconds kAcknowledgedKeepTime{2};
 
     /// All arguments have to outlive the object.
     BacklogSender(const BusConnection& link, const std::string& stream, Backlog& backlog,
@@ -122,7 +122,8 @@ class BacklogSender {
         return window_.lines_in_flight() == 0 && !has_unsent_lines_;
     }
 
-    /// Removes all acknowledged lines from the backlog now, without waiting for kKeepAcknowledged.
+    /// Removes all acknowledged lines from the backlog now, without waiting for
+    /// kAcknowledgedKeepTime.
     void settle_acknowledged_lines() {
         backlog_->settle_lines(window_.last_settled_line(), window_.settled_sequence());
     }

@@ -32,7 +32,7 @@ std::string make_run_id() {
 
 namespace {
 
-/// The first character of a name_of_all_servers(). Never part of a published subject, where it
+/// The first character of a make_all_servers_name(). Never part of a published subject, where it
 /// would be a wildcard.
 constexpr std::string_view kMany = "*";
 
@@ -44,14 +44,15 @@ bool is_token_char(char character) {
 } // namespace
 
 std::string make_subject_token(std::string_view text) {
-    std::string token{text.substr(0, kMaxToken)};
+    std::string token{text.substr(0, kMaxSubjectTokenBytes)};
     std::ranges::replace_if(
         token, [](char character) { return !is_token_char(character); }, '_');
     return token.empty() ? "server" : token;
 }
 
 bool is_subject_token(std::string_view text) {
-    return !text.empty() && text.size() <= kMaxToken && std::ranges::all_of(text, is_token_char);
+    return !text.empty() && text.size() <= kMaxSubjectTokenBytes &&
+           std::ranges::all_of(text, is_token_char);
 }
 
 std::string_view subject_type(std::string_view line) {
@@ -59,7 +60,7 @@ std::string_view subject_type(std::string_view line) {
     return head && is_subject_token(head->type) ? head->type : "other";
 }
 
-std::string name_of_all_servers(std::string_view default_server) {
+std::string make_all_servers_name(std::string_view default_server) {
     return std::string{kMany}.append(default_server);
 }
 

@@ -10,7 +10,7 @@ namespace tw::bus {
 [[nodiscard]] std::string make_run_id();
 
 /// The maximum length of one part of a subject in bytes.
-inline constexpr std::size_t kMaxToken = 64;
+inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 
 /// Converts any text to a valid part of a subject. Letters, digits, - and _ stay. Other characters
 /// become _, because dots and wildcards have a meaning in subjects. Returns "server" for an empty
@@ -25,13 +25,13 @@ inline constexpr std::size_t kMaxToken = 64;
 
 /// Returns a `server` that stands for all servers of one twscope: for the server that a line names,
 /// or for `default_server` if the line names none.
-[[nodiscard]] std::string name_of_all_servers(std::string_view default_server);
+[[nodiscard]] std::string make_all_servers_name(std::string_view default_server);
 
-/// Returns true if the text is a result of name_of_all_servers() or a valid part of a subject.
+/// Returns true if the text is a result of make_all_servers_name() or a valid part of a subject.
 [[nodiscard]] bool is_subject_server(std::string_view text);
 
 /// Returns the server part of the subject for a record's JSON line: `server`, or the name in the
-/// line if `server` is a name_of_all_servers().
+/// line if `server` is a make_all_servers_name().
 [[nodiscard]] std::string_view subject_server_of_line(std::string_view server,
                                                       std::string_view line);
 
@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxToken = 64;
 [[nodiscard]] std::string_view server_of_subject(std::string_view subject);
 
 /// Returns the server part of a subject with wildcards that matches all lines of `server`.
-/// `server`: a name, or a name_of_all_servers().
+/// `server`: a name, or a make_all_servers_name().
 [[nodiscard]] std::string_view subject_wildcard(std::string_view server);
 
 /// Returns a URL without user and password, such as "nats://host:4222".

@@ -83,7 +83,7 @@ bool looks_like_capture(std::span<const std::byte> begin) {
         return false;
     }
     const std::uint32_t magic = magic_of(begin);
-    return magic == kPcapngSection || is_pcap(magic) || is_pcap(swap_bytes(magic));
+    return magic == kPcapngSectionBlock || is_pcap(magic) || is_pcap(swap_bytes(magic));
 }
 
 CaptureFile::CaptureFile(const std::string& path) {
@@ -109,7 +109,7 @@ void CaptureFile::read_to_first_frame() {
         return;
     }
     std::uint32_t magic = magic_of(loaded_bytes(kCaptureMagicSize));
-    if (magic == kPcapngSection) {
+    if (magic == kPcapngSectionBlock) {
         is_pcapng_ = true;
         while (!has_interfaces_ && read_error_.empty() && read_block()) {
         }
@@ -168,7 +168,7 @@ void CaptureFile::store_end_reason() {
     case store::FileEnd::damaged:
         set_read_error("its compressed data is damaged");
         break;
-    case store::FileEnd::too_wide:
+    case store::FileEnd::window_too_large:
         set_read_error("it was compressed with a window of more than 128 MiB");
         break;
     case store::FileEnd::unreadable:
@@ -207,15 +207,15 @@ bool CaptureFile::read_record() {
 }
 
 bool CaptureFile::read_byte_order() {
-    if (!load_bytes(kBlockHead + sizeof kPcapngByteOrder)) {
+    if (!load_bytes(kBlockHead + sizeof kPcapngByteOrderMagic)) {
         return false;
     }
     is_swapped_ = false;
-    const auto order =
-        read_number<std::uint32_t>(loaded_bytes(kBlockHead + sizeof kPcapngByteOrder), kBlockHead);
-    is_swapped_ = order != kPcapngByteOrder;
+    const auto order = read_number<std::uint32_t>(
+        loaded_bytes(kBlockHead + sizeof kPcapngByteOrderMagic), kBlockHead);
+    is_swapped_ = order != kPcapngByteOrderMagic;
     interfaces_.clear();
-    return !is_swapped_ || swap_bytes(order) == kPcapngByteOrder ||
+    return !is_swapped_ || swap_bytes(order) == kPcapngByteOrderMagic ||
            set_read_error("the byte order of a section is invalid");
 }
 
@@ -224,7 +224,7 @@ bool CaptureFile::read_block() {
         return false;
     }
     const auto type = read_number<std::uint32_t>(loaded_bytes(kBlockHead), 0);
-    if (type == kPcapngSection && !read_byte_order()) {
+    if (type == kPcapngSectionBlock && !read_byte_order()) {
         return false;
     }
     const auto size = read_number<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
@@ -245,7 +245,7 @@ bool CaptureFile::read_block() {
     case kPacketBlock:
         on_packet(type, body);
         break;
-    case kStateBlock:
+    case kSessionStateBlock:
         on_state(body);
         break;
     default:
@@ -280,7 +280,7 @@ void CaptureFile::on_interface(Bytes body) {
         options = options.subspan(std::min(options.size(), (size + 3) / 4 * 4));
     }
     if (!std::exchange(has_interfaces_, true)) {
-        const auto described = std::as_bytes(std::span{kClientsDescription});
+        const auto described = std::as_bytes(std::span{kClientInterfaceDescription});
         is_by_twscope_ =
             std::search(body.begin(), body.end(), described.begin(), described.end()) != body.end();
     }
@@ -341,7 +341,7 @@ bool CaptureFile::read_frame() {
 }
 
 bool CaptureFile::read_datagram(CapturedDatagram& datagram) {
-    if (reader_.read_next_merged_datagram(datagram)) {
+    if (reader_.read_next_coalesced_datagram(datagram)) {
         return true;
     }
     while (read_frame()) {

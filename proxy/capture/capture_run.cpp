@@ -41,7 +41,7 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
     }
     std::int64_t time = datagram.time;
     const std::size_t hash = hash_of(datagram.source) + hash_of(datagram.destination);
-    if (!waiting_.empty() && time < waiting_.back().time - kWindow) {
+    if (!waiting_.empty() && time < waiting_.back().time - kWindowNs) {
         num_before_jump_ = waiting_.size();
     }
     std::size_t place = waiting_.size();
@@ -70,7 +70,7 @@ const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
     taken_.reset();
     const bool due = !waiting_.empty() &&
                      (waiting_.size() > most || num_before_jump_ != 0 || bytes_ > kMaxBytes ||
-                      waiting_.front().time <= waiting_.back().time - kWindow);
+                      waiting_.front().time <= waiting_.back().time - kWindowNs);
     if (!due) {
         return nullptr;
     }
@@ -170,7 +170,7 @@ void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp la
 CaptureRun::DatagramPosition CaptureRun::datagram_position_at(record::Timestamp time) const {
     DatagramPosition found;
     for (std::size_t i = 0; i < std::min(num_positions_, positions_.size()); ++i) {
-        const DatagramPosition& each = positions_[(num_positions_ - 1 - i) % kPositions];
+        const DatagramPosition& each = positions_[(num_positions_ - 1 - i) % kMaxPositions];
         if (each.time != time) {
             continue;
         }
@@ -190,8 +190,8 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
     const std::uint64_t ignored = sessions.ignored_datagrams();
     const std::uint64_t refused = sessions.refused_datagrams();
     extend_time_range(datagram.time, datagram.time);
-    positions_.resize(kPositions);
-    positions_[num_positions_++ % kPositions] = {
+    positions_.resize(kMaxPositions);
+    positions_[num_positions_++ % kMaxPositions] = {
         .path = source.path, .frame = datagram.frame, .time = datagram.time};
     detector_.select_traffic(source.capture->is_written_by_twscope()
                                  ? ServerDetector::TrafficSelection::everything
@@ -261,7 +261,7 @@ void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& insp
                       demo::demo_error_info(played.error.code).sentence, played.error.offset);
 }
 
-void CaptureRun::read(inspect::Inspector& inspector, const std::string& pseudonym_key) {
+void CaptureRun::read_captures(inspect::Inspector& inspector, const std::string& pseudonym_key) {
     inspector.expect_missing_datagrams();
     InspectorSessionReceiver inspected{inspector, pseudonym_key};
     CaptureSessions sessions{inspected, detector_, {}};

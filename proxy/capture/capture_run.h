@@ -30,11 +30,11 @@ namespace tw::capture {
 /// threads wrote the file.
 ///
 /// Datagrams between the same two endpoints are never reordered. If time goes back by more than
-/// kWindow, the clock was set or another capture begins. No datagram is moved across that point.
+/// kWindowNs, the clock was set or another capture begins. No datagram is moved across that point.
 class TimeSorter {
   public:
     /// The largest time by which datagrams are moved, in nanoseconds.
-    static constexpr std::int64_t kWindow = 1'000'000'000;
+    static constexpr std::int64_t kWindowNs = 1'000'000'000;
     /// Limits of the waiting datagrams: half a second of a busy server. Above a limit, datagrams
     /// are returned early.
     static constexpr std::size_t kMaxDatagrams = 32'768;
@@ -84,7 +84,7 @@ class CaptureRun {
 
     /// Inspects all datagrams and closes the sessions. Prints counts of all other frames and
     /// datagrams in the captures on standard error.
-    void read(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
+    void read_captures(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
     /// Sets a function that is called before each datagram. Reading ends when it returns true.
     void stop_when(std::function<bool()> enough) { is_enough_ = std::move(enough); }
@@ -100,13 +100,13 @@ class CaptureRun {
     };
 
     /// Returns the position of the datagram with this time: the one that is being inspected, or one
-    /// of the kPositions datagrams before it. `frame` is 0 if no stored datagram has this time, or
-    /// if several have it. The path is valid as long as this object.
+    /// of the kMaxPositions datagrams before it. `frame` is 0 if no stored datagram has this time,
+    /// or if several have it. The path is valid as long as this object.
     [[nodiscard]] DatagramPosition datagram_position_at(record::Timestamp time) const;
 
     /// The number of stored positions. Many are needed, because records about a session's first
     /// datagrams come late, when the protocol is known.
-    static constexpr std::size_t kPositions = 4096;
+    static constexpr std::size_t kMaxPositions = 4096;
 
     /// Returns the time of the first datagram; 0 before read().
     [[nodiscard]] record::Timestamp first_time() const { return first_; }

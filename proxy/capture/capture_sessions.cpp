@@ -210,11 +210,11 @@ void InspectorSessionReceiver::on_truncated_datagram(std::uint64_t key, std::int
 }
 
 void InspectorSessionReceiver::on_session_end(std::uint64_t key, std::int64_t time,
-                                              SessionEnd why) {
+                                              SessionEndReason why) {
     inspector_->on_close(key, time,
-                         why == SessionEnd::idle      ? "idle"
-                         : why == SessionEnd::evicted ? "displaced"
-                                                      : "sides turned");
+                         why == SessionEndReason::idle      ? "idle"
+                         : why == SessionEndReason::evicted ? "displaced"
+                                                            : "sides turned");
 }
 
 void InspectorSessionReceiver::on_session_state(std::uint64_t key,
@@ -262,20 +262,20 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     if (found != open_.end() && !found->second.sides_known && detector_->is_from_client(datagram)) {
         found->second.sides_known = true;
         if (direction == wire::Direction::s2c) {
-            end_session(found, SessionEnd::sides_exchanged);
+            end_session(found, SessionEndReason::sides_exchanged);
             found = open_.end();
         }
     }
     if (found == open_.end()) {
         found = open_session(datagram);
         if (found == open_.end()) {
-            receiver_->forget_next_datagram();
+            receiver_->on_ignored_datagram();
             return;
         }
         direction =
             found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
     }
-    update_session(found, direction, !wire::is_connless(datagram.payload));
+    record_session_activity(found, direction, !wire::is_connless(datagram.payload));
     if (recorded_direction(datagram) == (direction == wire::Direction::c2s)) {
         receiver_->on_session_state(found->second.key, datagram.state->bytes);
     }
@@ -295,12 +295,12 @@ CaptureSessions::Sessions::iterator CaptureSessions::find_session(const Captured
 /// Reports a truncated datagram of an open session. Truncated datagrams do not open sessions,
 /// because they may be other traffic.
 void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
-    receiver_->forget_next_datagram();
+    receiver_->on_ignored_datagram();
     if (session == open_.end()) {
         return;
     }
     ++truncated_count_;
-    update_session(session, wire::Direction::c2s, false);
+    record_session_activity(session, wire::Direction::c2s, false);
     receiver_->on_truncated_datagram(session->second.key, now_);
 }
 
@@ -326,42 +326,43 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
                           .emplace(EndpointPair{client, server},
                                    OpenSession{.key = next_key_++, .sides_known = said.has_value()})
                           .first;
-    SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::asked)];
+    SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::info_only)];
     made->second.place = line.insert(line.end(), &made->first);
     receiver_->on_session_open(made->second.key, now_, client, server);
     return made;
 }
 
 /// Ends a session if the limit is reached. Returns false if a new session cannot be opened.
-/// `connection`: the new session begins with a connection; only then may it replace another
+/// `is_connection`: the new session begins with a connection; only then may it replace another
 /// session.
-bool CaptureSessions::make_room_for_session(bool connection) {
-    const auto& [asked, begun, answered] = sessions_by_stage_;
-    if (!connection || (asked.empty() && begun.empty())) {
+bool CaptureSessions::make_room_for_session(bool is_connection) {
+    const auto& [info_only, one_sided, two_sided] = sessions_by_stage_;
+    if (!is_connection || (info_only.empty() && one_sided.empty())) {
         return false;
     }
-    const auto longest = open_.find(*(asked.empty() ? begun : asked).front());
-    if (asked.empty() && now_ - longest->second.last < kUnanswered) {
+    const auto longest = open_.find(*(info_only.empty() ? one_sided : info_only).front());
+    if (info_only.empty() && now_ - longest->second.last < kUnanswered) {
         return false;
     }
-    end_session(longest, SessionEnd::evicted);
+    end_session(longest, SessionEndReason::evicted);
     return true;
 }
 
-void CaptureSessions::update_session(Sessions::iterator session, wire::Direction direction,
-                                     bool connection) {
+void CaptureSessions::record_session_activity(Sessions::iterator session, wire::Direction direction,
+                                              bool is_connection) {
     OpenSession& open = session->second;
     open.last = std::max(open.last, now_);
     SessionList& from = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
-    if (connection) {
+    if (is_connection) {
         open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;
-        open.stage = open.seen[0] && open.seen[1] ? SessionStage::answered : SessionStage::begun;
+        open.stage =
+            open.seen[0] && open.seen[1] ? SessionStage::two_sided : SessionStage::one_sided;
     }
     SessionList& to = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     to.splice(to.end(), from, open.place);
 }
 
-void CaptureSessions::end_session(Sessions::iterator session, SessionEnd why) {
+void CaptureSessions::end_session(Sessions::iterator session, SessionEndReason why) {
     const std::uint64_t key = session->second.key;
     sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
         session->second.place);
@@ -379,7 +380,7 @@ void CaptureSessions::close_idle_sessions() {
     }
     std::ranges::sort(idle, {}, [](const auto& each) { return each.first; });
     for (const auto& [key, session] : idle) {
-        end_session(session, SessionEnd::idle);
+        end_session(session, SessionEndReason::idle);
     }
 }
 

@@ -60,7 +60,7 @@ class ServerDetector {
 };
 
 /// Why a session of a capture ended.
-enum class SessionEnd : std::uint8_t {
+enum class SessionEndReason : std::uint8_t {
     idle,
     evicted, ///< replaced by a new connection, because the limit of sessions was reached
     /// Server and client had been confused. A new session follows, with the sides exchanged.
@@ -68,7 +68,7 @@ enum class SessionEnd : std::uint8_t {
 };
 
 /// Receives the sessions and datagrams found in captured traffic.
-class SessionReceiver : public record::Interface {
+class SessionReceiver : public record::InterfaceBase {
   public:
     /// Called when a session begins. `key`: the session's number, from 1.
     virtual void on_session_open(std::uint64_t key, std::int64_t time,
@@ -79,7 +79,7 @@ class SessionReceiver : public record::Interface {
 
     /// Called for a datagram that belongs to no session and is not passed to on_datagram(). An
     /// earlier call of on_datagram() may have announced the datagram as `next`.
-    virtual void forget_next_datagram() {}
+    virtual void on_ignored_datagram() {}
 
     /// Called for a datagram whose content is unknown because the recorder truncated it.
     virtual void on_truncated_datagram(std::uint64_t /*key*/, std::int64_t /*time*/) {}
@@ -87,7 +87,7 @@ class SessionReceiver : public record::Interface {
     /// Called with a session's state in the capture, encoded by inspect::encode_checkpoint().
     virtual void on_session_state(std::uint64_t /*key*/, std::span<const std::byte> /*state*/) {}
 
-    virtual void on_session_end(std::uint64_t key, std::int64_t time, SessionEnd why) = 0;
+    virtual void on_session_end(std::uint64_t key, std::int64_t time, SessionEndReason why) = 0;
 };
 
 class InspectorSessionReceiver final : public SessionReceiver {
@@ -101,12 +101,12 @@ class InspectorSessionReceiver final : public SessionReceiver {
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
-    void forget_next_datagram() override { inspector_->forget_next_datagram(); }
+    void on_ignored_datagram() override { inspector_->invalidate_next_datagram(); }
 
     void on_truncated_datagram(std::uint64_t key, std::int64_t time) override;
 
     void on_session_state(std::uint64_t key, std::span<const std::byte> state) override;
-    void on_session_end(std::uint64_t key, std::int64_t time, SessionEnd why) override;
+    void on_session_end(std::uint64_t key, std::int64_t time, SessionEndReason why) override;
 
   private:
     inspect::Inspector* inspector_;
@@ -147,9 +147,9 @@ class CaptureSessions {
 
     /// The progress of a session. A session never returns to an earlier stage.
     enum class SessionStage : std::uint8_t {
-        asked,   ///< only requests for server information, no connection
-        begun,   ///< a connection with datagrams of one side
-        answered ///< a connection with datagrams of both sides
+        info_only, ///< only requests for server information, no connection
+        one_sided, ///< a connection with datagrams of one side
+        two_sided  ///< a connection with datagrams of both sides
     };
 
     /// The sessions of one stage, sorted by the time of their latest datagram, the earliest first.
@@ -161,7 +161,7 @@ class CaptureSessions {
         bool sides_known = false; ///< the content of a datagram has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
         std::array<bool, 2> seen{};
-        SessionStage stage = SessionStage::asked;
+        SessionStage stage = SessionStage::info_only;
         SessionList::iterator place{};
     };
 
@@ -171,9 +171,10 @@ class CaptureSessions {
                                                   wire::Direction& direction);
     [[nodiscard]] Sessions::iterator open_session(const CapturedDatagram& datagram);
     void on_truncated_datagram(Sessions::iterator session);
-    [[nodiscard]] bool make_room_for_session(bool connection);
-    void update_session(Sessions::iterator session, wire::Direction direction, bool connection);
-    void end_session(Sessions::iterator session, SessionEnd why);
+    [[nodiscard]] bool make_room_for_session(bool is_connection);
+    void record_session_activity(Sessions::iterator session, wire::Direction direction,
+                                 bool is_connection);
+    void end_session(Sessions::iterator session, SessionEndReason why);
     void close_idle_sessions();
 
     SessionReceiver* receiver_;

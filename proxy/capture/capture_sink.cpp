@@ -18,7 +18,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 class CaptureBlockFormat final : public store::RecordingFormat {
   public:
     [[nodiscard]] std::string file_header() const override {
-        return std::string{as_text(CaptureBlocks::encode_start())};
+        return std::string{as_text(CaptureEncoder::encode_start())};
     }
 
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
@@ -74,9 +74,9 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         return !is_same(0) || !is_same(kOrderAt);
     }
 
-    [[nodiscard]] std::string loss_unit(const store::RecordingLoss& loss,
-                                        std::int64_t now) const override {
-        CaptureBlocks blocks;
+    [[nodiscard]] std::string loss_notice(const store::RecordingLoss& loss,
+                                          std::int64_t now) const override {
+        CaptureEncoder blocks;
         blocks.add_comment(fmt::format("{} missing here ({})",
                                        record::count_with_noun(loss.count, "packet[s] [is|are]"),
                                        loss.cause));
@@ -96,7 +96,7 @@ const store::RecordingFormat& capture_format() {
 }
 
 void CaptureBlockBuffer::end_datagram() {
-    if (!blocks_.end_datagram(collected_)) {
+    if (!encoder_.end_datagram(collected_)) {
         ++lost_;
         return;
     }
@@ -108,20 +108,20 @@ void CaptureBlockBuffer::end_datagram() {
 
 void CaptureBlockBuffer::flush() {
     const std::uint64_t packets = std::exchange(packets_, 0);
-    if (!collected_.empty() && !put_(collected_)) {
+    if (!collected_.empty() && !write_(collected_)) {
         lost_ += packets;
     }
     collected_.clear();
 }
 
 void CaptureBlockBuffer::flush_with_comments(record::Timestamp time) {
-    blocks_.append_remaining_comments(time, collected_);
+    encoder_.append_remaining_comments(time, collected_);
     flush();
 }
 
 void CaptureBlockBuffer::discard_comments() {
     std::vector<std::byte> said;
-    blocks_.append_remaining_comments(0, said);
+    encoder_.append_remaining_comments(0, said);
 }
 
 CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
@@ -139,14 +139,14 @@ void CaptureSink::on_datagram(const record::RecordHeader& head,
     }
     is_selected_ = choice_ == DatagramChoice::all;
     if (!is_selected_) {
-        block_buffer_.blocks().defer_comments_to_next_datagram();
+        block_buffer_.encoder().defer_comments_to_next_datagram();
     }
-    block_buffer_.blocks().on_datagram(head, datagram);
+    block_buffer_.encoder().on_datagram(head, datagram);
 }
 
 void CaptureSink::on_datagram_end() {
     if (!is_selected_) {
-        block_buffer_.blocks().skip_datagram();
+        block_buffer_.encoder().skip_datagram();
         return;
     }
     block_buffer_.end_datagram();
@@ -157,7 +157,7 @@ void CaptureSink::begin_segment() {
     block_buffer_.flush();
     segment_ = output_->current_segment();
     output_->advance_to_segment(segment_);
-    block_buffer_.blocks().on_new_file();
+    block_buffer_.encoder().on_new_file();
 }
 
 void CaptureSink::flush() {
@@ -169,7 +169,7 @@ void CaptureSink::flush() {
 
 void CaptureSink::write_remaining_data(record::Timestamp time) {
     if (choice_ == DatagramChoice::selected) {
-        block_buffer_.blocks().defer_comments_to_next_datagram();
+        block_buffer_.encoder().defer_comments_to_next_datagram();
     }
     block_buffer_.flush_with_comments(time);
 }

@@ -19,13 +19,13 @@ namespace tw::capture {
 class CaptureBlockBuffer {
   public:
     /// A function that receives capture blocks. Returns false if it rejects them.
-    using Put = std::function<bool(std::span<const std::byte> blocks)>;
+    using WriteBlocks = std::function<bool(std::span<const std::byte> blocks)>;
 
-    explicit CaptureBlockBuffer(Put put) : put_{std::move(put)} {}
+    explicit CaptureBlockBuffer(WriteBlocks write) : write_{std::move(write)} {}
 
-    [[nodiscard]] CaptureBlocks& blocks() { return blocks_; }
+    [[nodiscard]] CaptureEncoder& encoder() { return encoder_; }
 
-    /// Appends the block of the current datagram of blocks() to the collected blocks.
+    /// Appends the block of the current datagram of encoder() to the collected blocks.
     void end_datagram();
     void flush();
     /// Passes on all collected blocks, with the comments made since the latest datagram. `time`:
@@ -40,14 +40,14 @@ class CaptureBlockBuffer {
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
-    Put put_;
-    CaptureBlocks blocks_;
+    WriteBlocks write_;
+    CaptureEncoder encoder_;
     std::vector<std::byte> collected_;
     std::uint64_t packets_ = 0; ///< number of datagrams in collected_
     std::uint64_t lost_ = 0;
 };
 
-/// Returns the format of the pcapng files that CaptureBlocks writes.
+/// Returns the format of the pcapng files that CaptureEncoder writes.
 [[nodiscard]] const store::RecordingFormat& capture_format();
 
 /// Writes the datagrams of all sessions as a capture. If the output has segments, each segment
@@ -55,7 +55,7 @@ class CaptureBlockBuffer {
 class CaptureSink final : public record::RecordSink, public inspect::Observer {
   public:
     /// Which datagrams are written: all datagrams, or only the datagrams for which
-    /// select_datagram() was called.
+    /// select_current_datagram() was called.
     enum class DatagramChoice : std::uint8_t { all, selected };
 
     /// `output`: an output that writes capture files (see capture_format()). It must outlive the
@@ -66,15 +66,15 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
     /// with DatagramChoice::selected, because a state is useless if datagrams after it are missing.
     void set_session_state_source(SessionStateSource states) {
         if (choice_ == DatagramChoice::all) {
-            block_buffer_.blocks().set_session_state_source(std::move(states));
+            block_buffer_.encoder().set_session_state_source(std::move(states));
         }
     }
 
     /// Makes the sink write the current datagram. Needed only with DatagramChoice::selected.
-    void select_datagram() { is_selected_ = true; }
+    void select_current_datagram() { is_selected_ = true; }
 
     void on_record(const record::Record& record) override {
-        block_buffer_.blocks().on_record(record);
+        block_buffer_.encoder().on_record(record);
     }
 
     void on_datagram(const record::RecordHeader& head,
@@ -104,7 +104,9 @@ class DatagramSelector final : public record::RecordSink {
   public:
     explicit DatagramSelector(CaptureSink& capture) : capture_{&capture} {}
 
-    void on_record(const record::Record& /*record*/) override { capture_->select_datagram(); }
+    void on_record(const record::Record& /*record*/) override {
+        capture_->select_current_datagram();
+    }
 
   private:
     CaptureSink* capture_;

@@ -83,7 +83,7 @@ constexpr std::int64_t kStates = 6;
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
-    std::string name = "flight-" + base::format_utc(now / kFlightSecond, base::kFileNameTime);
+    std::string name = "flight-" + base::format_utc(now / kFlightSecond, base::kFileNameTimeFormat);
     if (session != 0) {
         name += fmt::format("-s{}", session);
     }
@@ -95,16 +95,17 @@ std::string file_name(const std::string& finding, std::uint32_t session, record:
 
 } // namespace
 
-FlightRecorder::FlightRecorder(FlightOptions options, std::size_t bytes, store::FileQueue& files)
+FlightRecorder::FlightRecorder(FlightRecorderOptions options, std::size_t bytes,
+                               store::FileQueue& files)
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
 
 void FlightRecorder::set_session_state_source(SessionStateSource states) {
-    blocks_.set_session_state_source(std::move(states),
-                                     std::max(options_.time / kStates, kFlightSecond));
+    encoder_.set_session_state_source(std::move(states),
+                                      std::max(options_.time / kStates, kFlightSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
-    blocks_.on_record(record);
+    encoder_.on_record(record);
     const auto* const found = std::get_if<const record::FindingRecord*>(&record);
     if (found == nullptr || !options_.triggers[static_cast<std::size_t>((*found)->id)]) {
         return;
@@ -125,8 +126,8 @@ void FlightRecorder::on_record(const record::Record& record) {
 
 void FlightRecorder::on_datagram_end() {
     block_.clear();
-    if (!blocks_.end_datagram(block_) ||
-        !ring_.push_block(blocks_.current_head().session, blocks_.current_head().time, block_)) {
+    if (!encoder_.end_datagram(block_) ||
+        !ring_.push_block(encoder_.current_head().session, encoder_.current_head().time, block_)) {
         ++counts_.lost;
     }
 }
@@ -157,11 +158,11 @@ bool FlightRecorder::on_time(record::Timestamp now) {
 
 bool FlightRecorder::is_file_due(record::Timestamp now) const {
     const record::Timestamp pause = now - last_file_time_;
-    if (last_file_time_ == 0 || pause >= std::max(kMinPause, options_.time)) {
+    if (last_file_time_ == 0 || pause >= std::max(kMinFileInterval, options_.time)) {
         return true;
     }
     // Otherwise a file is due if the finding's datagrams will be dropped from the memory soon.
-    return pause >= kMinPause && ring_.is_nearly_full() &&
+    return pause >= kMinFileInterval && ring_.is_nearly_full() &&
            now - cause_->since >=
                (now - ring_.block(ring_.first_block_number()).time) / kParts * (kParts - 1);
 }
@@ -181,7 +182,7 @@ void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
                                record::count_with_noun(waiting_findings_, "more finding[s]"));
     }
     if (cause.session != 0) {
-        comment += "; " + blocks_.describe_session(cause.session);
+        comment += "; " + encoder_.describe_session(cause.session);
     }
     const record::Timestamp oldest =
         ring_.num_blocks() == 0 ? 0 : ring_.block(ring_.first_block_number()).time;
@@ -189,9 +190,9 @@ void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
                                static_cast<double>(now - oldest) / kFlightSecond);
     }
-    const auto file =
-        files_->create(options_.folder / file_name(cause.name, cause.session, now),
-                       CaptureBlocks::encode_start(comment), store::FileQueue::Readers::owner);
+    const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
+                                     CaptureEncoder::encode_start(comment),
+                                     store::FileQueue::AllowedReaders::owner);
     if (!file) {
         counts_.lost += ring_.num_blocks();
         return;

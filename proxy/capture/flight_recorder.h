@@ -72,7 +72,7 @@ class FlightRecorderRing {
     std::uint64_t dropped_ = 0;
 };
 
-struct FlightOptions {
+struct FlightRecorderOptions {
     std::filesystem::path folder{};
     std::int64_t time = 0; ///< how long datagrams stay in memory, in nanoseconds
     /// The memory for the datagrams of all recorders of a run together, in bytes.
@@ -83,14 +83,14 @@ struct FlightOptions {
 };
 
 /// Counts of files that flight recorders wrote, and of losses.
-struct FlightCounts {
+struct FlightRecorderCounts {
     std::uint64_t files = 0;
     /// Number of findings that got no separate file, because a file was written shortly before.
     std::uint64_t held_back = 0;
     /// Number of datagrams that were dropped from the memory before they were written to a file.
     std::uint64_t lost = 0;
 
-    void merge(const FlightCounts& other) {
+    void merge(const FlightRecorderCounts& other) {
         files += other.files;
         held_back += other.held_back;
         lost += other.lost;
@@ -102,12 +102,13 @@ struct FlightCounts {
 class FlightRecorder final : public record::RecordSink, public inspect::Observer {
   public:
     /// The shortest time between two files that are written after findings, in nanoseconds. Usually
-    /// FlightOptions::time passes between two files, so that each datagram is in one file only. A
-    /// file is written earlier if the memory is nearly full and would drop a finding's datagrams.
-    static constexpr std::int64_t kMinPause = 5'000'000'000;
+    /// FlightRecorderOptions::time passes between two files, so that each datagram is in one file
+    /// only. A file is written earlier if the memory is nearly full and would drop a finding's
+    /// datagrams.
+    static constexpr std::int64_t kMinFileInterval = 5'000'000'000;
 
     /// `bytes`: the memory for this recorder's datagrams. `files` must outlive the recorder.
-    FlightRecorder(FlightOptions options, std::size_t bytes, store::FileQueue& files);
+    FlightRecorder(FlightRecorderOptions options, std::size_t bytes, store::FileQueue& files);
 
     void on_record(const record::Record& record) override;
 
@@ -117,7 +118,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override {
-        blocks_.on_datagram(head, datagram);
+        encoder_.on_datagram(head, datagram);
     }
 
     void on_datagram_end() override;
@@ -136,7 +137,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     /// Writes all files that must be written. No other function may be called afterwards.
     void write_remaining_files(record::Timestamp now);
 
-    [[nodiscard]] const FlightCounts& counts() const { return counts_; }
+    [[nodiscard]] const FlightRecorderCounts& counts() const { return counts_; }
 
   private:
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
@@ -165,9 +166,9 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     [[nodiscard]] bool write_next_piece();
     void end_dump();
 
-    FlightOptions options_;
+    FlightRecorderOptions options_;
     store::FileQueue* files_;
-    CaptureBlocks blocks_;
+    CaptureEncoder encoder_;
     FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< the current datagram's block; a member to reuse its memory
     std::atomic<std::int64_t> requested_session_{kNoRequest};
@@ -176,7 +177,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     /// The time of the latest file that was written after a finding; 0 if there is none.
     record::Timestamp last_file_time_ = 0;
     std::optional<Dump> dump_;
-    FlightCounts counts_;
+    FlightRecorderCounts counts_;
 };
 
 } // namespace tw::capture

@@ -21,7 +21,7 @@ FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragme
         const std::int64_t age = fragment.time - partial.began;
         // Entries with a later time expire, too. Otherwise they would never expire after the clock
         // was set back.
-        partial.used = partial.used && age <= kTimeout && age >= -kTimeout;
+        partial.used = partial.used && age <= kTimeoutNs && age >= -kTimeoutNs;
         if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
             return partial;
@@ -294,7 +294,8 @@ bool consists_of_packets(Bytes payload, std::size_t size, wire::Protocol protoco
 
 } // namespace
 
-std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& scratch) {
+std::optional<std::size_t> find_coalesced_datagram_size(Bytes payload,
+                                                        wire::PacketScratch& scratch) {
     if (payload.size() < 2 * wire::kHeaderSize || !may_be_merged(payload)) {
         return std::nullopt;
     }
@@ -302,7 +303,7 @@ std::optional<std::size_t> find_merged_size(Bytes payload, wire::PacketScratch& 
     for (const wire::Protocol protocol : {wire::Protocol::six, wire::Protocol::seven}) {
         for (const std::size_t size : first_packet_ends(payload, protocol, scratch)) {
             const bool several = size < payload.size() && size <= wire::kMaxDatagramSize &&
-                                 payload.size() <= size * kMaxMerged;
+                                 payload.size() <= size * kMaxCoalescedDatagrams;
             if (!several || size == found ||
                 !consists_of_packets(payload, size, protocol, scratch)) {
                 continue;
@@ -404,7 +405,7 @@ bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& da
     datagram.frame = ++counts_.frames;
     short_ = frame.size() < sent;
     datagram.cut = false;
-    const bool is_datagram = parse_link(frame, datagram);
+    const bool is_datagram = parse_link_layer(frame, datagram);
     counts_.datagrams += is_datagram && !datagram.cut ? 1 : 0;
     return is_datagram;
 }
@@ -424,7 +425,7 @@ bool FrameReader::count_incomplete_frame() {
     return short_ ? count_truncated_frame() : count_non_udp_frame();
 }
 
-bool FrameReader::parse_link(Bytes frame, CapturedDatagram& datagram) {
+bool FrameReader::parse_link_layer(Bytes frame, CapturedDatagram& datagram) {
     if (form_ == nullptr) {
         return count_non_udp_frame();
     }
@@ -470,7 +471,7 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
         return count_incomplete_frame();
     }
     const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
-    if (header < kMinHeader || u8(packet, 9) != kUdp) {
+    if (header < kMinHeader || u8(packet, 9) != kIpProtocolUdp) {
         return count_non_udp_frame();
     }
     if (packet.size() < header) {
@@ -514,7 +515,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
         next = u8(packet, at);
         at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
     }
-    if (next != kUdp && next != kIpv6Fragment) {
+    if (next != kIpProtocolUdp && next != kIpv6Fragment) {
         return count_non_udp_frame();
     }
     if (packet.size() < at) {
@@ -533,7 +534,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
 
 /// Reads an IPv6 fragment. `packet`: the data from the fragment header on.
 bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
-    if (packet.size() < kFragmentHeader || u8(packet, 0) != kUdp) {
+    if (packet.size() < kFragmentHeader || u8(packet, 0) != kIpProtocolUdp) {
         return count_non_udp_frame();
     }
     constexpr unsigned kMoreFragments = 1;
@@ -599,7 +600,7 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
 /// single datagram, because merged segments have no correct checksum.
 void FrameReader::pass_on_coalesced_datagrams(Bytes segment, CapturedDatagram& datagram) {
     merged_.payload = {};
-    const auto size = find_merged_size(datagram.payload, scratch_);
+    const auto size = find_coalesced_datagram_size(datagram.payload, scratch_);
     const bool without = size && be16(segment, kChecksumAt) == 0;
     if (!size || (without && sees_checksums_) ||
         (!without && udp_checksum(datagram.source, datagram.destination, segment) == 0)) {
@@ -613,7 +614,7 @@ void FrameReader::pass_on_coalesced_datagrams(Bytes segment, CapturedDatagram& d
     datagram.payload = datagram.payload.first(*size);
 }
 
-bool FrameReader::read_next_merged_datagram(CapturedDatagram& datagram) {
+bool FrameReader::read_next_coalesced_datagram(CapturedDatagram& datagram) {
     if (merged_.payload.empty()) {
         return false;
     }

@@ -77,7 +77,7 @@ class FragmentReassembly {
     /// fewer.
     static constexpr std::size_t kMaxPieces = 64;
     /// Time in nanoseconds to wait for missing fragments, as in Linux (ipfrag_time).
-    static constexpr std::int64_t kTimeout = 30'000'000'000;
+    static constexpr std::int64_t kTimeoutNs = 30'000'000'000;
     /// The maximum number of bytes of a datagram, because a UDP length has 16 bits.
     static constexpr std::size_t kMaxBytes = 65535;
 
@@ -99,7 +99,7 @@ class FragmentReassembly {
 
     struct PartialDatagram {
         bool used = false;
-        /// The fragments contradict each other; further fragments are dropped until kTimeout has
+        /// The fragments contradict each other; further fragments are dropped until kTimeoutNs has
         /// passed.
         bool is_invalid = false;
         /// The datagram is complete; its entry is kept to recognise repeated fragments.
@@ -132,13 +132,13 @@ class FragmentReassembly {
 };
 
 /// The maximum number of datagrams in one frame (UDP_MAX_SEGMENTS of Linux).
-inline constexpr std::size_t kMaxMerged = 128;
+inline constexpr std::size_t kMaxCoalescedDatagrams = 128;
 
 /// Returns the size of each datagram that the capturing host merged into a frame (generic receive
 /// offload); the last datagram may be shorter. Returns nullopt for a single datagram, or if the
 /// boundaries are uncertain.
-[[nodiscard]] std::optional<std::size_t> find_merged_size(std::span<const std::byte> payload,
-                                                          wire::PacketScratch& scratch);
+[[nodiscard]] std::optional<std::size_t>
+find_coalesced_datagram_size(std::span<const std::byte> payload, wire::PacketScratch& scratch);
 
 struct LinkForm;
 
@@ -164,14 +164,15 @@ class FrameReader {
                                   CapturedDatagram& datagram);
 
     /// Reads the next datagram of the current frame if the host merged several datagrams into the
-    /// frame (see find_merged_size). Returns false if no datagram is left. Call this function until
-    /// it returns false, before reading the next frame.
-    [[nodiscard]] bool read_next_merged_datagram(CapturedDatagram& datagram);
+    /// frame (see find_coalesced_datagram_size). Returns false if no datagram is left. Call this
+    /// function until it returns false, before reading the next frame.
+    [[nodiscard]] bool read_next_coalesced_datagram(CapturedDatagram& datagram);
 
     [[nodiscard]] const CaptureCounts& counts() const { return counts_; }
 
   private:
-    [[nodiscard]] bool parse_link(std::span<const std::byte> frame, CapturedDatagram& datagram);
+    [[nodiscard]] bool parse_link_layer(std::span<const std::byte> frame,
+                                        CapturedDatagram& datagram);
     [[nodiscard]] bool parse_ip(std::span<const std::byte> packet, CapturedDatagram& datagram);
     [[nodiscard]] bool parse_ipv4(std::span<const std::byte> packet, CapturedDatagram& datagram);
     [[nodiscard]] bool parse_ipv6(std::span<const std::byte> packet, CapturedDatagram& datagram);

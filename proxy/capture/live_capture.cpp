@@ -49,7 +49,7 @@ void LiveCapture::PcapCloser::operator()(pcap* handle) const {
     pcap_close(handle);
 }
 
-LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interface} {
+LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options.interface} {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
     handle_.reset(pcap_create(interface_.c_str(), error.data()));
     if (!handle_) {
@@ -71,7 +71,7 @@ LiveCapture::LiveCapture(const LiveOptions& options) : interface_{options.interf
 
 LiveCapture::~LiveCapture() = default;
 
-void LiveCapture::activate(const LiveOptions& options) {
+void LiveCapture::activate(const LiveCaptureOptions& options) {
     pcap* const handle = handle_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;
     pcap_set_snaplen(handle, kSnapLength);
@@ -152,7 +152,7 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
                                             header->len, datagram)) {
                     do {
                         (*into.take)(datagram);
-                    } while (into.reader->read_next_merged_datagram(datagram));
+                    } while (into.reader->read_next_coalesced_datagram(datagram));
                 }
             } catch (const std::bad_alloc&) {
                 ++*into.dropped;

@@ -13,7 +13,7 @@ struct pcap;
 
 namespace tw::capture {
 
-struct LiveOptions {
+struct LiveCaptureOptions {
     std::string interface;              ///< "any" for all interfaces
     std::vector<std::uint16_t> ports{}; ///< ports of the game servers; empty to use all datagrams
     /// Size of the kernel's buffer for frames that wait to be read.
@@ -35,7 +35,7 @@ class NoPermissionError : public CaptureError {
 class LiveCapture {
   public:
     /// Opens the interface. Errors: NoInterfaceError, NoPermissionError, CaptureError.
-    explicit LiveCapture(const LiveOptions& options);
+    explicit LiveCapture(const LiveCaptureOptions& options);
     ~LiveCapture();
     LiveCapture(const LiveCapture&) = delete;
     LiveCapture& operator=(const LiveCapture&) = delete;
@@ -59,7 +59,7 @@ class LiveCapture {
         void operator()(pcap* handle) const;
     };
 
-    void activate(const LiveOptions& options);
+    void activate(const LiveCaptureOptions& options);
     void set_filter(const std::vector<std::uint16_t>& ports);
 
     std::string interface_;

@@ -137,8 +137,8 @@ void convert_to_same_family(CaptureEndpoint& one, CaptureEndpoint& other) {
 std::uint16_t udp_checksum(const CaptureEndpoint& from, const CaptureEndpoint& to,
                            std::span<const std::byte> segment) {
     return checksum_of(word_sum(AddressBytes{from.address}.bytes()) +
-                       word_sum(AddressBytes{to.address}.bytes()) + kUdp + segment.size() +
-                       word_sum(segment));
+                       word_sum(AddressBytes{to.address}.bytes()) + kIpProtocolUdp +
+                       segment.size() + word_sum(segment));
 }
 
 void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
@@ -155,7 +155,7 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
         put16(0x6000, out);
         put16(0, out);
         put16(length, out);
-        put8(kUdp, out);
+        put8(kIpProtocolUdp, out);
         put8(kTimeToLive, out);
     } else {
         put16(0x4500, out);
@@ -163,7 +163,7 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
         put16(0, out);
         put16(0x4000, out); // flags: do not fragment
         put8(kTimeToLive, out);
-        put8(kUdp, out);
+        put8(kIpProtocolUdp, out);
         put16(0, out);
     }
     const std::size_t addresses = out.size();
@@ -222,7 +222,7 @@ void PcapngEncoder::put_option(std::uint16_t code, std::span<const std::byte> va
 
 void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes& out) const {
     if (!text.empty()) {
-        put_option(code, std::as_bytes(std::span{map::truncate_utf8(text, kMaxComment)}), out);
+        put_option(code, std::as_bytes(std::span{map::truncate_utf8(text, kMaxCommentBytes)}), out);
     }
 }
 
@@ -241,8 +241,8 @@ void PcapngEncoder::end_block(std::size_t begin, Bytes& out) const {
 
 void PcapngEncoder::append_section(std::string_view program, Bytes& out,
                                    std::string_view comment) const {
-    const std::size_t at = begin_block(kPcapngSection, out);
-    put32(kPcapngByteOrder, out);
+    const std::size_t at = begin_block(kPcapngSectionBlock, out);
+    put32(kPcapngByteOrderMagic, out);
     put16(1, out);
     put16(0, out);
     put32(kUnknownLength, out);
@@ -316,7 +316,7 @@ void PcapngEncoder::append_block(std::uint32_t type, std::span<const std::byte> 
 std::optional<PcapngBlock> PcapngBlock::read(std::string_view head) {
     constexpr std::uint32_t kSmallest = 12;
     PcapngBlock block;
-    if (head.size() < kHead) {
+    if (head.size() < kHeaderBytes) {
         return std::nullopt;
     }
     std::memcpy(&block.type, head.data(), sizeof block.type);
@@ -376,7 +376,7 @@ void put_session_state(const StoredSessionState& state, std::vector<std::byte>& 
     put_endpoint(state.client, body);
     put_endpoint(state.server, body);
     put_bytes(state.bytes, body);
-    PcapngEncoder{}.append_block(kStateBlock, body, out);
+    PcapngEncoder{}.append_block(kSessionStateBlock, body, out);
 }
 
 std::optional<StoredSessionState> read_session_state(std::span<const std::byte> body) {
@@ -413,17 +413,17 @@ CaptureEndpoint test_endpoint(std::uint32_t session) {
 
 } // namespace
 
-CaptureBlocks::Bytes CaptureBlocks::encode_start(std::string_view comment) {
+CaptureEncoder::Bytes CaptureEncoder::encode_start(std::string_view comment) {
     Bytes head;
     const PcapngEncoder encoder;
     encoder.append_section("twscope", head, comment);
-    encoder.append_interface({.name = "clients", .description = kClientsDescription}, head);
+    encoder.append_interface({.name = "clients", .description = kClientInterfaceDescription}, head);
     encoder.append_interface({.name = "server", .description = "between twscope and the server"},
                              head);
     return head;
 }
 
-void CaptureBlocks::on_record(const record::Record& record) {
+void CaptureEncoder::on_record(const record::Record& record) {
     std::visit(
         [this](const auto* concrete) {
             if constexpr (requires { handle_record(*concrete); }) {
@@ -433,7 +433,7 @@ void CaptureBlocks::on_record(const record::Record& record) {
         record);
 }
 
-void CaptureBlocks::handle_record(const record::SessionRecord& record) {
+void CaptureEncoder::handle_record(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
@@ -455,15 +455,15 @@ void CaptureBlocks::handle_record(const record::SessionRecord& record) {
         if (sessions_.contains(session)) {
             closed_.insert(session);
         }
-        add_comment(
-            session,
-            fmt::format("session {}: closed: {}", session, record::terminal_text(record.reason)),
-            true);
+        add_comment(session,
+                    fmt::format("session {}: closed: {}", session,
+                                record::escape_for_terminal(record.reason)),
+                    true);
         break;
     }
 }
 
-void CaptureBlocks::forget_oldest_session() {
+void CaptureEncoder::forget_oldest_session() {
     if (sessions_.size() <= kMaxSessions) {
         return;
     }
@@ -472,11 +472,11 @@ void CaptureBlocks::forget_oldest_session() {
     closed_.erase(oldest);
 }
 
-void CaptureBlocks::handle_record(const record::FindingRecord& record) {
+void CaptureEncoder::handle_record(const record::FindingRecord& record) {
     add_comment(record.head.session, record::describe_finding(record), false);
 }
 
-void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool is_about_session) {
+void CaptureEncoder::add_comment(std::uint32_t session, std::string text, bool is_about_session) {
     if (comments_.size() < kMaxComments) {
         comments_.push_back(
             {.session = session, .is_about_session = is_about_session, .text = std::move(text)});
@@ -485,7 +485,7 @@ void CaptureBlocks::add_comment(std::uint32_t session, std::string text, bool is
     }
 }
 
-void CaptureBlocks::defer_comments_to_next_datagram() {
+void CaptureEncoder::defer_comments_to_next_datagram() {
     for (Comment& comment : comments_) {
         const auto found = sessions_.find(comment.session);
         if (found != sessions_.end() &&
@@ -497,12 +497,12 @@ void CaptureBlocks::defer_comments_to_next_datagram() {
     num_omitted_comments_ = 0;
 }
 
-void CaptureBlocks::skip_datagram() {
+void CaptureEncoder::skip_datagram() {
     std::erase_if(comments_, [](const Comment& comment) { return !comment.is_about_session; });
     defer_comments_to_next_datagram();
 }
 
-std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* entry) {
+std::vector<std::string> CaptureEncoder::take_comments(DescribedSession* entry) {
     constexpr std::string_view kName = "twscope: ";
     std::vector<std::string> texts;
     if (entry != nullptr) {
@@ -524,18 +524,18 @@ std::vector<std::string> CaptureBlocks::take_comments(DescribedSession* entry) {
     return texts;
 }
 
-void CaptureBlocks::set_session_state_source(SessionStateSource states, record::Timestamp every) {
+void CaptureEncoder::set_session_state_source(SessionStateSource states, record::Timestamp every) {
     states_ = std::move(states);
     states_every_ = every;
 }
 
-bool CaptureBlocks::is_state_due(const DescribedSession& entry) const {
+bool CaptureEncoder::is_state_due(const DescribedSession& entry) const {
     return entry.state_stored_in != file_number_ ||
            (states_every_ != 0 && head_.time - entry.state_time >= states_every_);
 }
 
-void CaptureBlocks::on_datagram(const record::RecordHeader& head,
-                                std::span<const std::byte> datagram) {
+void CaptureEncoder::on_datagram(const record::RecordHeader& head,
+                                 std::span<const std::byte> datagram) {
     head_ = head;
     datagram_ = datagram;
     state_.clear();
@@ -550,7 +550,7 @@ void CaptureBlocks::on_datagram(const record::RecordHeader& head,
     states_left_.add_datagram_bytes(datagram.size());
 }
 
-bool CaptureBlocks::end_datagram(Bytes& out) {
+bool CaptureEncoder::end_datagram(Bytes& out) {
     if (datagram_.size() > kMaxFramePayload) {
         return false;
     }
@@ -573,12 +573,12 @@ bool CaptureBlocks::end_datagram(Bytes& out) {
     return true;
 }
 
-std::string CaptureBlocks::describe_session(std::uint32_t session) const {
+std::string CaptureEncoder::describe_session(std::uint32_t session) const {
     const auto found = sessions_.find(session);
     return found == sessions_.end() ? std::string{} : found->second.summary;
 }
 
-void CaptureBlocks::append_remaining_comments(record::Timestamp time, Bytes& out) {
+void CaptureEncoder::append_remaining_comments(record::Timestamp time, Bytes& out) {
     if (!comments_.empty()) {
         encoder_.append_statistics(kClients, static_cast<std::uint64_t>(time),
                                    take_comments(nullptr), out);
@@ -596,7 +596,7 @@ std::uint64_t complete_blocks_size(int descriptor) {
     std::string piece;
     std::uint64_t begin = 0; // file offset at which `piece` begins
     for (std::uint64_t at = 0;;) {
-        if (at + PcapngBlock::kHead > begin + piece.size()) {
+        if (at + PcapngBlock::kHeaderBytes > begin + piece.size()) {
             piece.resize(kPiece);
             const ssize_t read =
                 ::pread(descriptor, piece.data(), piece.size(), static_cast<off_t>(at));

@@ -58,20 +58,20 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
                     std::span<const std::byte> payload, std::vector<std::byte>& out);
 
 /// The link type of Ethernet in captures (tcpdump.org/linktypes.html).
-inline constexpr std::uint16_t kLinkEthernet = 1;
-inline constexpr std::uint8_t kUdp = 17; ///< UDP in the header of an IP packet
+inline constexpr std::uint16_t kLinkTypeEthernet = 1;
+inline constexpr std::uint8_t kIpProtocolUdp = 17; ///< UDP in the header of an IP packet
 /// The most bytes of a frame in a capture: enough even for merged frames.
 inline constexpr int kSnapLength = 262144;
 
 /// The type of the block that starts a section, and so the file. Equal in both byte orders.
-inline constexpr std::uint32_t kPcapngSection = 0x0a0d0d0a;
+inline constexpr std::uint32_t kPcapngSectionBlock = 0x0a0d0d0a;
 /// The number in a section's first block from which a reader detects the byte order.
-inline constexpr std::uint32_t kPcapngByteOrder = 0x1a2b3c4d;
+inline constexpr std::uint32_t kPcapngByteOrderMagic = 0x1a2b3c4d;
 
 struct PcapngInterface {
     std::string_view name{}; ///< empty if the interface has no name
     std::string_view description{};
-    std::uint16_t link = kLinkEthernet;
+    std::uint16_t link = kLinkTypeEthernet;
     std::uint8_t resolution = 9; ///< decimal digits of a second in timestamps; 9: nanoseconds
 };
 
@@ -96,7 +96,7 @@ class PcapngEncoder {
     /// The type of a packet's block.
     static constexpr std::uint32_t kPacketBlock = 6;
     /// The most bytes of a comment. A longer comment is truncated.
-    static constexpr std::size_t kMaxComment = 1024;
+    static constexpr std::size_t kMaxCommentBytes = 1024;
 
     explicit PcapngEncoder(bool big_endian = false) : big_endian_{big_endian} {}
 
@@ -127,7 +127,7 @@ struct PcapngBlock {
     std::uint32_t type = 0;
     std::uint32_t size = 0; ///< size of the block in bytes
 
-    static constexpr std::size_t kHead = 8;
+    static constexpr std::size_t kHeaderBytes = 8;
 
     [[nodiscard]] static std::optional<PcapngBlock> read(std::string_view head);
 };
@@ -157,7 +157,7 @@ struct StoredSessionState {
 };
 
 /// The block type of session states, from the range for local use.
-inline constexpr std::uint32_t kStateBlock = 0x80745753;
+inline constexpr std::uint32_t kSessionStateBlock = 0x80745753;
 
 /// The most bytes of a session state, because libpcap rejects blocks of more than 16 MiB.
 inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20U;
@@ -167,24 +167,25 @@ class SessionStateBudget {
   public:
     /// The most bytes of states at once. This is enough for about 200 sessions with 64 players,
     /// which are encoded in less than 0.1 s.
-    static constexpr std::int64_t kAtOnce = std::int64_t{8} << 20U;
-    static constexpr std::int64_t kTraffic = 4; ///< bytes of traffic that permit one byte of states
+    static constexpr std::int64_t kMaxStateBytesAtOnce = std::int64_t{8} << 20U;
+    static constexpr std::int64_t kTrafficBytesPerStateByte = 4;
 
     /// Returns whether another state may be written now.
     [[nodiscard]] bool has_bytes_left() const { return left_ > 0; }
 
     void spend_state_bytes(std::size_t state) {
-        left_ -= kTraffic * static_cast<std::int64_t>(state);
+        left_ -= kTrafficBytesPerStateByte * static_cast<std::int64_t>(state);
     }
 
     void add_datagram_bytes(std::size_t datagram) {
-        left_ = std::min(left_ + static_cast<std::int64_t>(datagram), kMost);
+        left_ = std::min(left_ + static_cast<std::int64_t>(datagram), kMaxTrafficBytes);
     }
 
   private:
-    static constexpr std::int64_t kMost = kTraffic * kAtOnce;
+    static constexpr std::int64_t kMaxTrafficBytes =
+        kTrafficBytesPerStateByte * kMaxStateBytesAtOnce;
 
-    std::int64_t left_ = kMost; ///< in bytes of traffic: a state takes kTraffic times its size
+    std::int64_t left_ = kMaxTrafficBytes; ///< in bytes of traffic
 };
 
 /// A function that returns the state that the current datagram's session had before the datagram;
@@ -198,13 +199,13 @@ void put_session_state(const StoredSessionState& state, std::vector<std::byte>& 
 [[nodiscard]] std::optional<StoredSessionState> read_session_state(std::span<const std::byte> body);
 
 /// The description of the first interface in captures. It identifies captures by twscope.
-inline constexpr std::string_view kClientsDescription = "between clients and twscope";
+inline constexpr std::string_view kClientInterfaceDescription = "between clients and twscope";
 
 /// Encodes the blocks of a capture. Each datagram is written once, as received, with the addresses
 /// of client and server. Findings about a datagram become its comments. The caller must call
 /// on_datagram() before inspection, on_record() for every record, and end_datagram() after
 /// inspection.
-class CaptureBlocks {
+class CaptureEncoder {
   public:
     using Bytes = std::vector<std::byte>;
 

@@ -18,7 +18,7 @@ std::pair<ProcessLink, ProcessLink> ProcessLink::create_pair() {
 }
 
 bool ProcessLink::send(ControlMessage kind, std::string_view text, int descriptor) const noexcept {
-    if (text.size() > kMaxText) {
+    if (text.size() > kMaxTextBytes) {
         return false;
     }
     return base::send_packet(socket_.get(), static_cast<std::uint8_t>(kind),
@@ -27,7 +27,7 @@ bool ProcessLink::send(ControlMessage kind, std::string_view text, int descripto
 }
 
 std::optional<ProcessLink::Message> ProcessLink::receive() {
-    std::array<char, kMaxText> room{};
+    std::array<char, kMaxTextBytes> room{};
     auto packet = base::receive_packet(socket_.get(), std::as_writable_bytes(std::span{room}));
     if (!packet) {
         is_closed_ = errno != EAGAIN;

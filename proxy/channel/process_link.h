@@ -20,8 +20,8 @@ enum class ControlMessage : std::uint8_t {
     page_token,  ///< the text contains the token of the live page; see PageToken
     page_socket, ///< the descriptor is the socket of the live page's next address
     reopen_outputs, ///< open the outputs' paths again, because their files may have been moved away
-    write_summaries,   ///< write a summary record of each open session
-    write_flight_data, ///< write the latest traffic (see capture::FlightRecorder) to a file
+    write_summaries,        ///< write a summary record of each open session
+    write_flight_recording, ///< write the latest traffic (see capture::FlightRecorder) to a file
     /// Start to inspect, because the previous observer has finished. Sent to an observer that waits
     /// for the previous observer. The descriptor, if any, is a file with the previous observer's
     /// session checkpoints.
@@ -43,7 +43,7 @@ enum class ControlMessage : std::uint8_t {
 /// arrive in order. No function blocks.
 class ProcessLink {
   public:
-    static constexpr std::size_t kMaxText = 4000;
+    static constexpr std::size_t kMaxTextBytes = 4000;
 
     struct Message {
         ControlMessage kind{};

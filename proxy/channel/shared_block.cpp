@@ -10,22 +10,22 @@ namespace tw::channel {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kBlockBytes = (sizeof(SharedBlock) + kPage - 1) / kPage * kPage;
+constexpr std::size_t kBlockBytes = (sizeof(SharedProcessData) + kPage - 1) / kPage * kPage;
 
 } // namespace
 
 SharedRunMemory::SharedRunMemory(unsigned threads, std::size_t ring_bytes)
     : memory_{base::SharedMemory::create(kBlockBytes +
                                          threads * relay::Ring::shared_memory_size(ring_bytes))},
-      block_{new (memory_.bytes().data()) SharedBlock}, threads_{threads} {
+      block_{new (memory_.bytes().data()) SharedProcessData}, threads_{threads} {
     block_->facts.threads = threads;
     block_->facts.started = base::now_utc();
 }
 
 SharedRunMemory::SharedRunMemory(base::UniqueFd memory)
     : memory_{base::SharedMemory::attach(std::move(memory))},
-      // The relay's process, which is the same program, constructed the SharedBlock here.
-      block_{std::launder(reinterpret_cast<SharedBlock*>(memory_.bytes().data()))},
+      // The relay's process, which is the same program, constructed the SharedProcessData here.
+      block_{std::launder(reinterpret_cast<SharedProcessData*>(memory_.bytes().data()))},
       threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {
         throw std::runtime_error{"the memory shared with the relay is invalid"};

@@ -23,10 +23,10 @@ namespace tw::channel {
 /// Facts about one server that the relay's process writes for the observer.
 struct ServerFacts {
     /// The longest name of a server, in bytes.
-    static constexpr std::size_t kMaxName = 64;
+    static constexpr std::size_t kMaxNameBytes = 64;
 
     /// The server's name in the configuration, null-terminated; empty: the server has no name.
-    std::array<char, kMaxName + 1> name{};
+    std::array<char, kMaxNameBytes + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
     std::uint32_t num_listen = 0;
     /// The server's address is addresses[current_address], where current_address is 0 or 1. A new
@@ -47,7 +47,7 @@ struct ServerFacts {
     }
 
     [[nodiscard]] std::string_view name_view() const noexcept {
-        return {name.data(), ::strnlen(name.data(), kMaxName)};
+        return {name.data(), ::strnlen(name.data(), kMaxNameBytes)};
     }
 
     [[nodiscard]] std::span<const base::Endpoint> listen_endpoints() const noexcept {
@@ -82,7 +82,7 @@ struct RelayFacts {
 };
 
 /// The memory that the relay's process and the observer's process share, without the rings.
-struct SharedBlock {
+struct SharedProcessData {
     relay::ObserverSharedMemory observation;
     RelayFacts facts; ///< written by the relay's process and read by the observer
     /// The highest session number that an observer has written into records. A later observer
@@ -96,9 +96,10 @@ struct SharedBlock {
     alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned_sizes{};
 };
 
-/// The memory that relay and observer processes share: a SharedBlock and a ring per relay thread.
+/// The memory that relay and observer processes share: a SharedProcessData and a ring per relay
+/// thread.
 ///
-/// Layout:  SharedBlock, padded to whole pages; then the rings, all of the same size.
+/// Layout:  SharedProcessData, padded to whole pages; then the rings, all of the same size.
 class SharedRunMemory {
   public:
     /// Creates the memory. Errors: throws std::system_error.
@@ -107,7 +108,7 @@ class SharedRunMemory {
     /// std::runtime_error if the memory is too small or its number of threads is invalid.
     explicit SharedRunMemory(base::UniqueFd memory);
 
-    [[nodiscard]] SharedBlock& block() const noexcept { return *block_; }
+    [[nodiscard]] SharedProcessData& block() const noexcept { return *block_; }
 
     [[nodiscard]] unsigned num_threads() const noexcept { return threads_; }
 
@@ -118,7 +119,7 @@ class SharedRunMemory {
 
   private:
     base::SharedMemory memory_;
-    SharedBlock* block_;
+    SharedProcessData* block_;
     unsigned threads_;
 };
 

@@ -194,7 +194,7 @@ int run_collect(const CollectFlags& flags) {
         if (output.page) {
             output.page->flush_to_page();
         }
-        return stop_wanted != 0 || output.has_reader_left() ||
+        return stop_wanted != 0 || output.is_reader_gone() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
     if (!collector.has_ever_connected()) {

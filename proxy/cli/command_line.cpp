@@ -259,7 +259,7 @@ std::string unknown_variable_error() {
         const std::string_view line{*each};
         const std::string_view name = line.substr(0, line.find('='));
         // Kubernetes and Docker set TWSCOPE_SERVICE_… and TWSCOPE_PORT… for a service "twscope".
-        if (!name.starts_with(kVariables) || name.starts_with("TWSCOPE_SERVICE_") ||
+        if (!name.starts_with(kVariablePrefix) || name.starts_with("TWSCOPE_SERVICE_") ||
             name == "TWSCOPE_PORT" || name.starts_with("TWSCOPE_PORT_")) {
             continue;
         }
@@ -275,13 +275,13 @@ std::string unknown_variable_error() {
         }
         std::vector<std::string_view> words;
         for (const std::string_view variable : known) {
-            words.push_back(variable.substr(std::min(kVariables.size(), variable.size())));
+            words.push_back(variable.substr(std::min(kVariablePrefix.size(), variable.size())));
         }
         const std::string_view like =
-            filter::most_similar_word(name.substr(kVariables.size()), words);
+            filter::most_similar_word(name.substr(kVariablePrefix.size()), words);
         return fmt::format("{}: no flag has this variable; {}", name,
                            like.empty() ? "unset it"
-                                        : fmt::format("did you mean {}{}?", kVariables, like));
+                                        : fmt::format("did you mean {}{}?", kVariablePrefix, like));
     }
     return {};
 }
@@ -302,7 +302,7 @@ std::string describe_unknown_command(const std::string& given) {
     std::vector<std::string_view> names;
     std::ranges::transform(kCommands, std::back_inserter(names), &CommandInfo::name);
     const std::string_view like = filter::most_similar_word(given, names);
-    return fmt::format("unknown command '{}'{}", record::terminal_text(given),
+    return fmt::format("unknown command '{}'{}", record::escape_for_terminal(given),
                        like.empty() ? "" : fmt::format("; did you mean {}?", like));
 }
 

@@ -212,7 +212,7 @@ bool DecodeCommand::write_queued_demos() {
     if (files_->num_created_files() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->num_lost_blocks() == 0 && losses.num_unwritten() == 0;
+    return files_->num_lost_blocks() == 0 && losses.num_unwritten_chunks() == 0;
 }
 
 /// True if the reader of standard output has left and there is no other consumer.
@@ -278,8 +278,9 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     if (command && flags_->records.lookup.objects_file.empty()) {
         text += fmt::format(
             "\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
-            has_file ? record::terminal_text(objects) + " was written. " : "", *command,
-            has_file ? "--objects " + shell_word(record::terminal_text(objects)) : "--learn-sizes");
+            has_file ? record::escape_for_terminal(objects) + " was written. " : "", *command,
+            has_file ? "--objects " + quote_for_shell(record::escape_for_terminal(objects))
+                     : "--learn-sizes");
     }
     return text;
 }
@@ -306,14 +307,14 @@ std::optional<std::string> DecodeCommand::command_for_captures(std::string comma
         if (path == "-") {
             return std::nullopt;
         }
-        command += ' ' + shell_word(record::terminal_text(path));
+        command += ' ' + quote_for_shell(record::escape_for_terminal(path));
     }
     const std::pair<std::string_view, const std::string&> same[] = {
         {"--server", flags_->captures.server}, {"--objects", flags_->records.lookup.objects_file}};
     for (const auto& [flag, value] : same) {
-        command += value.empty()
-                       ? ""
-                       : fmt::format(" {} {}", flag, shell_word(record::terminal_text(value)));
+        command += value.empty() ? ""
+                                 : fmt::format(" {} {}", flag,
+                                               quote_for_shell(record::escape_for_terminal(value)));
     }
     return command;
 }
@@ -343,7 +344,7 @@ void DecodeCommand::print_totals() const {
 
 int DecodeCommand::run() {
     captures_->stop_when([this] { return all_readers_left(); });
-    captures_->read(pipeline_->inspector(), config_.pseudonym_key);
+    captures_->read_captures(pipeline_->inspector(), config_.pseudonym_key);
     if (worlds_) {
         worlds_->merge_waiting_ticks();
     }

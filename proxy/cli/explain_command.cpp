@@ -91,7 +91,7 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
                                  maps,
                                  sink,
                                  numbers};
-    captures.read(inspector);
+    captures.read_captures(inspector);
 }
 
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
@@ -135,7 +135,7 @@ void check_misspelt(const std::string& path) {
     const std::string_view near = snapshot_finding ? record::finding_info(*snapshot_finding).name
                                                    : filter::most_similar_word(path, names);
     if (!near.empty() || path.find('/') == std::string::npos) {
-        throw usage_error("{}: neither a file nor a finding{}", record::terminal_text(path),
+        throw usage_error("{}: neither a file nor a finding{}", record::escape_for_terminal(path),
                           near.empty() ? " ('twscope explain' lists these)"
                                        : fmt::format("; did you mean \"{}\"?", near));
     }
@@ -228,7 +228,7 @@ std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& ex
 /// Returns a command with the files that are explained.
 std::string command_with_files(std::string command, const ExplainFlags& flags) {
     for (const std::string& path : flags.captures.paths) {
-        command += ' ' + shell_word(record::terminal_text(path));
+        command += ' ' + quote_for_shell(record::escape_for_terminal(path));
     }
     return command;
 }
@@ -285,7 +285,7 @@ int run_explain(const ExplainFlags& flags) {
         return (is_readable_again ? cause_text(flags, explanation) : "") +
                explanation_text(explanation, select) + sizes_command(flags, are_records);
     };
-    fmt::print("{}", record::terminal_lines(text()));
+    fmt::print("{}", record::escape_lines_for_terminal(text()));
     return whole ? 0 : kExitFailed;
 }
 
@@ -424,7 +424,7 @@ analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
     auto other = std::async(std::launch::async, read, 1);
     read(0);
     other.get();
-    comparison.count_lone_ticks();
+    comparison.count_unpaired_ticks();
     return comparison;
 }
 
@@ -454,8 +454,8 @@ int run_compare(const CompareFlags& flags) {
     const auto comparison = compare_inputs(inputs, *pairs);
     const analyze::ComparisonReport report{
         .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .found = &comparison.result()};
-    fmt::print("{}", record::terminal_lines(flags.json ? comparison_json(report)
-                                                       : comparison_text(report)));
+    fmt::print("{}", record::escape_lines_for_terminal(flags.json ? comparison_json(report)
+                                                                  : comparison_text(report)));
     if (!comparison.result().are_games_equal()) {
         return kExitFinding;
     }

@@ -196,7 +196,7 @@ void append_wrapped(std::string& out, std::string_view line, std::size_t columns
 
 } // namespace
 
-std::string shell_word(std::string_view text) {
+std::string quote_for_shell(std::string_view text) {
     std::string word{"'"};
     for (const char character : text) {
         word += character == '\'' ? std::string{"'\\''"} : std::string{character};

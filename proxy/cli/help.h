@@ -13,7 +13,7 @@ namespace tw::cli {
 inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
 /// Quotes a text as one word of a shell.
-[[nodiscard]] std::string shell_word(std::string_view text);
+[[nodiscard]] std::string quote_for_shell(std::string_view text);
 
 /// Wraps lines of help to this many columns, without breaking words. Continuation lines are
 /// indented to the text after the line's first gap of two spaces, or else like the line.

@@ -117,7 +117,7 @@ void CaptureFlags::add_source_flags(Command& command, const std::string& verb) {
     add_memory_flag(command, memory_mib);
 }
 
-std::vector<std::string> capture_files(const std::vector<std::string>& paths) {
+std::vector<std::string> list_capture_files(const std::vector<std::string>& paths) {
     std::vector<std::string> all;
     for (const std::string& path : paths) {
         std::error_code ignored;

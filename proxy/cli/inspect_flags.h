@@ -24,7 +24,7 @@ struct Command;
 
 /// Returns the captures to read, in the order given. A folder stands for its segments, in the order
 /// of their start. Errors: UsageError for a folder without segments, and for a file of records.
-[[nodiscard]] std::vector<std::string> capture_files(const std::vector<std::string>& paths);
+[[nodiscard]] std::vector<std::string> list_capture_files(const std::vector<std::string>& paths);
 
 /// The flags of the commands that read captures.
 struct CaptureFlags {
@@ -36,8 +36,8 @@ struct CaptureFlags {
     /// Adds --server and --memory. `verb`: the start of the help of --server.
     void add_source_flags(Command& command, const std::string& verb = "Inspect");
 
-    /// Returns capture_files() of `paths`.
-    [[nodiscard]] std::vector<std::string> files() const { return capture_files(paths); }
+    /// Returns list_capture_files() of `paths`.
+    [[nodiscard]] std::vector<std::string> files() const { return list_capture_files(paths); }
 
     [[nodiscard]] capture::ServerDetector server_detector() const;
 

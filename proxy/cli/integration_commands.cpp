@@ -252,7 +252,7 @@ std::string fish_completion(const CommandList& commands) {
     std::string text = "# fish completion for twscope, made of its own help\n";
     for (const auto& command : commands) {
         text += fmt::format("complete -c twscope -n __fish_use_subcommand -f -a {} -d {}\n",
-                            command->name, shell_word(command->about));
+                            command->name, quote_for_shell(command->about));
         for (const Flag& flag : command->flags) {
             if (flag.is_argument || !flag.replacement.empty()) {
                 continue;
@@ -265,7 +265,7 @@ std::string fish_completion(const CommandList& commands) {
                     ? ""
                     : value_completion(flag, fmt::format(" -x -a '{}'", fmt::join(flag.words, " ")),
                                        " -x -a '(__fish_complete_directories)'", " -r -F", " -x"),
-                shell_word(flag.help));
+                quote_for_shell(flag.help));
         }
     }
     return text;

@@ -166,8 +166,8 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
     }
-    return [file = shell_word(record::terminal_text(records.output))](std::uint32_t session,
-                                                                      auto tick) {
+    return [file = quote_for_shell(record::escape_for_terminal(records.output))](
+               std::uint32_t session, auto tick) {
         return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
     };
 }
@@ -522,7 +522,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
 }
 
 int print_routes(const ProxyFlags& flags, const Settings& settings) {
-    flags.check_traffic(settings);
+    flags.check_traffic_flags(settings);
     if (flags.servers().size() > 1) {
         throw UsageError{"--print-routes: name one server at a time"};
     }

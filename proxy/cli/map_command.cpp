@@ -111,9 +111,9 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
         return usage_error("{}: {}", file, reason_unreadable(file));
     }
     std::string where;
-    if (error.block != map::MapError::kNowhere) {
+    if (error.block != map::MapError::kNoIndex) {
         where += fmt::format(" (data block {})", error.block);
-    } else if (error.item != map::MapError::kNowhere) {
+    } else if (error.item != map::MapError::kNoIndex) {
         where += fmt::format(" (item {})", error.item);
     } else if (error.offset > 0) {
         where += fmt::format(" (offset {})", error.offset);
@@ -123,7 +123,7 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
 }
 
 std::string joined_names(const std::set<std::string>& names) {
-    return record::terminal_text(fmt::format("{}", fmt::join(names, ", ")));
+    return record::escape_for_terminal(fmt::format("{}", fmt::join(names, ", ")));
 }
 
 /// The part of a recording that a picture shows, and a sentence about this part.
@@ -322,7 +322,7 @@ int run_map(const MapFlags& flags) {
     if (flags.json) {
         fmt::print("{}\n", record::json_text(description));
     } else if (points.empty()) {
-        fmt::print("{}", record::terminal_lines(analyze::map_text(description)));
+        fmt::print("{}", record::escape_lines_for_terminal(analyze::map_text(description)));
     } else if (physics) {
         for (const auto& point : points) {
             fmt::print("{}\n", analyze::describe_position(*physics, point.x, point.y));

@@ -452,7 +452,7 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
         object.client = known.client;
     } else if (known.client) {
         const auto client = new_offset_of(known, *known.client->field, object);
-        object.client = client ? std::optional{snapshot::ClientSpec{client}} : std::nullopt;
+        object.client = client ? std::optional{snapshot::ClientIdSpec{client}} : std::nullopt;
     }
 }
 
@@ -495,11 +495,11 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
         in.fail("give either 'client' (a field) or 'id_is_client'");
     }
     if (is_id) {
-        object.client = snapshot::ClientSpec{};
+        object.client = snapshot::ClientIdSpec{};
     } else if (in.has("client")) {
         FieldSpec& field = int_field(in, object, "client", in.text("client"));
-        field.merge = FieldMerge::client;
-        object.client = snapshot::ClientSpec{field.offset};
+        field.merge = FieldMerge::client_id;
+        object.client = snapshot::ClientIdSpec{field.offset};
     }
     parse_per_viewer(in, object);
 }

@@ -33,10 +33,10 @@ bool is_compressed(const std::string& flag, std::string_view path) {
         if (path.ends_with(other)) {
             path.remove_suffix(other.size());
             throw usage_error("{} {}{}: twscope compresses with zstd only; name it {}{}", flag,
-                              path, other, path, kCompressed);
+                              path, other, path, kCompressedSuffix);
         }
     }
-    return path.ends_with(kCompressed);
+    return path.ends_with(kCompressedSuffix);
 }
 
 UsageError make_open_error(const std::string& flag, const std::string& path,
@@ -69,7 +69,7 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
     }
     try {
         log::warn("{} {}: the pipe has no reader yet; waiting up to {} seconds", flag, path,
-                  store::FileOutput::kReaderTime.count());
+                  store::FileOutput::kReaderTimeout.count());
         return std::make_unique<store::FileOutput>(path, format);
     } catch (const std::system_error& error) {
         throw make_open_error(flag, path, error);
@@ -310,7 +310,7 @@ CollectedRecordOutput::CollectedRecordOutput(const std::string& output,
             return;
         }
         file_name_ = path.filename().string();
-        is_compressed_ = has_folder_ || output.ends_with(kCompressed);
+        is_compressed_ = has_folder_ || output.ends_with(kCompressedSuffix);
         files_ = std::make_unique<bus::CollectedFiles>(has_folder_              ? path
                                                        : path.has_parent_path() ? path.parent_path()
                                                                                 : ".");

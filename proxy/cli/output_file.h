@@ -20,7 +20,7 @@
 namespace tw::cli {
 
 /// The end of the name of a compressed file.
-inline constexpr std::string_view kCompressed = ".zst";
+inline constexpr std::string_view kCompressedSuffix = ".zst";
 
 /// True if a file of this name is written compressed.
 /// Errors: UsageError for the name of another compression format.
@@ -107,7 +107,7 @@ class CollectedRecordOutput : public bus::BatchSink {
     [[nodiscard]] int roll_back_batch() override;
 
     /// True if the reader of standard output is gone.
-    [[nodiscard]] bool has_reader_left() const { return stream_ && stream_->failed(); }
+    [[nodiscard]] bool is_reader_gone() const { return stream_ && stream_->failed(); }
 
     /// Prints on standard error how many records the reader of standard output did not get. Returns
     /// true if no record is missing.

@@ -167,12 +167,12 @@ relay::ServerOptions server_options(const std::string& text) {
 process::ConfiguredServer named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
-    static_assert(bus::kMaxToken <= channel::ServerFacts::kMaxName);
+    static_assert(bus::kMaxSubjectTokenBytes <= channel::ServerFacts::kMaxNameBytes);
     if (!bus::is_subject_token(name)) {
         throw usage_error(
             "--server {}: several servers need names, of letters, digits, - and _, at "
             "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
-            text, bus::kMaxToken);
+            text, bus::kMaxSubjectTokenBytes);
     }
     return {.name = name, .where = server_options(text.substr(equals + 1))};
 }
@@ -300,7 +300,7 @@ bool can_create_files(std::filesystem::path folder) {
 
 } // namespace
 
-void ProxyFlags::check_traffic(const Settings& settings) const {
+void ProxyFlags::check_traffic_flags(const Settings& settings) const {
     if (!server.empty()) {
         const relay::Options options = relay_options();
         check_no_loop(options.server, options.server.listen);
@@ -431,7 +431,7 @@ void TapFlags::add_to(Command& command) {
     add_lifecycle_flags(command, "Run in the background, returning once the interface is open");
 }
 
-void TapFlags::check_traffic(const Settings& settings) const {
+void TapFlags::check_traffic_flags(const Settings& settings) const {
     if (interface.empty() && !settings.has_flag("interface")) { // an empty value was reported
         throw UsageError{
             "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};

@@ -44,7 +44,7 @@ struct ProxyFlags final : RunFlags {
     }
 
     void add_to(Command& command) override;
-    void check_traffic(const Settings& settings) const override;
+    void check_traffic_flags(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
 
     /// Returns "fleet" if there are several servers: the name for data that belongs to none of
@@ -77,7 +77,7 @@ struct TapFlags final : RunFlags {
     }
 
     void add_to(Command& command) override;
-    void check_traffic(const Settings& settings) const override;
+    void check_traffic_flags(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }

@@ -118,7 +118,7 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
 void check_bus_name(std::string_view flag, const std::string& name) {
     if (!name.empty() && !bus::is_subject_token(name)) {
         throw usage_error("{} {}: expected letters, digits, - and _, at most {} in all", flag, name,
-                          bus::kMaxToken);
+                          bus::kMaxSubjectTokenBytes);
     }
 }
 
@@ -225,7 +225,7 @@ bus::PublishOptions BusFlags::publish_options(const std::string& server,
     const TimeAndSize kept = parse_time_and_size("--bus-limits", limits);
     return {.access = access.bus_access(),
             .stream = access.stream_name(),
-            .server = has_named_servers ? bus::name_of_all_servers(own) : own,
+            .server = has_named_servers ? bus::make_all_servers_name(own) : own,
             .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},

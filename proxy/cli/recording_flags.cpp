@@ -27,8 +27,8 @@ constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
-constexpr store::AgeAndSize kUsualRotation{.age = std::chrono::hours{1},
-                                           .bytes = std::uint64_t{512} << 20U};
+constexpr store::RetentionLimits kUsualRotation{.age = std::chrono::hours{1},
+                                                .bytes = std::uint64_t{512} << 20U};
 
 struct Unit {
     std::string_view name;
@@ -104,7 +104,7 @@ store::SegmentNames names_beside(const RecordingKind& kind, const std::string& g
     const std::filesystem::path path{given};
     const std::string folder = path.parent_path().string();
     const std::string file = path.filename().string();
-    const std::string name = without_suffix(without_suffix(file, kCompressed), kind.suffix);
+    const std::string name = without_suffix(without_suffix(file, kCompressedSuffix), kind.suffix);
     return {.folder = folder.empty() ? "." : folder,
             .name = name,
             .suffix = name == file ? std::string{kind.suffix} : file.substr(name.size())};
@@ -208,7 +208,7 @@ const RecordingKind& lines_recording_kind() {
                                      .folder_name = "records",
                                      .folder_suffix = ".jsonl.zst",
                                      .format = &store::record_line_format(),
-                                     .readers = store::Readers::group};
+                                     .readers = store::AllowedReaders::group};
     return lines;
 }
 
@@ -219,7 +219,7 @@ const RecordingKind& capture_recording_kind() {
                                        .folder_name = "capture",
                                        .folder_suffix = ".pcapng",
                                        .format = &capture::capture_format(),
-                                       .readers = store::Readers::owner};
+                                       .readers = store::AllowedReaders::owner};
     return capture;
 }
 
@@ -347,7 +347,7 @@ namespace {
 constexpr std::chrono::seconds kUsualTime{60};
 constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
 /// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kMinPause};
+constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kMinFileInterval};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
 constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
 
@@ -385,8 +385,8 @@ std::filesystem::path FlightRecorderFlags::folder() const {
     return writable_folder("--flight", flight_values(values).second);
 }
 
-std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_secrets,
-                                                                   std::size_t memory_mib) const {
+std::optional<capture::FlightRecorderOptions>
+FlightRecorderFlags::options(bool show_secrets, std::size_t memory_mib) const {
     if (!is_enabled()) {
         if (!triggers.empty() || writes_all_sessions) {
             throw UsageError{"--flight-on and --flight-all need --flight, for example --flight "
@@ -408,7 +408,7 @@ std::optional<capture::FlightOptions> FlightRecorderFlags::options(bool show_sec
         throw usage_error("--flight {}: keep at least 1 MiB, and at most half of --memory ({} MiB)",
                           values.front(), memory_mib);
     }
-    return capture::FlightOptions{
+    return capture::FlightRecorderOptions{
         .folder = folder(),
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
         .bytes = bytes,

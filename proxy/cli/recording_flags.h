@@ -39,7 +39,7 @@ struct RecordingKind {
     std::string_view folder_name;   ///< base name of segments in a folder
     std::string_view folder_suffix; ///< suffix of segments in a folder
     const store::RecordingFormat* format;
-    store::Readers readers;
+    store::AllowedReaders readers;
 };
 
 [[nodiscard]] const RecordingKind& lines_recording_kind();
@@ -98,8 +98,8 @@ struct FlightRecorderFlags {
     /// Returns the options of the flight recorder; nullopt if there is none. `memory_mib`: the
     /// memory for inspection. Errors: UsageError, also if the files would contain secrets without
     /// `show_secrets`.
-    [[nodiscard]] std::optional<capture::FlightOptions> options(bool show_secrets,
-                                                                std::size_t memory_mib) const;
+    [[nodiscard]] std::optional<capture::FlightRecorderOptions>
+    options(bool show_secrets, std::size_t memory_mib) const;
 };
 
 } // namespace tw::cli

@@ -97,7 +97,8 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
         try {
             const TimeAndSize age = parse_time_and_size(std::string{flag}, given.substr(1));
             if (age.bytes == 0) {
-                return base::format_utc(std::time(nullptr) - age.time.count(), base::kRecordTime);
+                return base::format_utc(std::time(nullptr) - age.time.count(),
+                                        base::kRecordTimeFormat);
             }
         } catch (const UsageError&) {
             throw error();
@@ -121,8 +122,9 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
         std::string{kEarliest.substr(std::min(text.size(), kEarliest.size()))};
     // timegm() would change a day or time that does not exist, such as February 30.
     std::tm time{};
-    const bool fits = shaped && ::strptime(seconds.c_str(), base::kRecordTime, &time) != nullptr &&
-                      base::format_utc(::timegm(&time), base::kRecordTime) == seconds;
+    const bool fits = shaped &&
+                      ::strptime(seconds.c_str(), base::kRecordTimeFormat, &time) != nullptr &&
+                      base::format_utc(::timegm(&time), base::kRecordTimeFormat) == seconds;
     if (!text.empty() && !fits) {
         throw error();
     }
@@ -294,7 +296,7 @@ std::vector<std::string> columns_of(const RecordsCommandFlags& flags,
     for (const std::string& given : flags.columns) {
         const std::string name = boost::algorithm::trim_copy(given);
         const bool item = name.starts_with(filter::kItemsPrefix);
-        const auto scope = item ? filter::KeyScope::row : filter::KeyScope::record;
+        const auto scope = item ? filter::KeyScope::item_row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
             const std::string like = filter::suggest_key(filter::KeyScope::record, name, described);
             throw UsageError{with_objects_hint(
@@ -318,8 +320,8 @@ std::optional<filter::LineFilter> row_filter_of(const RecordsCommandFlags& flags
         throw UsageError{"--where selects rows of a table of items; add --columns, for example "
                          "--columns t,tick,items.player"};
     }
-    auto parsed =
-        filter::LineFilter::parse(flags.where, {.described = described}, filter::KeyScope::row);
+    auto parsed = filter::LineFilter::parse(flags.where, {.described = described},
+                                            filter::KeyScope::item_row);
     if (!parsed) {
         throw UsageError{with_objects_hint(
             flags, fmt::format("--where '{}': {}", flags.where, parsed.error().message))};
@@ -376,7 +378,7 @@ class SelectionWriter {
     }
 
     /// True if the reader of the lines has left.
-    [[nodiscard]] bool has_reader_left() const { return file_->error() == EPIPE; }
+    [[nodiscard]] bool is_reader_gone() const { return file_->error() == EPIPE; }
 
     [[nodiscard]] bool finish() {
         flush();
@@ -430,7 +432,7 @@ int check_records(RecordsFiles& files) {
             },
         .on_file_end = [&](const FileReadResult& file) { check.end_file(file.reader); },
     });
-    fmt::print("{}", record::terminal_lines(check.report_text()));
+    fmt::print("{}", record::escape_lines_for_terminal(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
 }
 
@@ -464,7 +466,7 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
         .on_file_end =
             [&](const FileReadResult& file) { is_whole = file.report_problems() && is_whole; },
         .on_pause = [&] { writer.flush(); },
-        .has_enough = [&] { return writer.has_reader_left(); }};
+        .has_enough = [&] { return writer.is_reader_gone(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
             std::signal(signal, [](int) { interrupted = 1; });

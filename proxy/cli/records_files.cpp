@@ -45,7 +45,7 @@ constexpr std::chrono::milliseconds kPollInterval{100};
 /// records of the previous segment are older.
 std::string earliest_record_time(const store::Segment& segment) {
     constexpr std::int64_t kToleranceSeconds = 2; // names contain whole seconds
-    return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTime);
+    return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTimeFormat);
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.
@@ -119,7 +119,7 @@ bool report_invalid_lines(const std::string& path, std::uint64_t count) {
 bool FileReadResult::report_problems() const {
     const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
-    if (end == store::FileEnd::too_wide) {
+    if (end == store::FileEnd::window_too_large) {
         report(path, "was compressed with too large a window (128 MiB at most can be read); "
                      "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
@@ -147,7 +147,8 @@ bool FileReadResult::report_problems() const {
     if (reader.skipped_bytes() != 0) {
         report(path, "contains lines too long to be records; they are skipped");
     }
-    const bool damaged = end == store::FileEnd::damaged || end == store::FileEnd::too_wide ||
+    const bool damaged = end == store::FileEnd::damaged ||
+                         end == store::FileEnd::window_too_large ||
                          end == store::FileEnd::unreadable;
     return report_invalid_lines(path, invalid_lines) && !damaged && left_out == 0 &&
            reader.skipped_bytes() == 0;
@@ -358,7 +359,7 @@ bool read_capture(const RecordSource& source, bool quiet,
                   const std::function<void(std::string_view line)>& on_line) {
     inspect::MemoryBudget memory{source.memory_bytes};
     pipeline::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{capture_files({source.path}), source.servers};
+    capture::CaptureRun captures{list_capture_files({source.path}), source.servers};
     captures.set_quiet(quiet);
     LineCallbackOutput lines{on_line};
     sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
@@ -366,7 +367,7 @@ bool read_capture(const RecordSource& source, bool quiet,
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.objects = source.objects, .memory = &memory}, maps, sparse, numbers};
-    captures.read(inspector);
+    captures.read_captures(inspector);
     json.flush();
     return !captures.is_damaged();
 }
@@ -393,7 +394,7 @@ bool read_records(const std::string& path,
 }
 
 store::FileStartReader read_file_start(const std::string& path) {
-    return {path, std::max(capture::kCaptureMagicSize, demo::kMagic.size())};
+    return {path, std::max(capture::kCaptureMagicSize, demo::kDemoMagic.size())};
 }
 
 bool is_recording(const std::string& path, const store::FileStartReader& start) {

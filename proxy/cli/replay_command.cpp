@@ -121,8 +121,8 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
                                  maps,
                                  nobody,
                                  numbers};
-    capture::CaptureRun captured{capture_files({flags.capture}), capture::ServerDetector{}};
-    captured.read(inspector);
+    capture::CaptureRun captured{list_capture_files({flags.capture}), capture::ServerDetector{}};
+    captured.read_captures(inspector);
     if (reader.is_truncated()) {
         sink::print_error("{}: does not fit in memory; only its beginning is played",
                           flags.capture);
@@ -152,7 +152,7 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
         return kExitNotYet;
     }
     if (!result.reason.empty()) {
-        sink::print_error("the server said: {}", record::terminal_text(result.reason));
+        sink::print_error("the server said: {}", record::escape_for_terminal(result.reason));
     }
     if (result.num_ended(ClientEnding::refused) == result.clients) {
         sink::print_error("{} let no client in; if it needs a password, give --password",

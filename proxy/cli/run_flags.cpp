@@ -104,7 +104,7 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
         return **mod;
     };
     return {
-        [this, &settings] { check_traffic(settings); },
+        [this, &settings] { check_traffic_flags(settings); },
         [described] { std::ignore = described(); },
         [this] { std::ignore = records.findings_to_fail_on(); },
         [this] { std::ignore = parse_time_and_size("--rotate", recording.rotate); },
@@ -215,7 +215,7 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
 
 int check_config(const RunFlags& flags, Settings& settings) {
     std::vector<std::string> problems = settings.try_fill_missing_flags();
-    settings.print_old_names();
+    settings.print_replaced_flags();
     if (settings.is_config_file_read()) {
         add_flag_problems(flags, settings, problems);
     }

@@ -65,7 +65,7 @@ struct RunFlags {
     /// Returns all checks of the flags. `settings`: the settings of the same command.
     [[nodiscard]] std::vector<Check> flag_checks(const Settings& settings) const;
     /// Checks the flags about the forwarded or tapped traffic.
-    virtual void check_traffic(const Settings& settings) const = 0;
+    virtual void check_traffic_flags(const Settings& settings) const = 0;
     void check_flags(const Settings& settings) const;
 
     /// The recordings of --output and --write.

@@ -227,7 +227,7 @@ void check_required_flags(Command& command) {
 } // namespace
 
 std::string variable_name(const Flag& flag) {
-    std::string name = std::string{kVariables} + flag.name;
+    std::string name = std::string{kVariablePrefix} + flag.name;
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
         return character == '-' ? '_' : static_cast<char>(std::toupper(character));
     });
@@ -258,11 +258,11 @@ std::vector<process::GivenFlag> Settings::flags() const {
 
 void Settings::fill_flags_and_set_color() {
     fill_missing_flags();
-    print_old_names();
+    print_replaced_flags();
     apply_color();
 }
 
-void Settings::print_old_names() const {
+void Settings::print_replaced_flags() const {
     for (const Flag& flag : command_->flags) {
         if (!flag.values.empty() && !flag.replacement.empty()) {
             sink::print_error("{} is now {}", flag.dashed_name(), flag.replacement);
@@ -296,10 +296,10 @@ std::vector<std::string> Settings::try_fill_missing_flags() {
     for (Flag& flag : command_->flags) {
         flag.source = flag.values.empty() ? "" : kCommandLine;
     }
-    fill_from_environment();
+    fill_flags_from_environment();
     is_read_ = file_.empty();
     if (!is_read_) {
-        add_problem_of_check(command_->problems, [this] { fill_from_file(); });
+        add_problem_of_check(command_->problems, [this] { fill_flags_from_file(); });
     }
     add_problem_of_check(command_->problems, [this] { check_required_flags(*command_); });
     return std::exchange(command_->problems, {});
@@ -346,7 +346,7 @@ int Settings::run_command(const std::function<int()>& command) const {
     }
 }
 
-void Settings::fill_from_environment() {
+void Settings::fill_flags_from_environment() {
     for (Flag& flag : command_->flags) {
         const std::string variable = variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
@@ -361,7 +361,7 @@ void Settings::fill_from_environment() {
     }
 }
 
-void Settings::fill_from_file() {
+void Settings::fill_flags_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     const std::string content = read_file(file_);

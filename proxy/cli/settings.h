@@ -35,7 +35,7 @@ void add_problem_of_check(std::vector<std::string>& problems, const Check& check
 }
 
 /// The start of the names of variables that set a flag.
-inline constexpr std::string_view kVariables = "TWSCOPE_";
+inline constexpr std::string_view kVariablePrefix = "TWSCOPE_";
 
 /// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
 [[nodiscard]] std::string variable_name(const Flag& flag);
@@ -67,7 +67,7 @@ class Settings {
     void fill_flags_and_set_color();
 
     /// Prints what replaces each given flag that has a new name.
-    void print_old_names() const;
+    void print_replaced_flags() const;
 
     /// Sets the flags to those of another process, and the colours of the log.
     void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
@@ -90,8 +90,8 @@ class Settings {
     [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:
-    void fill_from_environment();
-    void fill_from_file();
+    void fill_flags_from_environment();
+    void fill_flags_from_file();
     /// Sets a flag, or adds an error to the command's problems. `source`: the start of the error.
     /// `if_empty`: the error for a missing value.
     void set_flag(Flag& flag, const Texts& values, const std::string& source,

@@ -83,7 +83,7 @@ bool can_encode_delta(const SnapshotView& from, const SnapshotView& to,
 
 Bytes DemoEncoder::encode_start(const DemoHeader& header, std::span<const std::byte> map) {
     Bytes out;
-    put_raw({reinterpret_cast<const std::uint8_t*>(kMagic.data()), kMagic.size()}, out);
+    put_raw({reinterpret_cast<const std::uint8_t*>(kDemoMagic.data()), kDemoMagic.size()}, out);
     out.push_back(static_cast<std::byte>(header.version));
     put_text(header.net_version, kTextBytes, out);
     put_text(header.map_name, kTextBytes, out);
@@ -92,10 +92,10 @@ Bytes DemoEncoder::encode_start(const DemoHeader& header, std::span<const std::b
     put_text(header.type, kTypeBytes, out);
     put_be32(static_cast<std::uint32_t>(header.length), out);
     put_text(header.timestamp, kTimestampBytes, out);
-    if (header.version >= kMarkersVersion) {
+    if (header.version >= kFirstVersionWithMarkers) {
         put_markers(header.markers, out);
     }
-    if (header.version >= kSha256Version && header.sha256) {
+    if (header.version >= kFirstVersionWithSha256 && header.sha256) {
         put_raw(kSha256Uuid, out);
         put_raw(*header.sha256, out);
     }
@@ -104,7 +104,7 @@ Bytes DemoEncoder::encode_start(const DemoHeader& header, std::span<const std::b
 }
 
 void DemoEncoder::put_tick(snapshot::Tick tick, bool keyframe, Bytes& out) const {
-    const bool steps = version_ >= kStepsVersion;
+    const bool steps = version_ >= kFirstVersionWithSteps;
     const std::int64_t step = std::int64_t{tick} - last_;
     const std::uint8_t flags = kTickBit | (keyframe ? kKeyframeBit : 0);
     if (first_ && !keyframe && step <= (steps ? kStepMask : kOldStepMask)) {
@@ -116,11 +116,11 @@ void DemoEncoder::put_tick(snapshot::Tick tick, bool keyframe, Bytes& out) const
 }
 
 bool DemoEncoder::put_chunk(std::uint8_t type, std::span<const std::byte> varints, Bytes& out) {
-    if (varints.size() > kMaxPayload) {
+    if (varints.size() > kMaxPayloadBytes) {
         return false;
     }
     const Bytes data = wire::huffman_compress(varints, wire::HuffmanEnding::without_zero_byte);
-    if (data.size() > kMaxCompressed) {
+    if (data.size() > kMaxCompressedBytes) {
         return false;
     }
     const auto put = [&out](std::size_t value) { out.push_back(static_cast<std::byte>(value)); };
@@ -152,8 +152,8 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
     const bool unchanged = !keyframe && base == items;
     const bool fits =
         unchanged ||
-        (keyframe ? put_chunk(kSnapshot, full_snapshot(items), out)
-                  : put_chunk(kDelta, snapshot::encode_delta(base, items, *sizes_), out));
+        (keyframe ? put_chunk(kSnapshotChunk, full_snapshot(items), out)
+                  : put_chunk(kDeltaChunk, snapshot::encode_delta(base, items, *sizes_), out));
     if (!fits) {
         out.resize(begin);
         return false;
@@ -180,7 +180,7 @@ bool DemoEncoder::append_message(std::span<const std::byte> payload, Bytes& out)
         }
         snapshot::encode_varint(static_cast<std::int32_t>(value), varints);
     }
-    if (!put_chunk(kMessage, varints, out)) {
+    if (!put_chunk(kMessageChunk, varints, out)) {
         return false;
     }
     unshown_ = false;
@@ -196,7 +196,7 @@ void DemoEncoder::add_marker() {
 
 void DemoEncoder::append_final_chunk(Bytes& out) {
     // Demo players show the last tick only if a chunk follows it; an empty delta is enough.
-    if (unshown_ && put_chunk(kDelta, snapshot::encode_delta({}, {}, *sizes_), out)) {
+    if (unshown_ && put_chunk(kDeltaChunk, snapshot::encode_delta({}, {}, *sizes_), out)) {
         unshown_ = false;
     }
 }
@@ -206,7 +206,7 @@ std::vector<DemoPatch> DemoEncoder::patches() const {
     put_be32(static_cast<std::uint32_t>((last_ - first_.value_or(last_)) / kTicksPerSecond),
              length);
     std::vector<DemoPatch> patches{{kLengthAt, std::move(length)}};
-    if (version_ >= kMarkersVersion && !markers_.empty()) {
+    if (version_ >= kFirstVersionWithMarkers && !markers_.empty()) {
         Bytes markers;
         put_markers(markers_, markers);
         patches.push_back({kNumMarkersAt, std::move(markers)});

@@ -17,19 +17,19 @@ namespace tw::demo {
 
 using namespace std::string_view_literals;
 
-inline constexpr std::string_view kMagic = "TWDEMO\0"sv;
+inline constexpr std::string_view kDemoMagic = "TWDEMO\0"sv;
 /// The net version in demos of Teeworlds 0.6 and DDNet.
 inline constexpr std::string_view kNetVersion = "0.6 626fce9a778df4d4";
 /// The net version in demos of Teeworlds 0.7. Such demos must have the format version
-/// kSevenVersion, because the demo player of 0.7 accepts no other version.
+/// kSevenDemoVersion, because the demo player of 0.7 accepts no other version.
 inline constexpr std::string_view kSevenNetVersion = "0.7 802f1be60a05665f";
-inline constexpr int kSevenVersion = 4;
+inline constexpr int kSevenDemoVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
-inline constexpr int kMarkersVersion = 4; ///< first version with a table of markers
+inline constexpr int kFirstVersionWithMarkers = 4;
 /// First version with kStepBit, which marks a tick stored as the difference from the one before.
-inline constexpr int kStepsVersion = 5;
-inline constexpr int kSha256Version = 6; ///< first version with the map's SHA-256
+inline constexpr int kFirstVersionWithSteps = 5;
+inline constexpr int kFirstVersionWithSha256 = 6;
 
 /// The offsets of the fields in the header of a demo, in bytes.
 inline constexpr std::size_t kVersionAt = 7;
@@ -60,7 +60,7 @@ inline constexpr std::array<std::uint8_t, 16> kSha256Uuid{
 /// Bits of a chunk's first byte.
 inline constexpr std::uint8_t kTickBit = 0x80;
 inline constexpr std::uint8_t kKeyframeBit = 0x40;
-/// The lower bits contain the number of ticks since the previous tick. From kStepsVersion on.
+/// The lower bits contain the number of ticks since the previous tick. See kFirstVersionWithSteps.
 inline constexpr std::uint8_t kStepBit = 0x20;
 inline constexpr std::uint8_t kOldStepMask = 0x3f;
 inline constexpr std::uint8_t kStepMask = 0x1f;
@@ -70,18 +70,18 @@ inline constexpr std::uint8_t kSizeMask = 0x1f;
 inline constexpr std::uint8_t kSizeOneByte = 30;
 inline constexpr std::uint8_t kSizeTwoBytes = 31;
 
-inline constexpr std::uint8_t kSnapshot = 1;
-inline constexpr std::uint8_t kMessage = 2;
-inline constexpr std::uint8_t kDelta = 3;
+inline constexpr std::uint8_t kSnapshotChunk = 1;
+inline constexpr std::uint8_t kMessageChunk = 2;
+inline constexpr std::uint8_t kDeltaChunk = 3;
 
 inline constexpr std::int32_t kMaxTick = 0x6ffffffe; ///< DDNet's demo player rejects later ticks
 inline constexpr std::size_t kIntBytes = 4;
-inline constexpr std::size_t kMaxPayload = 65536; ///< the most bytes of a chunk after decompression
-inline constexpr std::size_t kMaxCompressed = 65535;
+inline constexpr std::size_t kMaxPayloadBytes = 65536; ///< of a chunk, decompressed
+inline constexpr std::size_t kMaxCompressedBytes = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
 struct DemoHeader {
-    int version = kSha256Version;
+    int version = kFirstVersionWithSha256;
     std::string net_version{kNetVersion};
     std::string map_name{};
     std::uint32_t map_size = 0; ///< size in bytes of the map in the demo; 0 if the demo has no map

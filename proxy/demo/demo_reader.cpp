@@ -42,7 +42,7 @@ auto error(DemoErrc code, std::size_t offset) {
 }
 
 std::size_t header_bytes(int version) {
-    return version < kMarkersVersion ? kHeaderBytes : kMarkersEnd;
+    return version < kFirstVersionWithMarkers ? kHeaderBytes : kMarkersEnd;
 }
 
 void read_markers(BytesView file, DemoHeader& header) {
@@ -70,8 +70,8 @@ Sha256Extension find_sha256(BytesView file) {
 } // namespace
 
 bool looks_like_demo(BytesView begin) {
-    return begin.size() >= kMagic.size() &&
-           std::memcmp(begin.data(), kMagic.data(), kMagic.size()) == 0;
+    return begin.size() >= kDemoMagic.size() &&
+           std::memcmp(begin.data(), kDemoMagic.data(), kDemoMagic.size()) == 0;
 }
 
 DemoResult<DemoParts> decode_demo_parts(BytesView file) {
@@ -84,7 +84,7 @@ DemoResult<DemoParts> decode_demo_parts(BytesView file) {
     DemoParts head;
     DemoHeader& header = head.header;
     header.version = std::to_integer<int>(file[kVersionAt]);
-    if (header.version < kOldestVersion || header.version > kSha256Version) {
+    if (header.version < kOldestVersion || header.version > kFirstVersionWithSha256) {
         return error(DemoErrc::version_unsupported, kVersionAt);
     }
     head.map_at = header_bytes(header.version);
@@ -98,11 +98,11 @@ DemoResult<DemoParts> decode_demo_parts(BytesView file) {
     header.type = read_text(file, kTypeAt, kTypeBytes);
     header.length = static_cast<std::int32_t>(big_endian_at(file, kLengthAt));
     header.timestamp = read_text(file, kTimestampAt, kTimestampBytes);
-    if (header.version >= kMarkersVersion) {
+    if (header.version >= kFirstVersionWithMarkers) {
         read_markers(file, header);
     }
     const Sha256Extension extension =
-        header.version >= kSha256Version ? find_sha256(file) : Sha256Extension::absent;
+        header.version >= kFirstVersionWithSha256 ? find_sha256(file) : Sha256Extension::absent;
     if (extension == Sha256Extension::cut) {
         return error(DemoErrc::header_cut, file.size());
     }
@@ -155,7 +155,7 @@ std::optional<DemoChunk> DemoChunkReader::next_chunk() {
 }
 
 std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
-    const bool steps = version_ >= kStepsVersion;
+    const bool steps = version_ >= kFirstVersionWithSteps;
     const bool by_step = steps ? (first & kStepBit) != 0 : (first & kOldStepMask) != 0;
     std::int64_t tick = 0;
     if (by_step) {
@@ -207,7 +207,7 @@ std::optional<DemoChunk> DemoChunkReader::next_data_chunk(std::uint8_t first) {
 }
 
 DemoChunkDecoder::DemoChunkDecoder()
-    : bytes_(kMaxPayload), ints_(kMaxPayload + snapshot::kVarintsSlack) {}
+    : bytes_(kMaxPayloadBytes), ints_(kMaxPayloadBytes + snapshot::kVarintsSlack) {}
 
 DemoResult<std::span<const std::byte>>
 DemoChunkDecoder::decompress_varints(const DemoChunk& chunk) {
@@ -232,7 +232,7 @@ DemoResult<std::span<const std::int32_t>> DemoChunkDecoder::decode_ints(const De
     if (decoded.bytes != bytes->size()) {
         return tl::unexpected{DemoError{DemoErrc::payload_ints_cut, chunk.offset}};
     }
-    if (decoded.count > kMaxPayload / kIntBytes) {
+    if (decoded.count > kMaxPayloadBytes / kIntBytes) {
         return tl::unexpected{DemoError{DemoErrc::payload_too_long, chunk.offset}};
     }
     return std::span<const std::int32_t>{ints_}.first(decoded.count);
@@ -315,7 +315,7 @@ bool DemoFile::is_demo(const std::string& path) {
     if (path == "-") {
         return false;
     }
-    std::array<char, kMagic.size()> begin{};
+    std::array<char, kDemoMagic.size()> begin{};
 
     // A pipe is not read here, because reading would consume its data.
     struct stat found {};

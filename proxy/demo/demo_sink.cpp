@@ -27,18 +27,18 @@ bool is_vanilla_item(const snapshot::ItemView& item, const snapshot::ObjectSpec*
     if (item.key.type == snapshot::kDescriptorType || item.key.type >= snapshot::kFirstUuidType) {
         return false;
     }
-    if (has_client_id(item.key.type) && item.key.id >= kVanillaClients) {
+    if (has_client_id(item.key.type) && item.key.id >= kMaxVanillaClients) {
         return false;
     }
     if (object == nullptr) {
         return true; // vanilla ignores such an item
     }
     const auto client = snapshot::client_of(*object, item.key, item.data);
-    return !client || *client < kVanillaClients;
+    return !client || *client < kMaxVanillaClients;
 }
 
 std::optional<std::uint16_t> vanilla_client_id(std::int32_t client) {
-    return client >= 0 && client < kVanillaClients
+    return client >= 0 && client < kMaxVanillaClients
                ? std::optional{static_cast<std::uint16_t>(client)}
                : std::nullopt;
 }
@@ -67,7 +67,7 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 
 bool is_vanilla_message(const record::MessageRecord& message) {
     const auto names_too_high = [](const wire::FieldValue& value) {
-        return value.integer >= kVanillaClients && record::is_client_id_field(value.name);
+        return value.integer >= kMaxVanillaClients && record::is_client_id_field(value.name);
     };
     return !message.uuid && std::ranges::none_of(message.values, names_too_high);
 }
@@ -135,16 +135,16 @@ std::span<const FieldSpec> fields_of(std::uint16_t type) {
 SevenDemoItems::ClientInfo SevenDemoItems::make_unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
-    for (const FieldSpec& field : fields_of(kClientInfo)) {
+    for (const FieldSpec& field : fields_of(kDeClientInfoType)) {
         if (field.kind == snapshot::FieldKind::int_string) { // an empty text is not all zeros
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }
     for (std::size_t part = 0; part < kSkinParts; ++part) {
         snapshot::encode_int_string(
-            {}, ints.subspan(kSkinPartNames + part * kSkinPartInts, kSkinPartInts));
+            {}, ints.subspan(kSkinPartNamesIndex + part * kSkinPartInts, kSkinPartInts));
     }
-    info[kCountry] = -1;
+    info[kCountryIndex] = -1;
     return info;
 }
 
@@ -156,15 +156,15 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
     const Values values = record.values;
     const auto client = client_in(values);
     if (record.name == "sv_client_info" && client) {
-        put_values(values, fields_of(kClientInfo), clients_[*client] = make_unknown_client());
+        put_values(values, fields_of(kDeClientInfoType), clients_[*client] = make_unknown_client());
     } else if (record.name == "sv_client_drop" && client) {
         clients_.erase(*client);
     } else if ((record.name == "sv_team" || record.name == "sv_skin_change") && client) {
         if (const auto known = clients_.find(*client); known != clients_.end()) {
-            put_values(values, fields_of(kClientInfo), known->second);
+            put_values(values, fields_of(kDeClientInfoType), known->second);
         }
     } else if (record.name == "sv_game_info") {
-        put_values(values, fields_of(kGameInfo), game_.emplace());
+        put_values(values, fields_of(kDeGameInfoType), game_.emplace());
     } else if (record.name == "sv_tune_params") {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
@@ -185,19 +185,19 @@ void SevenDemoItems::append_demo_items(const record::Roster* roster,
         roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
             if (client < record::Roster::kMaxClients && !clients.contains(client)) {
                 ClientInfo& info = clients[client] = make_unknown_client();
-                info[kTeam] = entry.team;
-                std::ranges::copy(entry.name, info.begin() + kName);
+                info[kTeamIndex] = entry.team;
+                std::ranges::copy(entry.name, info.begin() + kNameIndex);
             }
         });
     }
     for (const auto& [client, info] : clients) {
-        out.append({.type = kClientInfo, .id = client}, info);
+        out.append({.type = kDeClientInfoType, .id = client}, info);
     }
     if (game_) {
-        out.append({.type = kGameInfo, .id = 0}, *game_);
+        out.append({.type = kDeGameInfoType, .id = 0}, *game_);
     }
     if (tuning_) {
-        out.append({.type = kTuneParams, .id = 0}, *tuning_);
+        out.append({.type = kDeTuneParamsType, .id = 0}, *tuning_);
     }
 }
 
@@ -212,8 +212,8 @@ std::size_t SevenDemoItems::count_added_items(const record::Roster* roster) {
 }
 
 bool SevenDemoItems::has_demo_items(const snapshot::SnapshotView& items) {
-    const std::size_t at = items.lower_bound({.type = kClientInfo, .id = 0});
-    return at < items.size() && items[at].key.type <= kTuneParams;
+    const std::size_t at = items.lower_bound({.type = kDeClientInfoType, .id = 0});
+    return at < items.size() && items[at].key.type <= kDeTuneParamsType;
 }
 
 void SevenDemoItems::copy_with_demo_items(const snapshot::SnapshotView& items,
@@ -221,12 +221,12 @@ void SevenDemoItems::copy_with_demo_items(const snapshot::SnapshotView& items,
                                           snapshot::Snapshot& out) const {
     out.clear();
     std::size_t i = 0;
-    for (; i < items.size() && items[i].key.type < kClientInfo; ++i) {
+    for (; i < items.size() && items[i].key.type < kDeClientInfoType; ++i) {
         out.append(items[i].key, items[i].data);
     }
     append_demo_items(roster, out);
     for (; i < items.size(); ++i) {
-        if (items[i].key.type > kTuneParams) {
+        if (items[i].key.type > kDeTuneParamsType) {
             out.append(items[i].key, items[i].data);
         }
     }
@@ -375,7 +375,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
     }
     if (!options_.messages || !is_recorded(record) ||
         (has_secret(record) && !options_.show_secrets) ||
-        (options_.version < kStepsVersion && !session_demos_[record.head.session].seven &&
+        (options_.version < kFirstVersionWithSteps && !session_demos_[record.head.session].seven &&
          !is_vanilla_message(record))) {
         return;
     }
@@ -420,7 +420,7 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
         losses_.mapless += std::exchange(session_demo.mapless, true) ? 0U : 1U;
         return;
     }
-    if (session_demo.paused && record.tick - *session_demo.paused < kPause) {
+    if (session_demo.paused && record.tick - *session_demo.paused < kRestartDelayTicks) {
         ++losses_.unwritten_snapshots;
         return;
     }
@@ -467,7 +467,7 @@ snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
         session_demo.seven_items.copy_with_demo_items(record.items, record.roster, changed_);
         return changed_.view();
     }
-    if (!session_demo.seven && options_.version < kStepsVersion) {
+    if (!session_demo.seven && options_.version < kFirstVersionWithSteps) {
         keep_vanilla_items(record.items, changed_);
         return changed_.view();
     }
@@ -476,7 +476,7 @@ snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
 
 void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord& record) const {
     DemoHeader header{
-        .version = session_demo.seven ? kSevenVersion : options_.version,
+        .version = session_demo.seven ? kSevenDemoVersion : options_.version,
         .net_version = std::string{session_demo.seven ? kSevenNetVersion : kNetVersion},
         .map_name = map::is_valid_map_name(session_demo.map_name)
                         ? session_demo.map_name
@@ -485,11 +485,11 @@ void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord
         .type = options_.of_server ? "server" : "client",
         .timestamp = base::format_utc(record.head.time / kSecond, "%Y-%m-%d_%H-%M-%S"),
         .sha256 = session_demo.map_sha256};
-    if (header.version == kSha256Version && !header.sha256) {
-        header.version = kStepsVersion; // the last version without the map's SHA-256
+    if (header.version == kFirstVersionWithSha256 && !header.sha256) {
+        header.version = kFirstVersionWithSteps; // the last version without the map's SHA-256
     }
     std::string name = fmt::format(
-        "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTime),
+        "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTimeFormat),
         owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
     const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
     session_demo.demo.emplace(OpenDemo{.encoder = DemoEncoder{header.version, dialect},

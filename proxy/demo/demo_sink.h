@@ -22,11 +22,11 @@
 /// demo as an array index without comparing it with the size of its array.
 namespace tw::demo {
 
-inline constexpr std::int32_t kVanillaClients = 16;
+inline constexpr std::int32_t kMaxVanillaClients = 16;
 
 /// Copies the items that vanilla Teeworlds can play to `out`: no items of UUID types, and no items
-/// of clients from kVanillaClients on. A field that refers to such a client (hooked, watched, flag
-/// carrier) becomes -1.
+/// of clients from kMaxVanillaClients on. A field that refers to such a client (hooked, watched,
+/// flag carrier) becomes -1.
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
 /// Returns whether vanilla Teeworlds knows the message and all clients in it.
@@ -37,9 +37,9 @@ void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot&
 class SevenDemoItems {
   public:
     /// The type of the item de_client_info, and the item's size without its key and offset.
-    static constexpr std::uint16_t kClientInfo = 13;
+    static constexpr std::uint16_t kDeClientInfoType = 13;
     static constexpr std::size_t kClientInfoBytes =
-        snapshot::kSevenAgreedSizes[kClientInfo] * sizeof(std::int32_t);
+        snapshot::kSevenAgreedSizes[kDeClientInfoType] * sizeof(std::int32_t);
 
     /// Forgets all data. Must be called when a new map or a new connection begins.
     void clear() { *this = {}; }
@@ -61,18 +61,18 @@ class SevenDemoItems {
 
   private:
     /// The types of the items de_game_info and de_tune_params.
-    static constexpr std::uint16_t kGameInfo = 14;
-    static constexpr std::uint16_t kTuneParams = 15;
-    static constexpr std::size_t kTeam = 1; ///< index of the int in de_client_info
-    static constexpr std::size_t kName = 2;
-    static constexpr std::size_t kCountry = 9;
-    static constexpr std::size_t kSkinPartNames = 10;
+    static constexpr std::uint16_t kDeGameInfoType = 14;
+    static constexpr std::uint16_t kDeTuneParamsType = 15;
+    static constexpr std::size_t kTeamIndex = 1; ///< index of the int in de_client_info
+    static constexpr std::size_t kNameIndex = 2;
+    static constexpr std::size_t kCountryIndex = 9;
+    static constexpr std::size_t kSkinPartNamesIndex = 10;
     static constexpr std::size_t kSkinPartInts = 6; ///< number of ints of each skin part
     static constexpr std::size_t kSkinParts = 6;
 
-    using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kClientInfo]>;
-    using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kGameInfo]>;
-    using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kTuneParams]>;
+    using ClientInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kDeClientInfoType]>;
+    using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kDeGameInfoType]>;
+    using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kDeTuneParamsType]>;
 
     /// Returns the item of a client about which nothing is known.
     [[nodiscard]] static ClientInfo make_unknown_client();
@@ -106,7 +106,7 @@ struct DemoLosses {
     std::uint64_t messages_over_limit = 0; ///< messages beyond the limit of messages per tick
 
     /// Returns the number of snapshots and messages that could not be written.
-    [[nodiscard]] std::uint64_t num_unwritten() const {
+    [[nodiscard]] std::uint64_t num_unwritten_chunks() const {
         return large_snapshots + unwritten_snapshots + large_messages + early_messages;
     }
 
@@ -119,7 +119,7 @@ struct DemoLosses {
 struct DemoOptions {
     std::filesystem::path folder;
     /// The format version: 6 for DDNet; 4 if vanilla Teeworlds must be able to play the demos, too.
-    int version = kSha256Version;
+    int version = kFirstVersionWithSha256;
     bool messages = true;      ///< include chat, kills, broadcasts and similar messages
     bool show_secrets = false; ///< include whispers and chat commands with codes (/timeout, /load)
     bool of_server = false; ///< write demos like those that servers record, without a player's view
@@ -152,7 +152,7 @@ class DemoSink final : public record::RecordSink {
     static constexpr snapshot::Tick kFlushTicks = 25;
     static constexpr std::size_t kFlushBytes = std::size_t{16} << 10U;
     /// After the queue or disk was full, no new demo is started for this many ticks.
-    static constexpr snapshot::Tick kPause = 250;
+    static constexpr snapshot::Tick kRestartDelayTicks = 250;
 
     using Bytes = std::vector<std::byte>;
 
@@ -171,7 +171,7 @@ class DemoSink final : public record::RecordSink {
     /// The demo of a session, and the data that its next demo starts with.
     struct SessionDemo {
         std::optional<OpenDemo> demo{};
-        std::optional<snapshot::Tick> paused{}; ///< when the demo was given up (see kPause)
+        std::optional<snapshot::Tick> paused{}; ///< when the demo was given up
         std::string map_name{};
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};

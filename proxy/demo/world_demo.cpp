@@ -26,7 +26,7 @@ DemoPlayers::IdLimits DemoPlayers::id_limits_for(const record::SnapshotRecord& w
         return {.kept = record::Roster::kMaxClients, .slots = kMaxSlots};
     }
     if (vanilla_) {
-        return {.kept = kVanillaClients, .slots = kVanillaClients};
+        return {.kept = kMaxVanillaClients, .slots = kMaxVanillaClients};
     }
     return {.kept = kDdnetClients, .slots = kMaxSlots};
 }
@@ -173,8 +173,9 @@ DemoOptions as_server_demos(DemoOptions options) {
 } // namespace
 
 WorldDemo::WorldDemo(DemoOptions options, store::FileQueue& files)
-    : vanilla_{options.version < kStepsVersion}, demos_{as_server_demos(std::move(options)),
-                                                        files} {}
+    : vanilla_{options.version < kFirstVersionWithSteps}, demos_{
+                                                              as_server_demos(std::move(options)),
+                                                              files} {}
 
 void WorldDemo::on_record(const record::Record& record) {
     if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
@@ -223,7 +224,7 @@ bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
         return std::abs(now.time - each.second.last_world);
     };
     const auto idlest = std::ranges::max_element(servers_, {}, silence);
-    if (idlest == servers_.end() || silence(*idlest) < kIdle) {
+    if (idlest == servers_.end() || silence(*idlest) < kIdleTimeout) {
         return false;
     }
     record::SessionRecord end{.head = {.time = now.time, .session = idlest->second.number},

@@ -101,14 +101,14 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     };
 
     /// The most servers with demos at the same time. A further server replaces a server without
-    /// worlds for kIdle nanoseconds. A server with connected players never has such a pause.
+    /// worlds for kIdleTimeout nanoseconds. A server with connected players never has such a pause.
     static constexpr std::size_t kMaxServers = 64;
-    static constexpr record::Timestamp kIdle = 10'000'000'000;
+    static constexpr record::Timestamp kIdleTimeout = 10'000'000'000;
 
     /// Returns the demo state of the world's server; null if kMaxServers is reached.
     [[nodiscard]] ServerDemo* demo_of_server(const record::WorldRecord& world);
     /// Ends the demo of the server that has had no world for the longest time. Returns false if all
-    /// servers had a world in the last kIdle nanoseconds.
+    /// servers had a world in the last kIdleTimeout nanoseconds.
     [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
     void begin_map(ServerDemo& server_demo, const record::WorldRecord& world);

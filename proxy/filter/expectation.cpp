@@ -36,7 +36,7 @@ std::string describe_record(const Record& record) {
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
         line += fmt::format(", {}", record::finding_info((*finding)->id).name);
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
-        line += fmt::format(", {}", record::terminal_text((*message)->name));
+        line += fmt::format(", {}", record::escape_for_terminal((*message)->name));
     }
     return line;
 }
@@ -44,7 +44,8 @@ std::string describe_record(const Record& record) {
 std::string describe_line(std::string_view line) {
     const auto head = read_line_head(line);
     return head ? fmt::format("session {}, {} at {}", head->session,
-                              record::terminal_text(head->type), record::terminal_text(head->time))
+                              record::escape_for_terminal(head->type),
+                              record::escape_for_terminal(head->time))
                 : "no record";
 }
 
@@ -78,7 +79,7 @@ void ObservedValues::add_text(std::string_view text) {
     }
 }
 
-void ObservedValues::add_results(const ObservedValues& other) {
+void ObservedValues::add_values_of(const ObservedValues& other) {
     if (other.range_) {
         widen_range(other.range_->first, other.range_->second);
     }
@@ -97,7 +98,7 @@ std::string ObservedValues::describe() const {
     }
     for (const std::string& text : texts_) {
         out += out.empty() ? "" : ", ";
-        out += text.empty() ? "\"\"" : record::terminal_text(text);
+        out += text.empty() ? "\"\"" : record::escape_for_terminal(text);
     }
     return more_texts_ ? out + " and more" : out;
 }
@@ -163,7 +164,7 @@ void Expectation::add_results(const Expectation& other) {
     num_matched_ += other.num_matched_;
     if (mode_ == Mode::once) {
         for (std::size_t i = 0; i < observed_.size(); ++i) {
-            observed_[i].add_results(other.observed_[i]);
+            observed_[i].add_values_of(other.observed_[i]);
         }
     } else if (!other.offender_.empty() &&
                (offender_.empty() || other.offender_time_ < offender_time_)) {
@@ -198,7 +199,7 @@ std::string Expectation::describe_values() const {
         ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {
-                all.add_results(observed_[j]);
+                all.add_values_of(observed_[j]);
             }
         }
         out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", key,

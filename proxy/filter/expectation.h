@@ -26,7 +26,7 @@ class ObservedValues {
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add_value(const Value& value);
-    void add_results(const ObservedValues& other);
+    void add_values_of(const ObservedValues& other);
 
     [[nodiscard]] bool empty() const { return !range_ && texts_.empty(); }
 

@@ -97,7 +97,7 @@ bool requires_message(const Comparison& comparison) {
     if (key.scope == KeyScope::item || key.location == Key::Location::place || is_absence) {
         return false;
     }
-    if (key.location != Key::Location::direct && key.location != Key::Location::header) {
+    if (key.location != Key::Location::top_level && key.location != Key::Location::header) {
         return true; // only messages have the objects `fields` and `names`
     }
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {

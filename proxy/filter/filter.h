@@ -174,8 +174,8 @@ class Evaluation {
     Evaluation(const ParsedFilter& program, Source& source, const ValueObserver* observer = nullptr)
         : program_{&program}, source_{&source}, observer_{observer} {}
 
-    /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::row), the row's
-    /// item; otherwise null.
+    /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::item_row), the
+    /// row's item; otherwise null.
     [[nodiscard]] bool matches(Item* item = nullptr) { return evaluate_node(program_->root, item); }
 
     /// Returns whether the record has at least one of the filter's keys. Keys that all records have

@@ -197,7 +197,7 @@ Value time_value(record::Timestamp time, FormatBuffer& buffer) {
     const std::time_t moment{second};
     ::gmtime_r(&moment, &utc);
     const std::size_t size =
-        std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTime, &utc);
+        std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTimeFormat, &utc);
     const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
                                        ".%06dZ", static_cast<int>(rest / 1000));
     return Value::of(
@@ -244,9 +244,9 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
         }
     }
     const bool found = key.location == Key::Location::place ? set_entry(key, place_keys(), key.path)
-                       : key.location != Key::Location::direct ? find_field(key, described)
-                       : scope == KeyScope::record             ? find_record_key(key)
-                                                               : find_item_key(key);
+                       : key.location != Key::Location::top_level ? find_field(key, described)
+                       : scope == KeyScope::record                ? find_record_key(key)
+                                                                  : find_item_key(key);
     return found ? std::optional{std::move(key)} : std::nullopt;
 }
 
@@ -255,7 +255,7 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
 std::optional<Key> find_row_key(std::string_view name, DescribedTypes described) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
-    if (name == kRowRemoved) {
+    if (name == kRemovedRowKey) {
         Key key;
         key.name = name;
         key.scope = KeyScope::item;
@@ -270,8 +270,8 @@ std::optional<Key> find_row_key(std::string_view name, DescribedTypes described)
 } // namespace
 
 std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes described) {
-    return scope == KeyScope::row ? find_row_key(name, described)
-                                  : find_own_key(scope, name, described);
+    return scope == KeyScope::item_row ? find_row_key(name, described)
+                                       : find_own_key(scope, name, described);
 }
 
 std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
@@ -300,8 +300,8 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
         }
         add_fields_of(KeyScope::record);
     }
-    if (scope == KeyScope::row) {
-        names.emplace_back(kRowRemoved);
+    if (scope == KeyScope::item_row) {
+        names.emplace_back(kRemovedRowKey);
     }
     if (scope != KeyScope::record) {
         names.emplace_back(record::kItemData.key.name());
@@ -374,7 +374,7 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes de
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
     KeyGuess best = guess_key(scope, name, described);
-    bool of_item = scope == KeyScope::row && prefixed &&
+    bool of_item = scope == KeyScope::item_row && prefixed &&
                    find_key(KeyScope::item, best.key, described).has_value();
     if (scope == KeyScope::record) {
         KeyGuess item = guess_key(KeyScope::item, name, described);
@@ -532,7 +532,7 @@ bool visit_record(const Key& key, const record::Record& record, ReadContext read
         const auto* const head = std::visit([](const auto* each) { return &each->head; }, record);
         const record::TypedHeader header{head, record.index()};
         found = key.entry->read(&header, reading);
-    } else if (key.location == Key::Location::direct) {
+    } else if (key.location == Key::Location::top_level) {
         if (const SchemaKey* const entry = key.of_records[record.index()]) {
             found = entry->read(std::visit([](const void* each) { return each; }, record), reading);
         }
@@ -576,10 +576,10 @@ const FieldSpec* FilteredItem::find_field(std::string_view name) const {
             return nullptr;
         }
         if (field.name == name) {
-            const record::Sightings* const sightings = shown_.record->sightings;
+            const record::ItemSightings* const sightings = shown_.record->sightings;
             const std::uint32_t missing =
                 sightings == nullptr ? 0 : sightings->missing_ints[index_];
-            return (missing & record::Sightings::int_bit(field.offset)) == 0 ? &field : nullptr;
+            return (missing & record::ItemSightings::int_bit(field.offset)) == 0 ? &field : nullptr;
         }
     }
     return nullptr;
@@ -587,7 +587,7 @@ const FieldSpec* FilteredItem::find_field(std::string_view name) const {
 
 bool FilteredItem::visit_sessions(ValueVisitor& visitor) const {
     bool enough = false;
-    if (const record::Sightings* sightings = shown_.record->sightings) {
+    if (const record::ItemSightings* sightings = shown_.record->sightings) {
         sightings->for_each_session(index_, [&](std::uint32_t session) {
             enough = visitor.receive_value(Value::of(std::int64_t{session}));
             return enough;
@@ -602,7 +602,7 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
         key.location == Key::Location::fields || key.location == Key::Location::names;
     const FieldSpec* const field = is_field ? item.find_field(key.path) : nullptr;
     switch (key.location) {
-    case Key::Location::direct:
+    case Key::Location::top_level:
         found = key.entry->read(&item.record_item(), reading);
         break;
     case Key::Location::place:

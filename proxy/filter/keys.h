@@ -24,13 +24,13 @@ enum class KeyScope : std::uint8_t {
     item, ///< an element of a snapshot's `items`
     /// A row in a table of items. Its keys are those of the item, with or without "items.",
     /// `removed`, and those of the item's record. An argument of functions only: Key::scope is
-    /// never `row`.
-    row,
+    /// never `item_row`.
+    item_row,
 };
 
 inline constexpr std::string_view kItemsPrefix = "items.";
 /// The key of a row that is true for items that the record lists as removed.
-inline constexpr std::string_view kRowRemoved = "removed";
+inline constexpr std::string_view kRemovedRowKey = "removed";
 
 using OptionalValue = std::optional<Value>;
 
@@ -85,19 +85,19 @@ inline constexpr std::size_t kRecordTypeCount = std::variant_size_v<record::Reco
 struct Key {
     /// Where the key's values are found.
     enum class Location : std::uint8_t {
-        header,  ///< among the first values of every record: v, t, type, session, dir, server_name
-        direct,  ///< in the record or item itself
-        place,   ///< in the object `at`, a place on the map
-        fields,  ///< in the object `fields` of a message or item, at `path`
-        names,   ///< in the object `names` of a message or item, at `path`
-        data,    ///< the values are the ints of an item
-        seen_by, ///< the values are the sessions that received an item of a merged snapshot
-        removed, ///< for rows only: whether the record lists the item as removed
+        header, ///< among the first values of every record: v, t, type, session, dir, server_name
+        top_level, ///< in the record or item itself
+        place,     ///< in the object `at`, a place on the map
+        fields,    ///< in the object `fields` of a message or item, at `path`
+        names,     ///< in the object `names` of a message or item, at `path`
+        data,      ///< the values are the ints of an item
+        seen_by,   ///< the values are the sessions that received an item of a merged snapshot
+        removed,   ///< for rows only: whether the record lists the item as removed
     };
 
     std::string name; ///< dotted name as in the JSON; an item's key has no leading "items."
     KeyScope scope = KeyScope::record;
-    Location location = Location::direct;
+    Location location = Location::top_level;
     KeyKind kind = KeyKind::any;
     /// For a key of records, its entry in the table of each type; null if the type lacks the key.
     std::array<const SchemaKey*, kRecordTypeCount> of_records{};

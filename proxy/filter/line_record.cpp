@@ -309,8 +309,8 @@ bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visito
 }
 
 bool visit_row_item(JsonObject& item, std::string_view key, ValueVisitor& visitor) {
-    return key == kRowRemoved ? visitor.receive_value(Value::of(item.has_member(key)))
-                              : item.visit_values(key, visitor);
+    return key == kRemovedRowKey ? visitor.receive_value(Value::of(item.has_member(key)))
+                                 : item.visit_values(key, visitor);
 }
 
 } // namespace tw::filter

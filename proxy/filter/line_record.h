@@ -43,8 +43,8 @@ struct RecordLineHead {
 /// rows of a table of items; a row has the keys of the item and of the item's line.
 class LineFilter {
   public:
-    /// Parses a filter for lines, or with KeyScope::row for rows. Has the errors of Filter::parse.
-    /// A key that lines never contain is an error, too.
+    /// Parses a filter for lines, or with KeyScope::item_row for rows. Has the errors of
+    /// Filter::parse. A key that lines never contain is an error, too.
     [[nodiscard]] static tl::expected<LineFilter, FilterError>
     parse(std::string_view text, const FilterOptions& options = {},
           KeyScope scope = KeyScope::record);
@@ -73,7 +73,7 @@ class LineFilter {
 
 /// Passes the values of a key of a line to the visitor. Returns true if the visitor wants no more.
 bool visit_record(JsonObject& record, std::string_view key, ValueVisitor& visitor);
-/// Passes the values of a key of a row's item to the visitor. For the key kRowRemoved, passes
+/// Passes the values of a key of a row's item to the visitor. For the key kRemovedRowKey, passes
 /// whether the item has a member of this name.
 bool visit_row_item(JsonObject& item, std::string_view key, ValueVisitor& visitor);
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
-/// nested objects and in record::Spread (count, min, mean, max) get dotted names.
+/// nested objects and in record::Distribution (count, min, mean, max) get dotted names.
 ///
 /// Each row of a schema has its own type. The rows are converted to one type, UntypedRow, with few
 /// functions for each row, because more took half a minute to compile.
@@ -30,12 +30,12 @@ constexpr bool kIsOptional = false;
 template <typename Inner>
 constexpr bool kIsOptional<std::optional<Inner>> = true;
 
-/// True for an array of all counters or all spreads of an object, the value of a TotalsRow.
+/// True for an array of all counters or all distributions of an object, the value of a TotalsRow.
 template <typename Type>
 constexpr bool kIsCells = false;
 template <typename Cell, std::size_t kCount>
 constexpr bool kIsCells<std::array<Cell, kCount>> =
-    kIsOneOf<Cell, std::uint64_t, record::Spread>; // a UUID is an array, too
+    kIsOneOf<Cell, std::uint64_t, record::Distribution>; // a UUID is an array, too
 
 /// The kind of the values of a type in schemas; nullopt if filters cannot read them.
 template <typename Type>
@@ -84,15 +84,16 @@ OptionalValue number_value(Integer value) {
     return Value::of(static_cast<std::int64_t>(value));
 }
 
-/// The keys of a record::Spread, in the order of read_spread().
-constexpr std::array<std::string_view, 4> kSpreadParts{".count", ".min", ".mean", ".max"};
+/// The keys of a record::Distribution, in the order of read_distribution().
+constexpr std::array<std::string_view, 4> kDistributionParts{".count", ".min", ".mean", ".max"};
 
-/// Returns the value of a key of the spread. A spread of no numbers has only its count.
-OptionalValue read_spread(const record::Spread& spread, std::size_t part) {
-    if (part == 0 || spread.count == 0) {
-        return part == 0 ? number_value(spread.count) : std::nullopt;
+/// Returns the value of a key of the distribution. A distribution of no numbers has only its count.
+OptionalValue read_distribution(const record::Distribution& distribution, std::size_t part) {
+    if (part == 0 || distribution.count == 0) {
+        return part == 0 ? number_value(distribution.count) : std::nullopt;
     }
-    return part == 2 ? Value::of(spread.mean()) : number_value(part == 1 ? spread.min : spread.max);
+    return part == 2 ? Value::of(distribution.mean())
+                     : number_value(part == 1 ? distribution.min : distribution.max);
 }
 
 /// Returns a value of a schema as filters read it; nullopt if it is null. `part`: the index in
@@ -112,8 +113,9 @@ OptionalValue read_value(const Type& value, std::size_t part, ReadContext readin
     } else if constexpr (std::is_same_v<Type, record::FindingTotals>) {
         return number_value((*value.counts)[part]);
     } else if constexpr (kIsCells<Type>) {
-        if constexpr (std::is_same_v<typename Type::value_type, record::Spread>) {
-            return read_spread(value[part / kSpreadParts.size()], part % kSpreadParts.size());
+        if constexpr (std::is_same_v<typename Type::value_type, record::Distribution>) {
+            return read_distribution(value[part / kDistributionParts.size()],
+                                     part % kDistributionParts.size());
         } else {
             return number_value(value[part]);
         }
@@ -159,8 +161,8 @@ template <typename SchemaRow>
 std::vector<std::string> cell_names() {
     std::vector<std::string> names;
     for (const auto& row : SchemaRow::rows()) {
-        if constexpr (std::is_same_v<typename SchemaRow::CellType, record::Spread>) {
-            for (const std::string_view part : kSpreadParts) {
+        if constexpr (std::is_same_v<typename SchemaRow::CellType, record::Distribution>) {
+            for (const std::string_view part : kDistributionParts) {
                 names.push_back(std::string{row.key} + std::string{part});
             }
         } else {

@@ -41,7 +41,7 @@ struct Value {
 
 /// Receives the values of a key one by one. A key that is absent or null has no value. A key has
 /// several values if it is a list or a set of flags, or if it belongs to items.
-class ValueVisitor : public record::Interface {
+class ValueVisitor : public record::InterfaceBase {
   public:
     /// Receives a value. Returns true if no further value is wanted.
     virtual bool receive_value(const Value& value) = 0;

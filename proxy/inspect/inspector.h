@@ -114,9 +114,9 @@ class Inspector {
 
     /// Opens a session. `key`: identifies the session in later calls; no other open session may
     /// have this key. `checkpoint`: the previous observer's state of the session, for which
-    /// is_sound() must hold. If its is_closed is true, the session opens with its next datagram,
-    /// and nothing is reported before. `server_name`: the configured name of the server, or empty;
-    /// the text must outlive all records.
+    /// is_consistent() must hold. If its is_closed is true, the session opens with its next
+    /// datagram, and nothing is reported before. `server_name`: the configured name of the server,
+    /// or empty; the text must outlive all records.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
@@ -127,7 +127,7 @@ class Inspector {
     /// session has no running connection. For the session's observers (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
     /// Updates the session from the checkpoint of the observer process that has inspected the
-    /// session so far. Precondition: checkpoint.is_sound().
+    /// session so far. Precondition: checkpoint.is_consistent().
     void restore(std::uint64_t key, SessionCheckpoint checkpoint);
     /// Inspects a datagram of the session. `next`: the datagram of the next call, of any session;
     /// empty if not known yet. Both datagrams are decompressed together, which is faster. The bytes
@@ -137,7 +137,7 @@ class Inspector {
 
     /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
     /// be inspected.
-    void forget_next_datagram() { workspace_.packet.begin_datagram({}, {}); }
+    void invalidate_next_datagram() { workspace_.packet.begin_datagram({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
     /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.

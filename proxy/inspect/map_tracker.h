@@ -55,7 +55,7 @@ struct FoundMap {
 };
 
 /// Finds map files, and stores the map files that clients download, for all sessions.
-class MapSource : public record::Interface {
+class MapSource : public record::InterfaceBase {
   public:
     [[nodiscard]] virtual FoundMap find_map(const MapAnnouncement& announcement) = 0;
     /// Checks a downloaded map against its announcement and stores it for later searches.

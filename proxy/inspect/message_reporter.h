@@ -53,7 +53,7 @@ class MessageReporter {
 
     /// Forgets which unknown messages were reported, and the announced commands. Called when a new
     /// connection begins.
-    void restart() {
+    void begin_connection() {
         unknown_.reset();
         announced_.clear();
     }

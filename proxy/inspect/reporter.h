@@ -29,13 +29,13 @@ struct AcceptedPayload {
 
 /// How the inspection handled a snapshot message.
 enum class SnapMessageOutcome : std::uint8_t {
-    complete,     ///< the message's part completed a delta; on_delta() is called next
-    stored,       ///< the message's part was stored, but other parts of the delta are missing
-    empty,        ///< the message contains no delta, because the snapshot did not change
-    repeated,     ///< this part or snapshot was received before, or is too old
-    out_of_range, ///< the message has counts, sizes or ticks that every receiver rejects
-    stray,        ///< the message's tick does not fit the elapsed time
-    leftover,     ///< the message is a late one that belongs to the previous map
+    complete,         ///< the message's part completed a delta; on_delta() is called next
+    stored,           ///< the message's part was stored, but other parts of the delta are missing
+    empty,            ///< the message contains no delta, because the snapshot did not change
+    repeated,         ///< this part or snapshot was received before, or is too old
+    out_of_range,     ///< the message has counts, sizes or ticks that every receiver rejects
+    implausible_tick, ///< the message's tick does not fit the elapsed time
+    previous_map,     ///< the message is a late one that belongs to the previous map
 };
 
 /// A snapshot message, and how the inspection handled it.
@@ -65,7 +65,7 @@ struct ObservedDelta {
 
 /// An observer is notified of each step of reading a session's traffic, in the order of the bytes.
 /// It must not change the session. The arguments of a function are valid until it returns.
-class Observer : public record::Interface {
+class Observer : public record::InterfaceBase {
   public:
     /// Called before a datagram is read. `datagram` stays valid until on_datagram_end().
     virtual void on_datagram(const record::RecordHeader& /*head*/,

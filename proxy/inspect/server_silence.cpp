@@ -9,18 +9,19 @@ using record::FindingId;
 using record::Timestamp;
 
 void ServerActivity::on_server_datagram(Timestamp now) {
-    if (heard_ != 0 && now - heard_ >= kPause) {
+    if (heard_ != 0 && now - heard_ >= kMinPause) {
         pauses_[num_pauses_++ % kStoredPauses] = {
             .from = heard_,
             .to = now,
-            .sessions = count_sessions_answered_since(heard_ - kRecentlyAnswered)};
+            .sessions = count_sessions_answered_since(heard_ - kRecentAnswerTime)};
     }
     heard_ = std::max(heard_, now);
 }
 
 ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) {
     auto* const found = std::ranges::find_if(pauses_, [&](const Pause& pause) {
-        return pause.to != 0 && pause.from <= from + kSlack && pause.to >= to - kSlack;
+        return pause.to != 0 && pause.from <= from + kPauseTolerance &&
+               pause.to >= to - kPauseTolerance;
     });
     return found == pauses_.end() ? nullptr : found;
 }
@@ -31,7 +32,7 @@ std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const 
 }
 
 std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::string& address) {
-    if (servers_.size() >= kCleanupSize) {
+    if (servers_.size() >= kCleanupServerCount) {
         std::erase_if(servers_, [](const auto& each) { return each.second.expired(); });
     }
     std::weak_ptr<ServerActivity>& known = servers_[address];
@@ -70,7 +71,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
         unanswered_ = 0;
     }
     count_unanswered_datagram(reporter);
-    const bool starts_anew = now - last_ > kPause || server_->has_answered_since(since_);
+    const bool starts_anew = now - last_ > kMaxSendPause || server_->has_answered_since(since_);
     if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
         unanswered_ = 0;
         since_ = now;
@@ -80,7 +81,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
     if (server_->silence) {
         ++server_->silence->unanswered;
     }
-    if (waits_with_all_ || unanswered_ < kMinUnanswered || now - since_ < kMinSilence) {
+    if (waits_with_all_ || unanswered_ < kMinUnansweredDatagrams || now - since_ < kMinSilence) {
         return;
     }
     waits_with_all_ = true;
@@ -99,15 +100,15 @@ void ServerSilence::count_unanswered_datagram(Reporter& reporter) {
         ++silence_to_session_->unanswered;
         return;
     }
-    if (heard_ == 0 || !server_->has_answered_since(now - ServerActivity::kRecentlyAnswered)) {
+    if (heard_ == 0 || !server_->has_answered_since(now - ServerActivity::kRecentAnswerTime)) {
         silence_to_session_.reset();
         return;
     }
-    if (!silence_to_session_ || now - last_ > kPause) {
+    if (!silence_to_session_ || now - last_ > kMaxSendPause) {
         silence_to_session_ = Silence{.since = now};
     }
     ++silence_to_session_->unanswered;
-    if (silence_to_session_->unanswered >= kMinUnanswered &&
+    if (silence_to_session_->unanswered >= kMinUnansweredDatagrams &&
         now - silence_to_session_->since >= kMinSilence) {
         alone_is_reported_ = true;
         report_silence(FindingId::session_unanswered, *silence_to_session_, "began", reporter);

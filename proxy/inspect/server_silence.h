@@ -22,8 +22,8 @@ class ServerSilence;
 /// nothing to any session. All sessions that a worker has with this server share one object.
 class ServerActivity {
   public:
-    /// A time of at least kPause in which the server sent nothing to any session. A running server
-    /// sends something to each player every 20 or 40 ms.
+    /// A time of at least kMinPause in which the server sent nothing to any session. A running
+    /// server sends something to each player every 20 or 40 ms.
     struct Pause {
         record::Timestamp from = 0;
         record::Timestamp to = 0;
@@ -32,19 +32,19 @@ class ServerActivity {
         bool was_cut_off = false; ///< a session proved that the server's datagrams were lost
     };
 
-    static constexpr record::Timestamp kPause = 100'000'000; ///< minimum length of a pause (ns)
+    static constexpr record::Timestamp kMinPause = 100'000'000; ///< ns
     /// The server counts as sending to a session if the session's last datagram from the server is
     /// at most this old (ns).
-    static constexpr record::Timestamp kRecentlyAnswered = 1'000'000'000;
+    static constexpr record::Timestamp kRecentAnswerTime = 1'000'000'000;
     /// Tolerance of find_pause (ns), because datagrams may arrive shortly after the pause begins.
-    static constexpr record::Timestamp kSlack = 60'000'000;
+    static constexpr record::Timestamp kPauseTolerance = 60'000'000;
 
     /// Must be called for each datagram that the server sends to any session.
     void on_server_datagram(record::Timestamp now);
 
-    /// Returns the pause that contains the time from `from` to `to`, with a tolerance of kSlack;
-    /// null if the server sent a datagram in that time. A pause is kept for at least one second
-    /// after its end.
+    /// Returns the pause that contains the time from `from` to `to`, with a tolerance of
+    /// kPauseTolerance; null if the server sent a datagram in that time. A pause is kept for at
+    /// least one second after its end.
     [[nodiscard]] Pause* find_pause(record::Timestamp from, record::Timestamp to);
 
     /// Whether the server has sent a datagram to any session since `time`.
@@ -84,7 +84,7 @@ class ServerActivities {
   private:
     /// If there are more servers than this, servers without sessions are removed before another one
     /// is added.
-    static constexpr std::size_t kCleanupSize = 64;
+    static constexpr std::size_t kCleanupServerCount = 64;
 
     std::unordered_map<std::string, std::weak_ptr<ServerActivity>> servers_;
 };
@@ -98,10 +98,10 @@ class ServerSilence {
     /// A silence is reported if it has lasted for kMinSilence and for this many datagrams of the
     /// client. Clients send a CONNECT twice a second, or 50 inputs a second. Therefore one lost
     /// datagram or a short pause is not reported.
-    static constexpr std::uint64_t kMinUnanswered = 3;
+    static constexpr std::uint64_t kMinUnansweredDatagrams = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
     /// If the client sends nothing for longer than this (ns), the wait for an answer begins anew.
-    static constexpr record::Timestamp kPause = 5'000'000'000;
+    static constexpr record::Timestamp kMaxSendPause = 5'000'000'000;
 
     explicit ServerSilence(std::shared_ptr<ServerActivity> server);
     ~ServerSilence();

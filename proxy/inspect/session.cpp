@@ -107,30 +107,30 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
     acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
-    const bool waits = must_hold_datagram(bytes, workspace);
-    check_server_silence(bytes, waits);
-    if (!waits) {
+    const bool is_held = must_hold_datagram(bytes, workspace);
+    check_server_silence(bytes, is_held);
+    if (!is_held) {
         read_datagram(time, direction, bytes, workspace);
         if (heard_ >= DatagramsOfUnknownProtocol::kMaxDatagrams) {
             report_missing_side();
         }
         return;
     }
-    held_.hold(time, direction, bytes);
+    held_.hold_datagram(time, direction, bytes);
     if (held_.is_full()) {
         stop_holding_datagrams(workspace);
     }
 }
 
-/// Checks whether the server is silent. `waits`: whether the connection's protocol is not known
+/// Checks whether the server is silent. `is_held`: whether the connection's protocol is not known
 /// yet. If no datagram of the server was ever seen, its answers may be missing in the recording,
 /// and the server counts as silent only if the client still tries to connect. After the connection
 /// was closed, servers answer only handshakes.
-void Session::check_server_silence(std::span<const std::byte> bytes, bool waits) {
+void Session::check_server_silence(std::span<const std::byte> bytes, bool is_held) {
     if (closed_ && reporter_.direction() == wire::Direction::c2s && !begins_connection(bytes)) {
         return;
     }
-    const bool goes_on = waits || acceptance_.connection().is_established();
+    const bool goes_on = is_held || acceptance_.connection().is_established();
     if (!goes_on || acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         silence_.on_datagram(reporter_);
     }
@@ -138,7 +138,7 @@ void Session::check_server_silence(std::span<const std::byte> bytes, bool waits)
 
 bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     ConnectionChange change = ConnectionChange::none;
-    bool waits = false;
+    bool is_held = false;
     // If only one side is recorded, no complete handshake is seen. So the first handshake packet
     // after a closed connection begins a new connection.
     if (acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
@@ -155,17 +155,17 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         const bool keepalive =
             packet->kind == wire::PacketKind::control &&
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
-        waits = packet->kind == wire::PacketKind::chunks;
-        if (waits) {
+        is_held = packet->kind == wire::PacketKind::chunks;
+        if (is_held) {
             const PacketChunks chunks{*packet, acceptance_.has_ddnet_token(), workspace.chunks};
             change = acceptance_.on_chunk_packet(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
             change = acceptance_.on_non_six_datagram(bytes, workspace.packet, reporter_);
         }
-        waits = change == ConnectionChange::none &&
-                (waits || wire::may_be_seven_chunks(bytes, workspace.packet));
-        if (!waits && !keepalive && change == ConnectionChange::none) {
+        is_held = change == ConnectionChange::none &&
+                  (is_held || wire::may_be_seven_chunks(bytes, workspace.packet));
+        if (!is_held && !keepalive && change == ConnectionChange::none) {
             // This is a new handshake or a CLOSE: the connection of the held datagrams has ended.
             stop_holding_datagrams(workspace);
         }
@@ -175,7 +175,7 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         read_held_datagrams(change, workspace);
         workspace.packet.begin_datagram(bytes, {});
     }
-    return waits;
+    return is_held;
 }
 
 void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace) {
@@ -413,7 +413,7 @@ void Session::act_on_server_message(const wire::MessageHeader& head) {
             acceptance_.server().on_map_change();
             ++reporter_.stats.map_changes;
             snapshots_.on_map_change(reporter_);
-            maps_.on_map_change(*change, acceptance_.is_translated(), reporter_);
+            maps_.on_map_change(*change, acceptance_.is_translated_to_seven(), reporter_);
         }
         break;
     case MessageId::map_details:
@@ -510,8 +510,8 @@ void Session::begin_connection(ConnectionChange change) {
     const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshots_.begin_connection(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
     maps_.reset();
-    messages_.restart();
-    acceptance_.restart();
+    messages_.begin_connection();
+    acceptance_.begin_connection();
     running_ = true;
     closed_ = false;
     reporter_.emit_session(record::SessionEvent::established, acceptance_.protocol_name());
@@ -520,7 +520,7 @@ void Session::begin_connection(ConnectionChange change) {
         report_missing_side();
         return;
     }
-    if (change != ConnectionChange::midway) {
+    if (change != ConnectionChange::joined_midway) {
         return;
     }
     if (!checkpoint) {

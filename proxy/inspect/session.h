@@ -40,7 +40,8 @@ class DatagramsOfUnknownProtocol {
         std::vector<std::byte> bytes;
     };
 
-    void hold(record::Timestamp time, wire::Direction direction, std::span<const std::byte> bytes) {
+    void hold_datagram(record::Timestamp time, wire::Direction direction,
+                       std::span<const std::byte> bytes) {
         held_.push_back({time, direction, {bytes.begin(), bytes.end()}});
         bytes_ += bytes.size();
     }
@@ -81,13 +82,15 @@ class MemoryBudget {
         used_.fetch_add(after - before, std::memory_order_relaxed); // wraps if `after` is smaller
     }
 
-    [[nodiscard]] bool is_exceeded() const noexcept { return used() > limit_; }
+    [[nodiscard]] bool is_exceeded() const noexcept { return used_bytes() > limit_; }
 
     /// Whether more than 7/8 of the limit are used. Once the limit is exceeded, memory is freed
     /// until this is false. Otherwise the limit would soon be exceeded again.
-    [[nodiscard]] bool is_nearly_full() const noexcept { return used() > limit_ - limit_ / 8; }
+    [[nodiscard]] bool is_nearly_full() const noexcept {
+        return used_bytes() > limit_ - limit_ / 8;
+    }
 
-    [[nodiscard]] std::size_t used() const noexcept {
+    [[nodiscard]] std::size_t used_bytes() const noexcept {
         return used_.load(std::memory_order_relaxed);
     }
 
@@ -179,7 +182,7 @@ class Session {
     }
 
     /// Updates this session from the checkpoint of the observer process that has inspected the
-    /// session so far. Precondition: checkpoint.is_sound().
+    /// session so far. Precondition: checkpoint.is_consistent().
     void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
 
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
@@ -234,7 +237,7 @@ class Session {
     void stop_holding_datagrams(DecodeBuffers& workspace);
     /// Reports, once per session, if no datagram of one side was ever seen.
     void report_missing_side();
-    void check_server_silence(std::span<const std::byte> bytes, bool waits);
+    void check_server_silence(std::span<const std::byte> bytes, bool is_held);
     void on_packet(const wire::Packet& packet, std::span<const std::byte> bytes,
                    DecodeBuffers& workspace);
     void on_control(const wire::Packet& packet, DecodeBuffers& workspace);

@@ -50,7 +50,7 @@ struct Config {
     std::string pseudonym_key{};
     ViewChoice views = ViewChoice::sessions;
     std::optional<demo::DemoOptions> demos{};
-    std::optional<capture::FlightOptions> flight{};
+    std::optional<capture::FlightRecorderOptions> flight{};
     std::optional<PageRecordingOptions> page_recordings{};
 
     [[nodiscard]] bool writes_worlds() const { return views != ViewChoice::sessions; }

@@ -99,8 +99,9 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // After try_put() succeeds, batch_ contains old data that the page has read: it is cleared.
-    if (!feed_->interest.wants_anything() || feed_->try_put(worker_, batch_)) {
+    // After try_put_batch() succeeds, batch_ contains old data that the page has read: it is
+    // cleared.
+    if (!feed_->interest.wants_anything() || feed_->try_put_batch(worker_, batch_)) {
         batch_.clear();
     }
 }
@@ -172,7 +173,7 @@ void PageWorldFeed::flush_to_page() {
     if (!feed_->interest.wants(web::ViewerTopic::world)) {
         batch_.clear();
         tick_ = snapshot::kNoBase;
-    } else if (feed_->try_put(feed_->world_mailbox_index(), batch_)) {
+    } else if (feed_->try_put_batch(feed_->world_mailbox_index(), batch_)) {
         batch_.clear(); // contains old data that the page has read
     }
 }

@@ -33,7 +33,7 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
     if (found.status != inspect::MapStatus::found || find_remembered_map(announcement) != nullptr) {
         return;
     }
-    if (known_.size() == kMaxLoaded) {
+    if (known_.size() == kMaxLoadedMaps) {
         known_.erase(known_.begin());
     }
     known_.emplace_back(announcement, found);

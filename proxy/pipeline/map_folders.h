@@ -47,7 +47,7 @@ class MapFolders final : public inspect::MapSource {
 
   private:
     /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
-    static constexpr std::size_t kMaxLoaded = 16;
+    static constexpr std::size_t kMaxLoadedMaps = 16;
 
     [[nodiscard]] inspect::FoundMap read_map(const inspect::MapAnnouncement& announcement);
     /// Stores a received map in the cache folder. Returns an error message; empty on success.

@@ -119,7 +119,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
 
 std::string capture_file_name(record::Timestamp now) {
-    return fmt::format("capture-{}.pcapng", base::format_utc(now / kSecond, base::kFileNameTime));
+    return fmt::format("capture-{}.pcapng",
+                       base::format_utc(now / kSecond, base::kFileNameTimeFormat));
 }
 
 } // namespace
@@ -141,7 +142,7 @@ std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kin
     return std::nullopt;
 }
 
-tl::expected<void, std::string> PageRecordings::turn_recording(web::RecordingKind kind, bool on) {
+tl::expected<void, std::string> PageRecordings::switch_recording(web::RecordingKind kind, bool on) {
     const std::lock_guard lock{mutex_};
     const bool is_on = kind == web::RecordingKind::capture ? capture_since_ms_.has_value()
                                                            : demos_since_ms_.has_value();
@@ -174,8 +175,8 @@ void PageRecordings::switch_capture(bool on) {
     if (on) {
         const auto now = base::now_utc();
         const auto file = files_.create(options_.demos.folder / capture_file_name(now),
-                                        capture::CaptureBlocks::encode_start("from the page"),
-                                        store::FileQueue::Readers::owner);
+                                        capture::CaptureEncoder::encode_start("from the page"),
+                                        store::FileQueue::AllowedReaders::owner);
         if (!file) {
             return;
         }
@@ -257,7 +258,7 @@ PageRecorder::PageRecorder(PageRecordings& recordings)
 void PageRecorder::on_record(const record::Record& record) {
     demos_.on_record(record);
     if (capture_ || std::holds_alternative<const record::SessionRecord*>(record)) {
-        block_buffer_.blocks().on_record(record);
+        block_buffer_.encoder().on_record(record);
     }
 }
 
@@ -287,7 +288,7 @@ void PageRecorder::apply_recording_task(const PageRecordings::RecordingTask& tas
     if (task.capture) {
         capture_ = task.capture;
         block_buffer_.discard_comments(); // drops comments from before this capture
-        block_buffer_.blocks().on_new_file();
+        block_buffer_.encoder().on_new_file();
     }
 }
 
@@ -296,7 +297,7 @@ void PageRecorder::apply_current_recording_task(record::Timestamp now) {
     if (capture_) {
         block_buffer_.flush();
     }
-    const std::uint64_t unwritten = demos_.losses().num_unwritten();
+    const std::uint64_t unwritten = demos_.losses().num_unwritten_chunks();
     const std::uint64_t lost =
         block_buffer_.take_lost_count() + unwritten - std::exchange(counted_losses_, unwritten);
     if (lost != 0) {

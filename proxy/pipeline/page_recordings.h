@@ -93,7 +93,8 @@ class PageRecordings {
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
     /// Starts or stops a recording. Called by the page's thread. Errors: one line with the reason.
-    [[nodiscard]] tl::expected<void, std::string> turn_recording(web::RecordingKind kind, bool on);
+    [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
+                                                                   bool on);
     [[nodiscard]] web::PageRecordingState state() const;
     /// Stops all recordings if a file could not be written. Callable from any thread.
     void stop_after_write_error();
@@ -120,7 +121,7 @@ class PageRecordings {
     PageRecordingOptions options_;
     std::uint64_t max_bytes_;
     store::FileQueue files_;
-    mutable std::mutex mutex_; ///< guards the members that turn_recording() changes
+    mutable std::mutex mutex_; ///< guards the members that switch_recording() changes
     std::shared_ptr<const Capture> capture_;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
@@ -139,13 +140,13 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     /// Sets the source of session states for captures that begin during a game.
     void set_session_state_source(capture::SessionStateSource states) {
-        block_buffer_.blocks().set_session_state_source(std::move(states));
+        block_buffer_.encoder().set_session_state_source(std::move(states));
     }
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override {
         if (capture_) {
-            block_buffer_.blocks().on_datagram(head, datagram);
+            block_buffer_.encoder().on_datagram(head, datagram);
         }
     }
 

@@ -118,7 +118,7 @@ void RecordWriter::flush() {
     }
 }
 
-void RecordWriter::write_left_out_counts() {
+void RecordWriter::write_omitted_counts() {
     if (finding_limit_) {
         finding_limit_->report_all_omissions();
     }
@@ -222,7 +222,7 @@ void Pipeline::write_remaining_data(record::Timestamp now) {
     if (page_recorder_) {
         page_recorder_->end_recordings(now);
     }
-    writer_.write_left_out_counts();
+    writer_.write_omitted_counts();
 }
 
 WorkerResult Pipeline::take_result() {
@@ -231,8 +231,8 @@ WorkerResult Pipeline::take_result() {
     result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost_datagrams() : 0;
-    result_.messages_left_out = writer_.left_out_message_count();
-    result_.flight = flight_ ? flight_->counts() : capture::FlightCounts{};
+    result_.messages_left_out = writer_.omitted_message_count();
+    result_.flight = flight_ ? flight_->counts() : capture::FlightRecorderCounts{};
     return std::move(result_);
 }
 

@@ -86,10 +86,10 @@ struct WorkerResult {
     std::uint32_t sessions = 0;
     record::ByteLedger ledger{}; ///< traffic by message and item type; empty unless enabled
     std::vector<filter::Expectation> expectations{};
-    demo::DemoLosses demo_losses{};      ///< data missing in demos
-    std::uint64_t capture_losses = 0;    ///< number of datagrams missing in the capture
-    std::uint64_t messages_left_out = 0; ///< number of message records that exceeded the limit
-    capture::FlightCounts flight{};      ///< the flight recorder's totals
+    demo::DemoLosses demo_losses{};         ///< data missing in demos
+    std::uint64_t capture_losses = 0;       ///< number of datagrams missing in the capture
+    std::uint64_t messages_left_out = 0;    ///< number of message records that exceeded the limit
+    capture::FlightRecorderCounts flight{}; ///< the flight recorder's totals
     /// The sessions that continue in another relay, for the observer there.
     SessionCheckpoints checkpoints{};
 
@@ -146,13 +146,13 @@ class RecordWriter final : public record::RecordSink {
     void flush();
     /// Writes how many records the limits left out, and flushes. Only write_summary() may be called
     /// afterwards.
-    void write_left_out_counts();
+    void write_omitted_counts();
     /// Writes the summary of the run, even if the filter does not select it.
     void write_summary(const record::SummaryRecord& summary);
 
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    [[nodiscard]] std::uint64_t left_out_message_count() const {
+    [[nodiscard]] std::uint64_t omitted_message_count() const {
         return message_limit_ ? message_limit_->num_omitted_messages() : 0;
     }
 

@@ -135,7 +135,7 @@ std::uint64_t FileQueues::write_queued_demos(const demo::DemoLosses& losses) {
     for (const std::string& loss : loss_sentences(losses)) {
         log::warn("demos: {}", loss);
     }
-    const std::uint64_t missing = losses.num_unwritten() + files_->num_lost_blocks();
+    const std::uint64_t missing = losses.num_unwritten_chunks() + files_->num_lost_blocks();
     if (missing != 0) {
         log::error("demos are incomplete; {} could not be written",
                    record::count_with_noun(files_->num_lost_blocks(), "block[s]"));
@@ -143,7 +143,7 @@ std::uint64_t FileQueues::write_queued_demos(const demo::DemoLosses& losses) {
     return missing;
 }
 
-void FileQueues::write_flight_recordings(const capture::FlightCounts& tally) {
+void FileQueues::write_flight_recordings(const capture::FlightRecorderCounts& tally) {
     if (!flight_) {
         return;
     }

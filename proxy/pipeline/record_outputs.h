@@ -87,14 +87,16 @@ class FileQueues {
 
     [[nodiscard]] PageRecordings* page_recordings() { return page_ ? &*page_ : nullptr; }
 
-    [[nodiscard]] store::FileQueue* flight_queue() { return flight_ ? &*flight_ : nullptr; }
+    [[nodiscard]] store::FileQueue* flight_recorder_queue() {
+        return flight_ ? &*flight_ : nullptr;
+    }
 
     /// Logs flight recordings and write errors, once per file, and stops page recordings after an
     /// error. Call this function once a second.
     void log_recordings_and_errors();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
     [[nodiscard]] std::uint64_t write_queued_demos(const demo::DemoLosses& losses);
-    void write_flight_recordings(const capture::FlightCounts& tally);
+    void write_flight_recordings(const capture::FlightRecorderCounts& tally);
 
   private:
     std::atomic<std::uint64_t>* progress_;

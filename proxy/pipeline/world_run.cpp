@@ -218,7 +218,7 @@ void WorldThread::run() {
         merge_inputs(true);
     } while (fetch_inputs());
     merger_.merge_waiting_ticks();
-    writer_.write_left_out_counts();
+    writer_.write_omitted_counts();
 }
 
 void WorldThread::wait_for_inputs() {

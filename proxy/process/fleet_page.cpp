@@ -193,7 +193,7 @@ void FleetOverview::add_record(const RecordOrigin& origin, std::string_view line
     const Object& record = value.get_object();
     const std::string_view type = origin.head.type;
     if (type == "session") {
-        return update_session(origin, record);
+        return apply_session_record(origin, record);
     }
     if (type == "finding") {
         return add_finding(origin, record);
@@ -209,7 +209,7 @@ void FleetOverview::add_record(const RecordOrigin& origin, std::string_view line
     }
 }
 
-void FleetOverview::update_session(const RecordOrigin& origin, const Object& record) {
+void FleetOverview::apply_session_record(const RecordOrigin& origin, const Object& record) {
     const auto& [from, server, head] = origin;
     const SessionKey key{from.run, session_number_of(head)};
     const std::string_view event = text_in(record, "event");
@@ -239,7 +239,7 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
     web::SessionView* const session = find_session(origin);
     if (*id == record::FindingId::session_server_silent) {
-        update_silence(origin, record);
+        apply_silence_finding(origin, record);
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
@@ -274,7 +274,7 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
                                 .text = with_server(record::describe_finding(finding))});
 }
 
-void FleetOverview::update_silence(const RecordOrigin& origin, const Object& record) {
+void FleetOverview::apply_silence_finding(const RecordOrigin& origin, const Object& record) {
     Server& server = origin.server;
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
@@ -287,7 +287,7 @@ void FleetOverview::update_silence(const RecordOrigin& origin, const Object& rec
 void FleetOverview::add_server_view(const std::string& name, const Server& server,
                                     web::RunState& state) {
     const auto is_connected = [](const auto& each) { return each.second.connected; };
-    web::ServerState& shown = state.servers.emplace_back();
+    web::NamedServerState& shown = state.servers.emplace_back();
     shown.name = name;
     shown.silent = !server.sessions.empty() && server.silent;
     shown.relay.sessions_open = server.sessions.size();
@@ -367,7 +367,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
 }
 
 void FleetPage::flush_to_page() {
-    if (!batch_.empty() && feed_.try_put(0, batch_)) {
+    if (!batch_.empty() && feed_.try_put_batch(0, batch_)) {
         batch_.clear();
     }
 }

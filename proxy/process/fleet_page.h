@@ -96,9 +96,9 @@ class FleetOverview {
                                              const filter::RecordLineHead& head);
     static void add_run_id_if_new(Server& server, std::string_view run);
     void add_record(const RecordOrigin& origin, std::string_view line);
-    static void update_session(const RecordOrigin& origin, const Object& record);
+    static void apply_session_record(const RecordOrigin& origin, const Object& record);
     void add_finding(const RecordOrigin& origin, const Object& record);
-    static void update_silence(const RecordOrigin& origin, const Object& record);
+    static void apply_silence_finding(const RecordOrigin& origin, const Object& record);
     [[nodiscard]] static web::SessionView* find_session(const RecordOrigin& origin);
 
     std::map<std::string, Server, std::less<>> servers_;

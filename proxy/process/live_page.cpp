@@ -73,7 +73,7 @@ ImpairmentControl::ImpairmentControl(const channel::RelayFacts& facts, SendReque
     : is_tap_{facts.is_tap()}, send_request_{std::move(send_request)}, records_{records},
       options_{options}, impairment_{facts.impairment} {
     if (impairment_.is_active()) {
-        log_and_record();
+        log_and_record_settings();
     }
 }
 
@@ -99,7 +99,7 @@ tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::st
         return tl::unexpected{std::string{"the relay cannot be reached; try again"}};
     }
     impairment_ = *impairment;
-    log_and_record();
+    log_and_record_settings();
     return settings;
 }
 
@@ -110,7 +110,7 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
     segment_ = number;
     const std::scoped_lock lock{mutex_};
     if (impairment_.is_active()) {
-        write_record(true);
+        write_settings_record(true);
     }
 }
 
@@ -119,17 +119,17 @@ void ImpairmentControl::reject_further_changes() {
     finished_ = true;
 }
 
-void ImpairmentControl::log_and_record() {
+void ImpairmentControl::log_and_record_settings() {
     if (impairment_.is_active()) {
         log::info("the line is impaired: {} (seed {})", relay::to_string(impairment_),
                   impairment_.seed);
     } else {
         log::info("the line is no longer impaired");
     }
-    write_record(false);
+    write_settings_record(false);
 }
 
-void ImpairmentControl::write_record(bool is_repetition) {
+void ImpairmentControl::write_settings_record(bool is_repetition) {
     if (records_ == nullptr) {
         return;
     }
@@ -228,11 +228,11 @@ inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
                                                  : parts_.maps->find_loaded_map(*found->second);
 }
 
-bool LivePage::write_flight_data(std::uint32_t session) {
+bool LivePage::write_flight_recording(std::uint32_t session) {
     if (session != 0 && !parts_.board->read_merged_view().maps.contains(session)) {
         return false;
     }
-    parts_.write_flight_data(session);
+    parts_.write_flight_recording(session);
     return true;
 }
 
@@ -263,7 +263,7 @@ web::RunState LivePage::state() const {
                         .view = parts_.board->read_merged_view()};
     add_servers(state);
     web::subtract_closed_sessions(state);
-    state.recording.has_flight = static_cast<bool>(parts_.write_flight_data);
+    state.recording.has_flight = static_cast<bool>(parts_.write_flight_recording);
     if (parts_.recordings != nullptr) {
         parts_.recordings->stop_after_write_error();
         state.recording.page = parts_.recordings->state();

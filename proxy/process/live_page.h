@@ -58,8 +58,8 @@ class ImpairmentControl {
     void reject_further_changes();
 
   private:
-    void log_and_record();
-    void write_record(bool is_repetition);
+    void log_and_record_settings();
+    void write_settings_record(bool is_repetition);
 
     bool is_tap_;
     SendRequest send_request_;
@@ -123,7 +123,7 @@ class LivePage final : public pipeline::RecordPageData {
   public:
     /// Objects that the page uses. They must outlive the LivePage. `file` and `queue` may be null.
     struct Dependencies {
-        const channel::SharedBlock* shared;
+        const channel::SharedProcessData* shared;
         ImpairmentControl* impairment;
         const web::StatusBoard* board;
         web::PageFeed* feed; ///< null if traffic is not inspected
@@ -137,7 +137,7 @@ class LivePage final : public pipeline::RecordPageData {
         pipeline::PageRecordings* recordings = nullptr;
         /// Writes the flight recorder's data of a session to a file; of all sessions if `session`
         /// is 0. Empty without a flight recorder.
-        std::function<void(std::uint32_t session)> write_flight_data{};
+        std::function<void(std::uint32_t session)> write_flight_recording{};
         bool inspecting = true;
     };
 
@@ -167,12 +167,12 @@ class LivePage final : public pipeline::RecordPageData {
         return parts_.impairment->set_impairment(text).map([](const std::string&) {});
     }
 
-    [[nodiscard]] bool write_flight_data(std::uint32_t session) override;
+    [[nodiscard]] bool write_flight_recording(std::uint32_t session) override;
 
-    [[nodiscard]] tl::expected<void, std::string> turn_recording(web::RecordingKind kind,
-                                                                 bool on) override {
-        return parts_.recordings != nullptr ? parts_.recordings->turn_recording(kind, on)
-                                            : PageData::turn_recording(kind, on);
+    [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
+                                                                   bool on) override {
+        return parts_.recordings != nullptr ? parts_.recordings->switch_recording(kind, on)
+                                            : PageData::switch_recording(kind, on);
     }
 
     [[nodiscard]] std::optional<std::vector<web::RecordedFile>> list_recordings() const override {

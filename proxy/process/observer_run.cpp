@@ -19,7 +19,7 @@ namespace {
 
 /// Returns the item sizes that the observers of this run learned. These are in shared memory, so
 /// that a restarted observer can use them.
-inspect::LearnedSizes& learned_sizes(channel::SharedBlock& block) {
+inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& block) {
     using inspect::LearnedSizes;
     static_assert(sizeof(LearnedSizes) <= sizeof(block.learned_sizes) &&
                   alignof(LearnedSizes) <= 64 && std::is_trivially_destructible_v<LearnedSizes>);
@@ -116,8 +116,10 @@ void ObserverRun::open_page() {
                                  .outputs = &lines_,
                                  .recordings = written_.page_recordings(),
                                  .inspecting = options_.inspect};
-    if (written_.flight_queue() != nullptr) {
-        parts.write_flight_data = [this](std::uint32_t session) { write_flight_data(session); };
+    if (written_.flight_recorder_queue() != nullptr) {
+        parts.write_flight_recording = [this](std::uint32_t session) {
+            write_flight_recording(session);
+        };
     }
     options_.page->token = token_.value_or(std::move(options_.page->token));
     page_.emplace(*std::move(options_.page), std::move(parts));
@@ -218,8 +220,8 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         }
         log::info("writing a summary of every open session to the records");
         break;
-    case channel::ControlMessage::write_flight_data:
-        write_flight_data(0);
+    case channel::ControlMessage::write_flight_recording:
+        write_flight_recording(0);
         break;
     case channel::ControlMessage::finish:
         stop();
@@ -291,7 +293,7 @@ sink::StatusNotes ObserverRun::status_notes() const {
     const std::uint64_t bytes = file->state.written_bytes;
     notes.recording = fmt::format("recording {}to {}",
                                   bytes != 0 ? record::size_text(bytes) + ' ' : std::string{},
-                                  record::terminal_text(path));
+                                  record::escape_for_terminal(path));
     return notes;
 }
 
@@ -331,8 +333,8 @@ void ObserverRun::print_findings_at_end() {
     std::fflush(out);
 }
 
-void ObserverRun::write_flight_data(std::uint32_t session) {
-    if (written_.flight_queue() == nullptr) {
+void ObserverRun::write_flight_recording(std::uint32_t session) {
+    if (written_.flight_recorder_queue() == nullptr) {
         log::warn("there is no flight recorder; {} makes one", options_.flight_flag);
     }
     for (const auto& worker : workers_) {
@@ -427,7 +429,7 @@ ObserverResult ObserverRun::finish_outputs() {
 }
 
 void SilenceReporters::report_changes(boost::asio::io_context& io,
-                                      const channel::SharedBlock& shared, LivePage* page) {
+                                      const channel::SharedProcessData& shared, LivePage* page) {
     constexpr std::chrono::seconds kDeadline{1};
     const auto now = std::chrono::steady_clock::now();
     const auto servers = shared.facts.added_servers();

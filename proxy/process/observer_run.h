@@ -39,7 +39,7 @@ namespace tw::process {
 class SilenceReporters {
   public:
     /// Must be called once a second. `page` may be null.
-    void report_changes(boost::asio::io_context& io, const channel::SharedBlock& shared,
+    void report_changes(boost::asio::io_context& io, const channel::SharedProcessData& shared,
                         LivePage* page);
 
     /// Returns a text such as "1 server silent since 12:00:03"; empty if all servers answer.
@@ -121,7 +121,7 @@ class ObserverRun {
     void print_findings_at_end();
     [[nodiscard]] sink::StatusNotes status_notes() const;
 
-    void write_flight_data(std::uint32_t session);
+    void write_flight_recording(std::uint32_t session);
     void stop();
     void write_summary(const ObserverResult& result);
     [[nodiscard]] ObserverResult finish_outputs();

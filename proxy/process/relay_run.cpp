@@ -29,12 +29,13 @@ static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::HandshakeMemory));
 
 /// Maps the values of wire::Trust and wire::ConnlessRequest to the relay's own types, because the
 /// relay knows no protocol.
-constexpr std::array kStandings{relay::ClientStanding::connless,   relay::ClientStanding::stray,
-                                relay::ClientStanding::unverified, relay::ClientStanding::verified,
-                                relay::ClientStanding::weak,       relay::ClientStanding::player};
+constexpr std::array kStandings{
+    relay::ClientStanding::connless,          relay::ClientStanding::unrecognised,
+    relay::ClientStanding::unverified,        relay::ClientStanding::verified,
+    relay::ClientStanding::unverified_player, relay::ClientStanding::player};
 static_assert(static_cast<std::size_t>(wire::Trust::player) + 1 == kStandings.size());
-constexpr std::array kRequests{relay::RequestKind::none, relay::RequestKind::common,
-                               relay::RequestKind::reserved, relay::RequestKind::other};
+constexpr std::array kRequests{relay::RequestKind::none, relay::RequestKind::server_info,
+                               relay::RequestKind::rare, relay::RequestKind::other};
 static_assert(static_cast<std::size_t>(wire::ConnlessRequest::other) + 1 == kRequests.size());
 
 wire::InfoRequest to_info_request(const relay::ClientQuestion& question) {
@@ -89,8 +90,8 @@ relay::AnswerFunctions info_answer_functions() {
 
 std::optional<std::string> NewClientReport::next_log_line(const relay::Counters& counters,
                                                           bool at_end) {
-    seconds_ = std::min(seconds_ + 1, kPause + 1);
-    if (seconds_ < kPause && !at_end) {
+    seconds_ = std::min(seconds_ + 1, kMinSecondsBetweenLines + 1);
+    if (seconds_ < kMinSecondsBetweenLines && !at_end) {
         return std::nullopt;
     }
     std::string text;
@@ -120,7 +121,7 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
     if (text.empty()) {
         return std::nullopt;
     }
-    if (seconds_ <= kPause) {
+    if (seconds_ <= kMinSecondsBetweenLines) {
         text += fmt::format(", in {} s", seconds_);
     }
     seconds_ = 0;

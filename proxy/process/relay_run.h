@@ -38,17 +38,18 @@ class NewClientReport {
         : address_limit_{std::move(address_limit)} {}
 
     /// A line covers at least this many seconds, except the first line after a quiet time.
-    static constexpr int kPause = 10;
+    static constexpr int kMinSecondsBetweenLines = 10;
 
     /// Call it once a second. Returns the line to log; nullopt if the counters have not changed, or
-    /// the last line was returned less than kPause seconds ago. `at_end`: there are no later calls.
+    /// the last line was returned less than kMinSecondsBetweenLines seconds ago. `at_end`: there
+    /// are no later calls.
     [[nodiscard]] std::optional<std::string> next_log_line(const relay::Counters& counters,
                                                            bool at_end = false);
 
   private:
     std::string address_limit_;
-    relay::Counters reported_; ///< the counters when a line was last due
-    int seconds_ = kPause;     ///< seconds since the last line, at most kPause + 1
+    relay::Counters reported_;              ///< the counters when a line was last due
+    int seconds_ = kMinSecondsBetweenLines; ///< seconds since the last line, limited
 };
 
 struct RelayRunOptions {
@@ -82,7 +83,7 @@ class RelayRun final : public SupervisedRun {
     explicit RelayRun(RelayRunOptions options);
 
     [[nodiscard]] relay::ClientAddressMode client_address_mode() const {
-        return relay_->client_address();
+        return relay_->client_address_mode();
     }
 
     /// Starts the observer. Returns nullopt on success. Otherwise returns how the observer ended;

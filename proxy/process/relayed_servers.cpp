@@ -64,7 +64,7 @@ TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
     return begun;
 }
 
-RelayedServers::RelayedServers(relay::Relay& relay, channel::SharedBlock& block,
+RelayedServers::RelayedServers(relay::Relay& relay, channel::SharedProcessData& block,
                                TakeoverRequester* requester,
                                const std::vector<ConfiguredServer>& servers)
     : relay_{&relay}, block_{&block}, requester_{requester} {
@@ -117,7 +117,7 @@ std::vector<std::string> RelayedServers::route_lines(relay::ServerIndex index) c
 void RelayedServers::set_name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = block_->facts.servers.at(index);
     server.name.fill(0);
-    std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxName),
+    std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxNameBytes),
                 server.name.begin());
     server.removed = true; // set to false when the server has been added
 }

@@ -26,8 +26,8 @@ class RelayedServers {
     /// The arguments must outlive the object. `requester`: null without a takeover. The relay was
     /// constructed with the first of `servers`. Errors: the errors of Relay::add_server and of
     /// prepare_server().
-    RelayedServers(relay::Relay& relay, channel::SharedBlock& block, TakeoverRequester* requester,
-                   const std::vector<ConfiguredServer>& servers);
+    RelayedServers(relay::Relay& relay, channel::SharedProcessData& block,
+                   TakeoverRequester* requester, const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
     /// this machine do not listen yet. `note`: a further text to log; may be empty.
@@ -38,8 +38,8 @@ class RelayedServers {
     void set_servers(const std::vector<ConfiguredServer>& wanted);
 
     /// Takes over new addresses of the servers' names, and checks whether servers answer. Must be
-    /// called once a second. `report_silence`: log servers that do not answer. With an observer it must be false, because
-    /// the observer logs them.
+    /// called once a second. `report_silence`: log servers that do not answer. With an observer it
+    /// must be false, because the observer logs them.
     void on_second(bool report_silence);
 
     /// Returns the servers in the form that TakeoverResponder needs.
@@ -55,7 +55,7 @@ class RelayedServers {
     void write_addresses(relay::ServerIndex index) const;
 
     relay::Relay* relay_;
-    channel::SharedBlock* block_;
+    channel::SharedProcessData* block_;
     TakeoverRequester* requester_;
     std::vector<ServerAddressUpdater> servers_;
     UnresolvedServers pending_{UnresolvedServers::system_lookup};

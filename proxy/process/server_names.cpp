@@ -54,7 +54,7 @@ std::optional<ServerNameResolver::Endpoint> ServerNameResolver::on_second(Time n
         }
         return addresses.front();
     }
-    if (now - last_lookup_ < (silent ? kSilentInterval : kInterval)) {
+    if (now - last_lookup_ < (silent ? kSilentLookupInterval : kLookupInterval)) {
         return std::nullopt;
     }
     last_lookup_ = now;

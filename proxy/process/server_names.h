@@ -28,9 +28,9 @@ class ServerNameResolver {
 
     /// The time between lookups: short enough to notice a change soon, long enough not to burden
     /// the name server. The system's resolver does not report a TTL.
-    static constexpr std::chrono::seconds kInterval{60};
+    static constexpr std::chrono::seconds kLookupInterval{60};
     /// The time between lookups while the server does not answer, because it may have moved.
-    static constexpr std::chrono::seconds kSilentInterval{5};
+    static constexpr std::chrono::seconds kSilentLookupInterval{5};
 
     ServerNameResolver(NameLookup lookup, Endpoint current, Time now)
         : lookup_{std::move(lookup)}, current_{std::move(current)}, last_lookup_{now} {}

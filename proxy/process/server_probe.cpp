@@ -262,7 +262,7 @@ SilenceDetector::Change SilenceDetector::on_second(Time now, const relay::Counte
         silence_.unanswered += sent;
     }
     silence_.refused += refused;
-    if (!silent_ && silence_.unanswered >= kUnanswered &&
+    if (!silent_ && silence_.unanswered >= kMinUnansweredDatagrams &&
         last_sent_ - silence_.since >= kSilenceTime) {
         silent_ = true;
         return Change::began;
@@ -276,13 +276,14 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
     using Change = SilenceDetector::Change;
     const Change change = detector_.on_second(now, counters);
     if (change == Change::began && send_request) {
-        seconds_left_ = kAnswerSeconds;
+        seconds_left_ = kAnswerTimeoutSeconds;
         send_request();
         return Change::none;
     }
     if (seconds_left_ == 0) {
         // If all clients have given up, only the answer to a request shows that the server is back.
-        if (detector_.is_silent() && send_request && ++seconds_silent_ % kRequestInterval == 0) {
+        if (detector_.is_silent() && send_request &&
+            ++seconds_silent_ % kRequestIntervalSeconds == 0) {
             send_request();
         }
         return change;

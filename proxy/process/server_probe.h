@@ -87,7 +87,7 @@ class SilenceDetector {
     using Time = std::chrono::steady_clock::time_point;
 
     /// A server is silent if at least this many datagrams, sent over kSilenceTime, got no answer.
-    static constexpr std::uint64_t kUnanswered = 3;
+    static constexpr std::uint64_t kMinUnansweredDatagrams = 3;
     static constexpr std::chrono::seconds kSilenceTime{3};
     /// If the time between two datagrams to the server is longer, a silence does not begin, because
     /// such datagrams may need no answer.
@@ -147,10 +147,10 @@ class SilenceReporter {
 
   private:
     /// How long the answer to an info request is awaited, in calls of report_changes().
-    static constexpr int kAnswerSeconds = 1;
+    static constexpr int kAnswerTimeoutSeconds = 1;
 
     /// Time between requests to a silent server, in calls of report_changes().
-    static constexpr unsigned kRequestInterval = 2;
+    static constexpr unsigned kRequestIntervalSeconds = 2;
 
     [[nodiscard]] SilenceDetector::Change detect_change(SilenceDetector::Time now,
                                                         const relay::Counters& counters,

@@ -126,8 +126,8 @@ StoredKey read_or_create_key(const std::filesystem::path& folder, const std::str
     return key;
 }
 
-std::string PageToken::shell_text_for_log(bool to_people_only) const {
-    if (to_people_only) {
+std::string PageToken::shell_text_for_log(bool is_read_by_people_only) const {
+    if (is_read_by_people_only) {
         return value;
     }
     if (file.empty()) {

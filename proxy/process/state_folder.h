@@ -29,7 +29,7 @@ struct PageToken {
 
     /// Returns the shell text that stands for the token in a log: the token itself if only people
     /// read the log, else a command that prints the file; a note if the token is in no file.
-    [[nodiscard]] std::string shell_text_for_log(bool to_people_only) const;
+    [[nodiscard]] std::string shell_text_for_log(bool is_read_by_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;
 };

@@ -57,14 +57,14 @@ std::optional<int> pending_end_signal() {
 
 } // namespace
 
-Terminal::Terminal() {
+ControllingTerminal::ControllingTerminal() {
     struct sigaction now {};
 
     existed_ =
         ::sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN && has_terminal();
 }
 
-bool Terminal::is_gone() const {
+bool ControllingTerminal::is_gone() const {
     return existed_ && !has_terminal();
 }
 
@@ -117,7 +117,7 @@ void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
 void Supervisor::on_signal(int signal) {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
         send(signal == SIGUSR1 ? channel::ControlMessage::write_summaries
-                               : channel::ControlMessage::write_flight_data);
+                               : channel::ControlMessage::write_flight_recording);
     } else if (signal != SIGHUP) {
         stop(signal == SIGINT ? "interrupted" : "terminated");
     } else if (options_.terminal.is_gone()) {

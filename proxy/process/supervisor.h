@@ -26,11 +26,11 @@ namespace tw::process {
 
 /// The controlling terminal of this process. If the terminal is gone, SIGHUP ends the run;
 /// otherwise, SIGHUP reloads the configuration.
-class Terminal {
+class ControllingTerminal {
   public:
     /// Checks whether the process has a terminal. A process that ignores SIGHUP (`nohup`) counts as
     /// a process without a terminal.
-    Terminal();
+    ControllingTerminal();
 
     [[nodiscard]] bool existed_at_start() const { return existed_; }
 
@@ -56,7 +56,7 @@ struct ReloadedSettings {
 };
 
 /// The configuration of a run, which can be read again.
-class ReloadableConfig : public record::Interface {
+class ReloadableConfig : public record::InterfaceBase {
   public:
     [[nodiscard]] virtual ReloadedSettings reload() = 0;
     /// Opens the live page's sockets, which the observers get. Returns none if there is no page.
@@ -72,7 +72,7 @@ struct SupervisorOptions {
     std::optional<TimeLimit> time_limit{};
     /// Null: the run has no live page and cannot reload its configuration on SIGHUP.
     std::shared_ptr<ReloadableConfig> config{};
-    Terminal terminal{};
+    ControllingTerminal terminal{};
 };
 
 struct LiveRunResult {
@@ -82,7 +82,7 @@ struct LiveRunResult {
 };
 
 /// The run that a supervisor controls. By default it ignores requests for changes.
-class SupervisedRun : public record::Interface {
+class SupervisedRun : public record::InterfaceBase {
   public:
     virtual void on_second() = 0; ///< called once a second
 
@@ -183,7 +183,7 @@ class Supervisor {
     boost::asio::steady_timer restart_timer_{io_};
     Clock::time_point observer_started_;
     std::chrono::milliseconds pause_{0}; ///< the pause before the next observer is started
-    std::uint64_t heartbeats_ = 0;       ///< SharedBlock::heartbeats at the last check
+    std::uint64_t heartbeats_ = 0;       ///< SharedProcessData::heartbeats at the last check
     /// The bytes that had been consumed of each ring at the last check.
     std::vector<std::uint64_t> consumed_;
     int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer

@@ -82,7 +82,7 @@ void check_same_server(const relay::Relay& relay, const TakeoverRequester::Conti
     const TakeoverServer& there = *taken.from;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
-    if (!same || relay.client_address(taken.number) != there.mode) {
+    if (!same || relay.client_address_mode(taken.number) != there.mode) {
         throw TakeoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
                                         "client addresses; restart it to change that",
                                         there.name.empty() ? "" : there.name + " at ",
@@ -211,7 +211,7 @@ void TakeoverResponder::send_offer() {
         const auto listening = relay.listening_sockets(server.number);
         server.listening_sockets = static_cast<std::uint32_t>(listening.size());
         server.server = relay.server_endpoint(server.number);
-        server.mode = relay.client_address(server.number);
+        server.mode = relay.client_address_mode(server.number);
         for (const auto& endpoint : relay.listen_endpoints(server.number)) {
             server.listen.push_back(base::endpoint_from(endpoint.data()));
         }

@@ -77,7 +77,7 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
     bool sent = true;
     bool more = true;
     while (sent && more) {
-        const auto bytes = body.first(std::min(body.size(), kMaxPacket));
+        const auto bytes = body.first(std::min(body.size(), kMaxPacketBytes));
         const auto some =
             descriptors.first(std::min(descriptors.size(), base::kMaxPacketDescriptors));
         body = body.subspan(bytes.size());
@@ -103,7 +103,7 @@ bool TakeoverLink::add_packet(base::ReceivedPacket& packet, std::span<const std:
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
-    std::vector<std::byte> room(kMaxPacket);
+    std::vector<std::byte> room(kMaxPacketBytes);
     while (!closed_) {
         auto packet = base::receive_packet(socket_.get(), room);
         const int error = errno;

@@ -45,7 +45,7 @@ class TakeoverLink {
   public:
     using Time = base::Clock::time_point;
 
-    static constexpr std::size_t kMaxPacket = 65'536;
+    static constexpr std::size_t kMaxPacketBytes = 65'536;
     /// The longest message, in bytes. A session takes a few hundred bytes; a session that the
     /// observer was not told about takes up to 4 KiB.
     static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;

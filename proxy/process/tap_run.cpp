@@ -152,11 +152,12 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     counters.copies_lost.add(tap_.num_lost_datagrams() - lost);
 }
 
-void TapFeed::on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) {
+void TapFeed::on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEndReason why) {
     close_session(key, time,
-                  why == capture::SessionEnd::idle      ? relay::CloseReason::idle
-                  : why == capture::SessionEnd::evicted ? relay::CloseReason::displaced
-                                                        : relay::CloseReason::sides_exchanged);
+                  why == capture::SessionEndReason::idle ? relay::CloseReason::idle
+                  : why == capture::SessionEndReason::evicted
+                      ? relay::CloseReason::displaced
+                      : relay::CloseReason::sides_exchanged);
 }
 
 void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {

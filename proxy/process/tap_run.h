@@ -85,7 +85,8 @@ class TapFeed final : public capture::SessionReceiver {
                          const capture::CaptureEndpoint& server) override;
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
-    void on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEnd why) override;
+    void on_session_end(std::uint64_t key, std::int64_t time,
+                        capture::SessionEndReason why) override;
 
   private:
     void close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);
@@ -105,7 +106,7 @@ class TapFeed final : public capture::SessionReceiver {
 };
 
 struct TapRunOptions {
-    capture::LiveOptions live;
+    capture::LiveCaptureOptions live;
     capture::ServerDetector servers;
     std::string description; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};

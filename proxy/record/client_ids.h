@@ -88,7 +88,7 @@ template <typename To>
         std::int32_t& value = data[field.offset];
         const bool may_name = field.names == &snapshot::names::flag_carrier_special ||
                               field.names == &snapshot::names::spectator_special;
-        if (field.merge == snapshot::FieldMerge::client ||
+        if (field.merge == snapshot::FieldMerge::client_id ||
             (may_name && value >= 0 && scope == ClientIdScope::all)) {
             const std::optional<std::uint16_t> id = to(value);
             value = id ? std::int32_t{*id} : -1;

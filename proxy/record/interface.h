@@ -3,14 +3,14 @@
 namespace tw::record {
 
 /// The base class of interfaces: has a virtual destructor and cannot be copied or moved.
-class Interface {
+class InterfaceBase {
   public:
-    Interface(const Interface&) = delete;
-    Interface& operator=(const Interface&) = delete;
-    virtual ~Interface() = default;
+    InterfaceBase(const InterfaceBase&) = delete;
+    InterfaceBase& operator=(const InterfaceBase&) = delete;
+    virtual ~InterfaceBase() = default;
 
   protected:
-    Interface() = default;
+    InterfaceBase() = default;
 };
 
 } // namespace tw::record

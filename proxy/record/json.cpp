@@ -102,12 +102,12 @@ const json::array* list_of(const json::object& object, std::string_view key) {
     return value == nullptr ? nullptr : value->if_array();
 }
 
-json::object spread_json(const Spread& spread) {
-    json::object object{{"count", spread.count}};
-    if (spread.count != 0) {
-        object.emplace("min", spread.min);
-        object.emplace("mean", spread.mean());
-        object.emplace("max", spread.max);
+json::object distribution_json(const Distribution& distribution) {
+    json::object object{{"count", distribution.count}};
+    if (distribution.count != 0) {
+        object.emplace("min", distribution.min);
+        object.emplace("mean", distribution.mean());
+        object.emplace("max", distribution.max);
     }
     return object;
 }

@@ -34,18 +34,19 @@ namespace tw::record {
 [[nodiscard]] const boost::json::array* list_of(const boost::json::object& object,
                                                 std::string_view key);
 
-[[nodiscard]] boost::json::object spread_json(const Spread& spread);
+[[nodiscard]] boost::json::object distribution_json(const Distribution& distribution);
 /// Returns an object that maps the name of each kind of finding that occurred to its count.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
 
-/// Adds each spread (minimum, mean, maximum) of `totals` to the JSON object under the spread's key.
-/// If the protocol limits the values, also adds the limit, for example as "items_limit".
+/// Adds each distribution (minimum, mean, maximum) of `totals` to the JSON object under the
+/// distribution's key. If the protocol limits the values, also adds the limit, for example as
+/// "items_limit".
 template <template <typename> class Totals>
-void add_spreads(boost::json::object& object, const Totals<Spread>& totals) {
+void add_distributions(boost::json::object& object, const Totals<Distribution>& totals) {
     const auto cells = cells_of<Totals>(totals);
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        const SpreadRow& row = spread_rows<Totals>()[i];
-        object.emplace(row.key, spread_json(cells[i]));
+        const DistributionRow& row = distribution_rows<Totals>()[i];
+        object.emplace(row.key, distribution_json(cells[i]));
         if (row.limit != 0) {
             object.emplace(std::string{row.key} + "_limit", row.limit);
         }

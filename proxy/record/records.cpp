@@ -122,12 +122,13 @@ const snapshot::ObjectSpec* ItemTypes::object(std::uint16_t type) const {
 namespace {
 
 std::string type_text(const FindingItem& item) {
-    return item.type.empty() ? fmt::format("type {}", item.type_id) : terminal_text(item.type);
+    return item.type.empty() ? fmt::format("type {}", item.type_id)
+                             : escape_for_terminal(item.type);
 }
 
 std::string describe_item(const FindingItem& item, std::string_view field) {
     std::string text = fmt::format("{} {}", type_text(item), item.id);
-    return field.empty() ? text : text + ' ' + terminal_text(field);
+    return field.empty() ? text : text + ' ' + escape_for_terminal(field);
 }
 
 /// Returns the part of a finding's text that describes the item.
@@ -173,7 +174,7 @@ std::string describe_finding(const FindingRecord& record) {
     if (record.candidates) {
         line += ", " + count_with_noun(record.candidates->count, "candidate[s]");
         if (!record.item && !record.candidates->likeliest.empty()) {
-            const Candidate& first = record.candidates->likeliest.front();
+            const CauseCandidate& first = record.candidates->likeliest.front();
             line += fmt::format(" (the likeliest: {})", describe_item(first.item, first.field));
         }
     }
@@ -182,11 +183,11 @@ std::string describe_finding(const FindingRecord& record) {
     }
     const std::string_view name = finding_display_name(info.name, record.name);
     if (!name.empty()) {
-        line += ", " + terminal_text(name);
+        line += ", " + escape_for_terminal(name);
     }
     line += fmt::format(". {}", info.sentence);
     if (!record.detail.empty() && name.empty() == record.name.empty()) {
-        line += fmt::format(" ({})", terminal_text(record.detail));
+        line += fmt::format(" ({})", escape_for_terminal(record.detail));
     }
     return line;
 }

@@ -197,7 +197,7 @@ struct RenumberedClient {
 
 /// Where a world's items come from: the sessions that received each item, the ints that no session
 /// received, and who assigned the client ids.
-struct Sightings {
+struct ItemSightings {
     /// The sessions whose snapshots were merged into the world, in ascending order.
     std::span<const std::uint32_t> sessions{};
     /// For each item, one bit per session, set if the session received the item. The words from
@@ -264,7 +264,7 @@ struct SnapshotRecord {
     /// The client's DDNet version. Not written to JSON.
     std::optional<std::int32_t> client_version{};
     /// The sessions that received each item of a world; null for the snapshot of one session.
-    const Sightings* sightings = nullptr;
+    const ItemSightings* sightings = nullptr;
     bool of_demo = false; ///< the snapshot was read from a demo; not written to JSON
 };
 
@@ -295,7 +295,7 @@ struct FindingItem {
 };
 
 /// An item that may be the cause of a finding, and the value that may be wrong.
-struct Candidate {
+struct CauseCandidate {
     FindingItem item{};
     std::string_view field{}; ///< the name of the wrong field; empty if the whole item may be wrong
     std::optional<std::int64_t> value{};    ///< the received value of the field
@@ -303,9 +303,9 @@ struct Candidate {
 };
 
 /// The possible causes of a finding whose cause is not certain.
-struct CandidateSummary {
-    std::uint64_t count = 0;                ///< number of all possible causes
-    std::span<const Candidate> likeliest{}; ///< the most likely causes, the likeliest first
+struct CauseCandidateSummary {
+    std::uint64_t count = 0;                     ///< number of all possible causes
+    std::span<const CauseCandidate> likeliest{}; ///< the most likely causes, the likeliest first
 };
 
 struct FindingRecord {
@@ -319,7 +319,7 @@ struct FindingRecord {
     std::string_view field{}; ///< name of the item's affected field
     /// The possible causes if the finding's item is not certain. `item` is then empty or the
     /// likeliest one.
-    std::optional<CandidateSummary> candidates{};
+    std::optional<CauseCandidateSummary> candidates{};
     std::optional<snapshot::Tick> delta_tick{};
     std::optional<std::int32_t> crc_wanted{};
     std::optional<std::int32_t> crc_got{};
@@ -395,7 +395,7 @@ using Record = std::variant<const SessionRecord*, const MessageRecord*, const Ma
                             const SegmentRecord*>;
 
 /// Receives records. The data in a record is valid only until on_record() returns.
-class RecordSink : public Interface {
+class RecordSink : public InterfaceBase {
   public:
     virtual void on_record(const Record& record) = 0;
 };
@@ -473,9 +473,9 @@ struct NumberPair {
 /// items computes it.
 struct WrittenWithItems {};
 
-/// A list of candidates. Each is written as an object with the keys of kCandidateSchema.
-struct Candidates {
-    std::span<const Candidate> list;
+/// A list of candidates. Each is written as an object with the keys of kCauseCandidateSchema.
+struct CauseCandidates {
+    std::span<const CauseCandidate> list;
 };
 
 /// The counts of all kinds of findings. Kinds that did not occur are left out of the JSON.
@@ -497,7 +497,7 @@ struct WorldMessage {
 };
 
 /// Receives world messages. The data in a message is valid only until on_world_message() returns.
-class WorldMessageSink : public Interface {
+class WorldMessageSink : public InterfaceBase {
   public:
     virtual void on_world_message(const WorldMessage& message) = 0;
 };

@@ -20,7 +20,7 @@ namespace tw::record {
 /// Whether a key exists in JSON records, in filters or in both.
 enum class KeyUse : std::uint8_t {
     everywhere,
-    filter, ///< the key exists in filters only
+    filter_only, ///< the key exists in filters only
 };
 
 /// The text of a key as the JSON writer needs it: `,"name":`. It is computed at compile time.
@@ -108,7 +108,7 @@ constexpr KeyRow<Get, Length> key(const char (&name)[Length], std::string_view s
 template <std::size_t Length, typename Get>
 constexpr KeyRow<Get, Length> filter_key(const char (&name)[Length], std::string_view sentence,
                                          Get get) {
-    return {name, get, sentence, KeyUse::filter};
+    return {name, get, sentence, KeyUse::filter_only};
 }
 
 template <std::size_t Length, typename Get, typename Schema>
@@ -365,19 +365,21 @@ inline constexpr auto kFindingItemSchema =
            key("type_id", "As on the wire.", &FindingItem::type_id),
            key("id", "As on the wire.", &FindingItem::id));
 
-inline constexpr auto kCandidateSchema = schema(
-    object("item", "The item.", kFindingItemSchema, [](const Candidate& r) { return &r.item; }),
-    key("field", "Its field; absent if the item as a whole is meant.",
-        kUnlessEmpty<&Candidate::field>),
-    key("value", "What the delta gave.", &Candidate::value),
-    key("expected", "What it must have been, if this is the wrong one.", &Candidate::expected));
+inline constexpr auto kCauseCandidateSchema =
+    schema(object("item", "The item.", kFindingItemSchema,
+                  [](const CauseCandidate& r) { return &r.item; }),
+           key("field", "Its field; absent if the item as a whole is meant.",
+               kUnlessEmpty<&CauseCandidate::field>),
+           key("value", "What the delta gave.", &CauseCandidate::value),
+           key("expected", "What it must have been, if this is the wrong one.",
+               &CauseCandidate::expected));
 
-inline constexpr auto kCandidateSummarySchema =
-    schema(key("count", "How many there are.", &CandidateSummary::count),
+inline constexpr auto kCauseCandidateSummarySchema =
+    schema(key("count", "How many there are.", &CauseCandidateSummary::count),
            key("likeliest",
                "The likeliest few, the likeliest first: `item`, `field`, `value` and `expected` as "
                "in the finding.",
-               [](const CandidateSummary& r) { return Candidates{r.likeliest}; }));
+               [](const CauseCandidateSummary& r) { return CauseCandidates{r.likeliest}; }));
 
 inline constexpr auto kFindingSchema = schema(
     key("id", "From a closed table; `twscope explain` prints it with causes.", &FindingRecord::id),
@@ -392,8 +394,8 @@ inline constexpr auto kFindingSchema = schema(
     object("item", "The item it is about.", kFindingItemSchema, kPointerTo<&FindingRecord::item>),
     key("field", "The item's field; `int_4` for an int without a name, counted from 0.",
         kUnlessEmpty<&FindingRecord::field>),
-    object("candidates", "What it may be about, if that is not known.", kCandidateSummarySchema,
-           kPointerTo<&FindingRecord::candidates>),
+    object("candidates", "What it may be about, if that is not known.",
+           kCauseCandidateSummarySchema, kPointerTo<&FindingRecord::candidates>),
     key("crc_wanted", "The server's checksum.", &FindingRecord::crc_wanted),
     key("crc_got", "The checksum of what was rebuilt.", &FindingRecord::crc_got),
     key("since_tick", "The first tick of what lasts for several, such as unusable snapshots.",
@@ -439,11 +441,11 @@ inline constexpr auto kSegmentSchema =
 
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
-           TotalsRow<DirectionSpreads, Spread, SpreadRow>{});
+           TotalsRow<DirectionDistributions, Distribution, DistributionRow>{});
 
 inline constexpr auto kSnapshotTotalsSchema =
     schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},
-           TotalsRow<SnapshotSpreads, Spread, SpreadRow>{});
+           TotalsRow<SnapshotDistributions, Distribution, DistributionRow>{});
 
 inline constexpr auto kImpairmentTotalsSchema =
     schema(TotalsRow<ImpairmentCounters, std::uint64_t, CounterRow>{});
@@ -466,7 +468,7 @@ inline constexpr auto kStatsSchema =
                   [](const SessionStats& r) { return &r.directions[1]; }),
            object("snapshots", "Totals of snapshots.", kSnapshotTotalsSchema,
                   [](const SessionStats& r) { return &r; }),
-           TotalsRow<SessionSpreads, Spread, SpreadRow>{},
+           TotalsRow<SessionDistributions, Distribution, DistributionRow>{},
            TotalsRow<SessionCounters, std::uint64_t, CounterRow>{},
            key("findings", "How often each finding occurred; those that did not are absent.",
                [](const SessionStats& r) { return FindingTotals{&r.findings}; }));

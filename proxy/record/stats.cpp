@@ -7,15 +7,15 @@
 namespace tw::record {
 
 void DirectionStats::merge(const DirectionStats& other) {
-    merge_cells<DirectionCounters>(*this, other);
-    merge_cells<DirectionSpreads>(*this, other);
+    merge_totals<DirectionCounters>(*this, other);
+    merge_totals<DirectionDistributions>(*this, other);
 }
 
 void SessionStats::merge(const SessionStats& other) {
-    merge_cells<SnapshotCounters>(*this, other);
-    merge_cells<SnapshotSpreads>(*this, other);
-    merge_cells<SessionSpreads>(*this, other);
-    merge_cells<SessionCounters>(*this, other);
+    merge_totals<SnapshotCounters>(*this, other);
+    merge_totals<SnapshotDistributions>(*this, other);
+    merge_totals<SessionDistributions>(*this, other);
+    merge_totals<SessionCounters>(*this, other);
     for (std::size_t i = 0; i < directions.size(); ++i) {
         directions[i].merge(other.directions[i]);
     }

@@ -15,10 +15,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Counters and spreads, with their descriptions. A struct of totals is a template over the type of
-/// its members, which are called cells. If the cells are numbers, the struct holds the totals. If
-/// the cells are rows, the struct holds the descriptions. One line therefore declares a counter's
-/// member, key and description. Merging, JSON, filters, reports, metrics and the check of
+/// Counters and distributions, with their descriptions. A struct of totals is a template over the
+/// type of its members, which are called cells. If the cells are numbers, the struct holds the
+/// totals. If the cells are rows, the struct holds the descriptions. One line therefore declares a
+/// counter's member, key and description. Merging, JSON, filters, reports, metrics and the check of
 /// RECORDS.md iterate over cells.
 namespace tw::record {
 
@@ -29,13 +29,13 @@ enum class CounterTopic : std::uint8_t {
     other_packets, ///< packets without chunks
     chunks,
     dropped_chunks,
-    order,
+    vital_order,
     compression,
-    outcome, ///< whether received snapshots could be rebuilt and verified
-    missing, ///< snapshots that were not received
-    shape,   ///< properties of received snapshots: without a base, without changes, number of parts
+    snapshot_outcome,    ///< whether received snapshots could be rebuilt and verified
+    missing_snapshots,   ///< snapshots that were not received
+    snapshot_properties, ///< without a base, without changes, number of parts
     session,
-    live, ///< counted only in live runs, not for capture files
+    live_only, ///< counted only in live runs, not for capture files
 };
 
 /// The description of a counter.
@@ -49,9 +49,9 @@ struct CounterRow {
     bool share = false;
 };
 
-/// Describes one spread of SessionStats: its key, unit and metric. A spread is the minimum, mean
-/// and maximum of a quantity.
-struct SpreadRow {
+/// Describes one distribution of SessionStats: its key, unit and metric. A distribution is the
+/// minimum, mean and maximum of a quantity.
+struct DistributionRow {
     std::string_view key{};
     std::string_view sentence{};
     std::string_view metric{};
@@ -100,8 +100,8 @@ template <template <typename> class Totals>
 }
 
 template <template <typename> class Totals>
-[[nodiscard]] const auto& spread_rows() {
-    return rows_describing<Totals, SpreadRow>();
+[[nodiscard]] const auto& distribution_rows() {
+    return rows_describing<Totals, DistributionRow>();
 }
 
 struct CounterValue {
@@ -125,7 +125,7 @@ template <template <typename> class Totals>
 
 /// Adds each cell of `other` to the same cell of `totals`.
 template <template <typename> class Totals, typename Cell>
-constexpr void merge_cells(Totals<Cell>& totals, const Totals<Cell>& other) {
+constexpr void merge_totals(Totals<Cell>& totals, const Totals<Cell>& other) {
     auto cells = cells_of<Totals>(totals);
     const auto more = cells_of<Totals>(other);
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -139,7 +139,7 @@ constexpr void merge_cells(Totals<Cell>& totals, const Totals<Cell>& other) {
 }
 
 /// The minimum, mean and maximum of a stream of numbers.
-struct Spread {
+struct Distribution {
     std::uint64_t count = 0;
     std::int64_t sum = 0;
     std::int64_t min = 0;
@@ -152,7 +152,7 @@ struct Spread {
         ++count;
     }
 
-    void merge(const Spread& other) {
+    void merge(const Distribution& other) {
         if (other.count == 0) {
             return;
         }
@@ -189,79 +189,79 @@ struct DirectionCounters {
     Cell duplicates = counter<Cell>("duplicates", CounterTopic::dropped_chunks, "Duplicate reliable chunks.", "duplicate_chunks_total");
     Cell gaps = counter<Cell>("gaps", CounterTopic::dropped_chunks, "Reliable chunks after a missing one.", "gap_chunks_total");
     Cell recovered = counter<Cell>("recovered", CounterTopic::chunks, "Reliable chunks recovered by retransmission: lost once.", "recovered_chunks_total");
-    Cell reordered = counter<Cell>("reordered", CounterTopic::order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
-    Cell resend_requests = counter<Cell>("resend_requests", CounterTopic::order, "Packets that request a resend.", "resend_requests_total");
+    Cell reordered = counter<Cell>("reordered", CounterTopic::vital_order, "Reliable chunks and snapshots that arrived after a newer one, duplicates excluded.");
+    Cell resend_requests = counter<Cell>("resend_requests", CounterTopic::vital_order, "Packets that request a resend.", "resend_requests_total");
     Cell wrong_token = counter<Cell>("wrong_token", CounterTopic::rejected, "Packets whose token is not the connection's.");
     Cell not_accepted = counter<Cell>("not_accepted", CounterTopic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
 };
 
 template <typename Cell>
-struct DirectionSpreads {
+struct DirectionDistributions {
     // The mean of these values is not smoothed, unlike the jitter of RFC 3550.
-    Cell jitter_us = cell<Cell>(SpreadRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
+    Cell jitter_us = cell<Cell>(DistributionRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 
 template <typename Cell>
 struct SnapshotCounters {
-    Cell snapshots = counter<Cell>("total", CounterTopic::outcome, "Complete snapshots, rebuilt or not.");
-    Cell verified = snapshot_counter<Cell>("verified", CounterTopic::outcome, "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
-    Cell mismatched = snapshot_counter<Cell>("mismatched", CounterTopic::outcome, "Snapshots whose checksum did not match.", "snapshots_total");
-    Cell undecodable = snapshot_counter<Cell>("undecodable", CounterTopic::outcome, "Snapshots with a broken delta.", "snapshots_total");
-    Cell unknown_base = snapshot_counter<Cell>("unknown_base", CounterTopic::outcome, "Snapshots on an unknown base.", "snapshots_total");
-    Cell incomplete = snapshot_counter<Cell>("incomplete", CounterTopic::outcome, "Snapshots with parts missing.", "snapshots_total");
-    Cell repeated = snapshot_counter<Cell>("repeated", CounterTopic::shape, "Snapshots that repeat a tick.", "snapshots_total");
-    Cell full = snapshot_counter<Cell>("full", CounterTopic::shape, "Full snapshots, without a base.");
-    Cell empty = snapshot_counter<Cell>("empty", CounterTopic::shape, "Snapshots in which nothing changed.");
-    Cell parts = counter<Cell>("parts", CounterTopic::shape, "Parts that snapshots arrived in.", "snapshot_parts_total");
-    Cell delta_bytes = counter<Cell>("delta_bytes", CounterTopic::shape, "Bytes of the deltas.", "snapshot_delta_bytes_total");
-    Cell missed = snapshot_counter<Cell>("missed", CounterTopic::missing, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
-    Cell ticks_skipped = counter<Cell>("ticks_skipped", CounterTopic::missing, "Ticks between snapshots beyond the usual step.");
-    Cell frozen_ms = counter<Cell>("frozen_ms", CounterTopic::missing, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
+    Cell snapshots = counter<Cell>("total", CounterTopic::snapshot_outcome, "Complete snapshots, rebuilt or not.");
+    Cell verified = snapshot_counter<Cell>("verified", CounterTopic::snapshot_outcome, "Snapshots whose checksum matched, or that were empty on a known base.", "snapshots_total");
+    Cell mismatched = snapshot_counter<Cell>("mismatched", CounterTopic::snapshot_outcome, "Snapshots whose checksum did not match.", "snapshots_total");
+    Cell undecodable = snapshot_counter<Cell>("undecodable", CounterTopic::snapshot_outcome, "Snapshots with a broken delta.", "snapshots_total");
+    Cell unknown_base = snapshot_counter<Cell>("unknown_base", CounterTopic::snapshot_outcome, "Snapshots on an unknown base.", "snapshots_total");
+    Cell incomplete = snapshot_counter<Cell>("incomplete", CounterTopic::snapshot_outcome, "Snapshots with parts missing.", "snapshots_total");
+    Cell repeated = snapshot_counter<Cell>("repeated", CounterTopic::snapshot_properties, "Snapshots that repeat a tick.", "snapshots_total");
+    Cell full = snapshot_counter<Cell>("full", CounterTopic::snapshot_properties, "Full snapshots, without a base.");
+    Cell empty = snapshot_counter<Cell>("empty", CounterTopic::snapshot_properties, "Snapshots in which nothing changed.");
+    Cell parts = counter<Cell>("parts", CounterTopic::snapshot_properties, "Parts that snapshots arrived in.", "snapshot_parts_total");
+    Cell delta_bytes = counter<Cell>("delta_bytes", CounterTopic::snapshot_properties, "Bytes of the deltas.", "snapshot_delta_bytes_total");
+    Cell missed = snapshot_counter<Cell>("missed", CounterTopic::missing_snapshots, "Snapshots that were due by the usual step and did not come: lost, or never made.", "missed_snapshots_total");
+    Cell ticks_skipped = counter<Cell>("ticks_skipped", CounterTopic::missing_snapshots, "Ticks between snapshots beyond the usual step.");
+    Cell frozen_ms = counter<Cell>("frozen_ms", CounterTopic::missing_snapshots, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
 };
 
 template <typename Cell>
-struct SnapshotSpreads {
-    Cell items = cell<Cell>(SpreadRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
-    Cell snapshot_bytes = cell<Cell>(SpreadRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
-    Cell delta_distance = cell<Cell>(SpreadRow{"delta_distance", "Ticks between a snapshot and its base."});
-    Cell snapshot_interval_us = cell<Cell>(SpreadRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
-    Cell freeze_us = cell<Cell>(SpreadRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
+struct SnapshotDistributions {
+    Cell items = cell<Cell>(DistributionRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
+    Cell snapshot_bytes = cell<Cell>(DistributionRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
+    Cell delta_distance = cell<Cell>(DistributionRow{"delta_distance", "Ticks between a snapshot and its base."});
+    Cell snapshot_interval_us = cell<Cell>(DistributionRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
+    Cell freeze_us = cell<Cell>(DistributionRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
 };
 
 template <typename Cell>
-struct SessionSpreads {
-    Cell ack_lag_ticks = cell<Cell>(SpreadRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.", "ack_lag_seconds", 0.02});
-    Cell input_margin_ms = cell<Cell>(SpreadRow{"input_margin_ms", "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
+struct SessionDistributions {
+    Cell ack_lag_ticks = cell<Cell>(DistributionRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.", "ack_lag_seconds", 0.02});
+    Cell input_margin_ms = cell<Cell>(DistributionRow{"input_margin_ms", "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
 };
 
 template <typename Cell>
 struct SessionCounters {
     Cell map_changes = counter<Cell>("map_changes", CounterTopic::session, "Map changes.");
-    Cell gap_lost = counter<Cell>("gap_lost", CounterTopic::live, "Copies of datagrams that were never inspected.");
+    Cell gap_lost = counter<Cell>("gap_lost", CounterTopic::live_only, "Copies of datagrams that were never inspected.");
 };
 
 /// Counts of the datagrams that the simulated impairment lost, duplicated or reordered in one
 /// direction.
 template <typename Cell>
 struct ImpairmentCounters {
-    Cell datagrams = counter<Cell>("datagrams", CounterTopic::live, "Datagrams that arrived while the line was impaired.");
-    Cell lost = counter<Cell>("lost", CounterTopic::live, "Datagrams lost on purpose.");
-    Cell rate_dropped = counter<Cell>("rate_dropped", CounterTopic::live, "Datagrams dropped because too much was queued ahead of them.");
-    Cell queue_full = counter<Cell>("queue_full", CounterTopic::live, "Datagrams dropped because more were waiting than the relay allows.");
-    Cell duplicated = counter<Cell>("duplicated", CounterTopic::live, "Datagrams sent twice.");
-    Cell reordered = counter<Cell>("reordered", CounterTopic::live, "Datagrams overtaken by later ones.");
+    Cell datagrams = counter<Cell>("datagrams", CounterTopic::live_only, "Datagrams that arrived while the line was impaired.");
+    Cell lost = counter<Cell>("lost", CounterTopic::live_only, "Datagrams lost on purpose.");
+    Cell rate_dropped = counter<Cell>("rate_dropped", CounterTopic::live_only, "Datagrams dropped because too much was queued ahead of them.");
+    Cell queue_full = counter<Cell>("queue_full", CounterTopic::live_only, "Datagrams dropped because more were waiting than the relay allows.");
+    Cell duplicated = counter<Cell>("duplicated", CounterTopic::live_only, "Datagrams sent twice.");
+    Cell reordered = counter<Cell>("reordered", CounterTopic::live_only, "Datagrams overtaken by later ones.");
 };
 
 /// Counts of worlds, and of snapshots that were merged into worlds or left out.
 template <typename Cell>
 struct WorldCounters {
-    Cell total = counter<Cell>("total", CounterTopic::outcome, "Worlds: one for each tick that was sent to any session.");
-    Cell complete = counter<Cell>("complete", CounterTopic::outcome, "Worlds that include every session that was due.");
-    Cell views = counter<Cell>("views", CounterTopic::outcome, "Snapshots that arrived to be merged.");
-    Cell late = counter<Cell>("late", CounterTopic::missing, "Snapshots that arrived after the world of their tick.");
-    Cell stray = counter<Cell>("stray", CounterTopic::missing, "Snapshots whose ticks do not match those of the server's other sessions.");
-    Cell dropped = counter<Cell>("dropped", CounterTopic::live, "Snapshots dropped because too many were waiting to be merged.");
-    Cell shed = counter<Cell>("shed", CounterTopic::missing, "Worlds closed early because memory ran out.");
+    Cell total = counter<Cell>("total", CounterTopic::snapshot_outcome, "Worlds: one for each tick that was sent to any session.");
+    Cell complete = counter<Cell>("complete", CounterTopic::snapshot_outcome, "Worlds that include every session that was due.");
+    Cell views = counter<Cell>("views", CounterTopic::snapshot_outcome, "Snapshots that arrived to be merged.");
+    Cell late = counter<Cell>("late", CounterTopic::missing_snapshots, "Snapshots that arrived after the world of their tick.");
+    Cell stray = counter<Cell>("stray", CounterTopic::missing_snapshots, "Snapshots whose ticks do not match those of the server's other sessions.");
+    Cell dropped = counter<Cell>("dropped", CounterTopic::live_only, "Snapshots dropped because too many were waiting to be merged.");
+    Cell shed = counter<Cell>("shed", CounterTopic::missing_snapshots, "Worlds closed early because memory ran out.");
 };
 
 // clang-format on
@@ -269,7 +269,7 @@ struct WorldCounters {
 using WorldStats = WorldCounters<std::uint64_t>;
 using ImpairmentStats = ImpairmentCounters<std::uint64_t>;
 
-struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionSpreads<Spread> {
+struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionDistributions<Distribution> {
     void merge(const DirectionStats& other);
 };
 
@@ -277,8 +277,8 @@ using FindingCounts = std::array<std::uint64_t, kFindingCount>;
 
 /// The totals of one session or of the whole run.
 struct SessionStats : SnapshotCounters<std::uint64_t>,
-                      SnapshotSpreads<Spread>,
-                      SessionSpreads<Spread>,
+                      SnapshotDistributions<Distribution>,
+                      SessionDistributions<Distribution>,
                       SessionCounters<std::uint64_t> {
     std::array<DirectionStats, 2> directions; ///< c2s, s2c
     FindingCounts findings{};

@@ -42,14 +42,14 @@ bool is_printable(std::string_view text) {
 
 } // namespace
 
-std::string terminal_text(std::string_view text) {
+std::string escape_for_terminal(std::string_view text) {
     std::string out;
     // Backslashes are doubled because escapes begin with a backslash.
     append_escaped(text, {}, "\\", out);
     return out;
 }
 
-std::string terminal_lines(std::string_view text) {
+std::string escape_lines_for_terminal(std::string_view text) {
     std::string out;
     append_escaped(text, "\n\t", {}, out);
     return out;

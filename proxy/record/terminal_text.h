@@ -28,11 +28,11 @@ inline constexpr std::array kTerminalControls{
 
 /// Returns the text in a form that is safe for a terminal: terminal controls, invalid UTF-8 and
 /// backslashes are escaped.
-[[nodiscard]] std::string terminal_text(std::string_view text);
+[[nodiscard]] std::string escape_for_terminal(std::string_view text);
 
 /// Returns a text of several lines in a form that is safe for a terminal. Line feeds, tabs and
 /// backslashes stay unchanged, because parts of the text may already be escaped.
-[[nodiscard]] std::string terminal_lines(std::string_view text);
+[[nodiscard]] std::string escape_lines_for_terminal(std::string_view text);
 
 /// Appends a line of JSON to `out`, with all terminal controls as JSON escapes. The values of
 /// strings do not change. Needed for JSON from other programs, which may contain such characters

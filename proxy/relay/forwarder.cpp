@@ -151,8 +151,9 @@ void Forwarder::add_wakeup_descriptor(int descriptor) const {
 }
 
 Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
-    std::array<epoll_event, kMaxReady> events; // NOLINT(*-member-init): as far as it is filled
-    const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReady, timeout);
+    std::array<epoll_event, kMaxReadySockets>
+        events; // NOLINT(*-member-init): as far as it is filled
+    const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReadySockets, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     ForwardResult woken;
     // Server sockets come first, because reading from clients may free sessions in `ready`.
@@ -188,7 +189,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             if (owner_[i]->count == 0) {
                 touched[num_touched++] = owner_[i];
             }
-            append_to_session(*owner_[i], i);
+            append_datagram(*owner_[i], i);
             if (owner_[i]->resync.is_in_progress()) [[unlikely]] {
                 rewrite_datagram(i);
             }
@@ -261,7 +262,7 @@ void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
     }
 }
 
-void Forwarder::append_to_session(Session& session, std::size_t i) noexcept {
+void Forwarder::append_datagram(Session& session, std::size_t i) noexcept {
     const auto index = static_cast<std::uint8_t>(i);
     if (session.count == 0) {
         session.first = index;
@@ -455,7 +456,7 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
     counters_.loop_iterations.add(1);
     const bool all = timers_.check_due_sessions(
         now, [now](Session& session) { session.table->check_timeout(session, now); });
-    if (now - drops_read_ >= kDropsInterval) {
+    if (now - drops_read_ >= kDropCountInterval) {
         drops_read_ = now;
         for (Listener& listener : listeners_) {
             if (const SessionTable* const table = listener.table) {

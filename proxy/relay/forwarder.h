@@ -79,11 +79,11 @@ class Forwarder {
 
     /// The interval of calls of check_timeouts() while there are no sessions and no event waits for
     /// room in the observer's ring.
-    static constexpr std::chrono::milliseconds kRestInterval{1000};
+    static constexpr std::chrono::milliseconds kIdleCheckInterval{1000};
 
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
         return timers_.has_no_sessions() && tap_.has_no_pending_events()
-                   ? std::max(kRestInterval, timers_.check_interval())
+                   ? std::max(kIdleCheckInterval, timers_.check_interval())
                    : timers_.check_interval();
     }
 
@@ -109,11 +109,11 @@ class Forwarder {
 
   private:
     /// The most ready sockets that a call of epoll_wait returns. The next call returns more.
-    static constexpr std::size_t kMaxReady = 256;
+    static constexpr std::size_t kMaxReadySockets = 256;
     /// Receiving stops when fewer buffers than this are free in the batch.
     static constexpr std::size_t kMinFreeBuffers = 16;
     /// The interval at which the kernel's drop counters of the listening sockets are read.
-    static constexpr std::chrono::milliseconds kDropsInterval{500};
+    static constexpr std::chrono::milliseconds kDropCountInterval{500};
 
     using Tables = std::vector<std::unique_ptr<SessionTable>>;
 
@@ -121,7 +121,7 @@ class Forwarder {
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
-    void append_to_session(Session& session, std::size_t i) noexcept;
+    void append_datagram(Session& session, std::size_t i) noexcept;
     void send_to_server(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);

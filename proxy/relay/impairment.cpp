@@ -52,7 +52,7 @@ struct SettingUnit {
 };
 
 constexpr std::array<SettingUnit, 3> kTimes{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
-constexpr std::array<SettingUnit, 1> kShares{{{"%", DirectionImpairment::kCertain / 100}}};
+constexpr std::array<SettingUnit, 1> kShares{{{"%", DirectionImpairment::kCertainPpm / 100}}};
 constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
 constexpr std::array<SettingUnit, 3> kRates{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
@@ -67,20 +67,20 @@ struct Setting {
     std::uint64_t DirectionImpairment::*value; ///< a member that is 0 if the setting is not set
 };
 
-constexpr std::uint64_t kCertain = DirectionImpairment::kCertain;
+constexpr std::uint64_t kCertainPpm = DirectionImpairment::kCertainPpm;
 constexpr std::string_view kTimeText = "a time up to 10s, for example 40ms";
 constexpr std::string_view kShareText = "a share from 0% to 100%, for example 2%";
 
 constexpr std::array<Setting, 7> kSettings{{
     {"delay", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::delay_us},
     {"jitter", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::jitter_us},
-    {"loss", kShares, 0, kCertain, kShareText, &DirectionImpairment::loss},
-    {"dup", kShares, 0, kCertain, kShareText, &DirectionImpairment::duplicate},
-    {"reorder", kShares, 0, kCertain, kShareText, &DirectionImpairment::reorder},
-    {"burst", kCounts, 1000, kMaxImpairBurst * 1000,
+    {"loss", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::loss},
+    {"dup", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::duplicate},
+    {"reorder", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::reorder},
+    {"burst", kCounts, 1000, kMaxImpairBurstDatagrams * 1000,
      "the mean number of losses in a row, from 1 to 1000, for example 3",
      &DirectionImpairment::burst},
-    {"rate", kRates, kMinImpairRate, kMaxImpairRate,
+    {"rate", kRates, kMinImpairBitsPerSecond, kMaxImpairBitsPerSecond,
      "bits a second from 64kbit to 100gbit, for example 1mbit", &DirectionImpairment::rate},
 }};
 
@@ -192,7 +192,7 @@ Result<void> check_settings(const DirectionImpairment& settings) {
     }
     // At least one datagram arrives between two bursts. So the loss is at most n/(n+1) if the mean
     // burst is n.
-    if (settings.loss * (settings.burst + 1000) > settings.burst * kCertain) {
+    if (settings.loss * (settings.burst + 1000) > settings.burst * kCertainPpm) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
@@ -289,13 +289,13 @@ std::string to_string(const Impairment& impairment) {
     return text;
 }
 
-std::uint64_t ImpairedDirection::draw_number(Draw what) const noexcept {
-    return mix_bits(key_ + number_ * static_cast<std::uint64_t>(Draw::count) +
+std::uint64_t ImpairedDirection::draw_random_number(RandomDraw what) const noexcept {
+    return mix_bits(key_ + number_ * static_cast<std::uint64_t>(RandomDraw::count) +
                     static_cast<std::uint64_t>(what));
 }
 
-bool ImpairedDirection::draw_chance(Draw what, std::uint64_t share) const noexcept {
-    return map_to_range(draw_number(what), kCertain) < share;
+bool ImpairedDirection::draw_chance(RandomDraw what, std::uint64_t share) const noexcept {
+    return map_to_range(draw_random_number(what), kCertainPpm) < share;
 }
 
 /// Decides whether the next datagram is lost. With `burst` this is Gilbert's model with a lossy and
@@ -303,19 +303,20 @@ bool ImpairedDirection::draw_chance(Draw what, std::uint64_t share) const noexce
 /// probability of entering it follows from the loss.
 bool ImpairedDirection::decide_loss() noexcept {
     if (impairment_.burst == 0) {
-        return draw_chance(Draw::loss, impairment_.loss);
+        return draw_chance(RandomDraw::loss, impairment_.loss);
     }
     constexpr double kThousand = 1000;
     const double leave = kThousand / static_cast<double>(impairment_.burst);
-    const double loss = static_cast<double>(impairment_.loss) / kCertain;
+    const double loss = static_cast<double>(impairment_.loss) / kCertainPpm;
     const double enter = leave * loss / (1 - loss);
-    const double drawn = map_to_unit_interval(draw_number(Draw::loss));
+    const double drawn = map_to_unit_interval(draw_random_number(RandomDraw::loss));
     losing_ = losing_ ? drawn >= leave : drawn < enter;
     return losing_;
 }
 
 microseconds ImpairedDirection::draw_delay() const noexcept {
-    const auto drawn = map_to_range(draw_number(Draw::jitter), 2 * impairment_.jitter_us + 1);
+    const auto drawn =
+        map_to_range(draw_random_number(RandomDraw::jitter), 2 * impairment_.jitter_us + 1);
     return microseconds{
         static_cast<std::int64_t>(impairment_.delay_us - impairment_.jitter_us + drawn)};
 }
@@ -325,8 +326,8 @@ ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t
     if (decide_loss()) {
         decision.outcome = ImpairmentDecision::Outcome::lost;
     }
-    decision.duplicate = draw_chance(Draw::duplicate, impairment_.duplicate);
-    decision.reorder = draw_chance(Draw::reorder, impairment_.reorder);
+    decision.duplicate = draw_chance(RandomDraw::duplicate, impairment_.duplicate);
+    decision.reorder = draw_chance(RandomDraw::reorder, impairment_.reorder);
     decision.leaves = now;
     if (impairment_.rate != 0) {
         rate_free_ = std::max(rate_free_, now);
@@ -371,7 +372,7 @@ void ImpairmentQueue::enqueue_datagram(void* owner, SessionImpairment& session, 
     // datagram that arrives while another one is held is never held itself.
     const bool is_held = queue_.contains(held);
     const bool hold = decision.reorder && !is_held;
-    const Time leaves = hold ? decision.leaves + kMaxHold : decision.leaves;
+    const Time leaves = hold ? decision.leaves + kMaxReorderHold : decision.leaves;
     const auto due = push_datagram(owner, session, direction, bytes, leaves);
     if (!due) {
         totals.queue_full.add(1);

@@ -25,7 +25,7 @@ namespace tw::relay {
 struct DirectionImpairment {
     /// The probability 1. Probabilities are whole millionths, so that a number such as 0.05 is read
     /// and printed without rounding.
-    static constexpr std::uint64_t kCertain = 1'000'000;
+    static constexpr std::uint64_t kCertainPpm = 1'000'000;
 
     std::uint64_t delay_us = 0;
     /// Each datagram's delay is random, evenly distributed from delay - jitter to delay + jitter.
@@ -59,10 +59,10 @@ struct Impairment {
 inline constexpr std::uint64_t kMaxImpairDelayUs = 10'000'000;
 /// The lowest rate that can be set, in bits per second. At this rate a full datagram takes 0.2 s;
 /// slower networks are not playable.
-inline constexpr std::uint64_t kMinImpairRate = 64'000;
-inline constexpr std::uint64_t kMaxImpairRate = 100'000'000'000;
+inline constexpr std::uint64_t kMinImpairBitsPerSecond = 64'000;
+inline constexpr std::uint64_t kMaxImpairBitsPerSecond = 100'000'000'000;
 /// The longest mean burst that can be set, in datagrams.
-inline constexpr std::uint64_t kMaxImpairBurst = 1000;
+inline constexpr std::uint64_t kMaxImpairBurstDatagrams = 1000;
 
 /// Parses a text like `s2c:delay=40ms,jitter=10ms,loss=2%;c2s:loss=1%`, or `none`.
 ///
@@ -120,10 +120,10 @@ class ImpairedDirection {
   private:
     /// The random numbers that are drawn for each datagram. All of them are always drawn, so that
     /// one setting does not change the effect of another.
-    enum class Draw : std::uint8_t { loss, duplicate, reorder, jitter, count };
+    enum class RandomDraw : std::uint8_t { loss, duplicate, reorder, jitter, count };
 
-    [[nodiscard]] std::uint64_t draw_number(Draw what) const noexcept;
-    [[nodiscard]] bool draw_chance(Draw what, std::uint64_t share) const noexcept;
+    [[nodiscard]] std::uint64_t draw_random_number(RandomDraw what) const noexcept;
+    [[nodiscard]] bool draw_chance(RandomDraw what, std::uint64_t share) const noexcept;
     [[nodiscard]] bool decide_loss() noexcept;
     [[nodiscard]] std::chrono::microseconds draw_delay() const noexcept;
 
@@ -174,7 +174,7 @@ class ImpairmentQueue {
     static constexpr std::size_t kMaxDatagrams = 65'536;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
     /// How long a reordered datagram waits for the next datagram: two snapshot intervals.
-    static constexpr std::chrono::milliseconds kMaxHold{80};
+    static constexpr std::chrono::milliseconds kMaxReorderHold{80};
 
     /// `totals`: counts lost, duplicated and reordered datagrams; indexed by Direction.
     ImpairmentQueue(const Impairment& impairment, std::array<ImpairmentTotals<Counter>, 2>& totals)

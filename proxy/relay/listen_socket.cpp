@@ -46,10 +46,10 @@ void set_socket_option(int socket, int level, int option, int value, const char*
     }
 }
 
-/// Opens a listening socket. `first`: no other socket may be bound to the address, except sockets
-/// that this relay opens later.
+/// Opens a listening socket. `is_first_set`: no other socket may be bound to the address, except
+/// sockets that this relay opens later.
 base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bool v6_only,
-                             bool first) {
+                             bool is_first_set) {
     const bool v6 = endpoint.address().is_v6();
     base::UniqueFd listener{
         ::socket(endpoint.protocol().family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
@@ -63,7 +63,7 @@ base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bo
     const auto share = [&] {
         set_socket_option(socket, SOL_SOCKET, SO_REUSEPORT, 1, "share between threads", endpoint);
     };
-    if (!first) {
+    if (!is_first_set) {
         share();
     }
     if (endpoint.address().is_unspecified()) {
@@ -75,7 +75,7 @@ base::UniqueFd open_listener(const Options& options, Udp::endpoint& endpoint, bo
     if (::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
         throw_start_error("listen on", endpoint);
     }
-    if (first && options.threads > 1) {
+    if (is_first_set && options.threads > 1) {
         share();
     }
     auto length = static_cast<socklen_t>(endpoint.capacity());
@@ -247,13 +247,13 @@ void check_listen_addresses(const std::vector<Udp::endpoint>& listen) {
 }
 
 std::vector<base::UniqueFd> open_listeners(const Options& options,
-                                           std::vector<Udp::endpoint>& listen, bool first) {
+                                           std::vector<Udp::endpoint>& listen, bool is_first_set) {
     const bool v6_only = std::any_of(listen.begin(), listen.end(),
                                      [](const auto& e) { return e.address().is_v4(); });
     std::vector<base::UniqueFd> sockets;
     sockets.reserve(listen.size());
     for (auto& endpoint : listen) {
-        sockets.push_back(open_listener(options, endpoint, v6_only, first));
+        sockets.push_back(open_listener(options, endpoint, v6_only, is_first_set));
     }
     return sockets;
 }

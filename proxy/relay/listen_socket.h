@@ -142,11 +142,11 @@ void check_listen_addresses(const std::vector<boost::asio::ip::udp::endpoint>& l
 
 /// Opens a set of non-blocking listening sockets: one for each address in `listen`, in that order.
 /// If the system chooses a port, stores the port in `listen`, so that the next set uses it, too.
-/// `first`: no other socket may be bound to the addresses. Later sets share the addresses with the
-/// first set. Errors: RetryableStartError, StartError.
+/// `is_first_set`: no other socket may be bound to the addresses. Later sets share the addresses
+/// with the first set. Errors: RetryableStartError, StartError.
 [[nodiscard]] std::vector<base::UniqueFd>
 open_listeners(const Options& options, std::vector<boost::asio::ip::udp::endpoint>& listen,
-               bool first);
+               bool is_first_set);
 
 /// Checks listening sockets that another relay opened: one or more sets of UDP sockets, each set
 /// bound to the addresses in `listen`. Returns the number of sets. Errors: TakeoverError.

@@ -4,11 +4,11 @@
 
 namespace tw::relay {
 
-/// Checks whether the first part of the answer that is being received came kMaxPartsMs ago. If so,
-/// makes that answer the current one, or discards it if it is too long to store.
+/// Checks whether the first part of the answer that is being received came kMaxPartSpanMs ago. If
+/// so, makes that answer the current one, or discards it if it is too long to store.
 void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
-    if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartsMs) {
+    if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartSpanMs) {
         if (coming.num_parts <= kMaxParts) {
             pair.current ^= 1U;
         }
@@ -18,7 +18,7 @@ void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexce
 
 void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
                            std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
-    AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
+    AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
     replace_current(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (part == AnswerPart::none) {
@@ -42,7 +42,7 @@ void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart pa
 
 const AnswerCache::Answer* AnswerCache::find_answer(std::uint8_t kind,
                                                     std::uint32_t now_ms) noexcept {
-    AnswerPair& pair = (*pairs_)[kind % kMaxQuestions];
+    AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
     replace_current(pair, now_ms);
     const Answer& current = pair.answers[pair.current];
     const bool is_recent = current.asker != 0 && now_ms - current.began_ms < kMaxAgeMs;
@@ -113,7 +113,7 @@ class NewClientFilter::NetworkBuckets {
     [[nodiscard]] bool has_tokens(std::uint32_t tokens) const noexcept { return least_ >= tokens; }
 
     /// Returns the scarcity of the emptiest bucket.
-    [[nodiscard]] Scarcity scarcity() const noexcept { return scarcity_; }
+    [[nodiscard]] TokenScarcity scarcity() const noexcept { return scarcity_; }
 
     /// Takes this many tokens from each bucket. Precondition: has_tokens(tokens).
     void take_tokens(std::uint32_t tokens) noexcept {
@@ -125,7 +125,7 @@ class NewClientFilter::NetworkBuckets {
   private:
     std::array<TokenBucket*, 3> buckets_{};
     std::size_t count_ = 0;
-    Scarcity scarcity_ = Scarcity::none;
+    TokenScarcity scarcity_ = TokenScarcity::none;
     std::uint32_t least_ = std::numeric_limits<std::uint32_t>::max();
 };
 
@@ -167,20 +167,22 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
     WaitingClient& waiting = waiting_.find_or_add(hash_(client), {}, now_ms);
     count_repetition(waiting, datagram, now_ms);
     const NewClientDecision entry{.num_repeats = static_cast<std::uint8_t>(waiting.num_repeats)};
-    const auto repeats_enough = [&](Scarcity scarcity) {
-        return scarcity == Scarcity::none ||
-               (standing != ClientStanding::stray &&
+    const auto repeats_enough = [&](TokenScarcity scarcity) {
+        return scarcity == TokenScarcity::none ||
+               (standing != ClientStanding::unrecognised &&
                 waiting.num_repeats >= static_cast<std::uint32_t>(scarcity));
     };
     if (own.empty() || !repeats_enough(own.scarcity())) {
-        return {.refusal = Refusal::flood, .num_repeats = entry.num_repeats};
+        return {.refusal = NewClientRefusal::network_limit, .num_repeats = entry.num_repeats};
     }
     const bool was_admitted =
         waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.readmission_pause);
-    const Scarcity scarcity = new_sessions_.scarcity();
-    if (!repeats_enough(scarcity) || (scarcity >= Scarcity::quarter && !is_first) ||
-        (scarcity != Scarcity::none && was_admitted) || !new_sessions_.try_take_token(now_ms)) {
-        return {.refusal = Refusal::crowd, .num_repeats = entry.num_repeats};
+    const TokenScarcity scarcity = new_sessions_.scarcity();
+    if (!repeats_enough(scarcity) || (scarcity >= TokenScarcity::quarter && !is_first) ||
+        (scarcity != TokenScarcity::none && was_admitted) ||
+        !new_sessions_.try_take_token(now_ms)) {
+        return {.refusal = NewClientRefusal::too_many_new_clients,
+                .num_repeats = entry.num_repeats};
     }
     own.take_tokens(1);
     waiting.admitted_ms = std::max(now_ms, 1U);
@@ -193,20 +195,20 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
         *this, client, BucketPurpose::requests, limits_.request_rate, limits_.request_burst,
         now_ms};
     if (own.empty()) {
-        return RequestDecision::reject_flood;
+        return RequestDecision::reject_by_network_limit;
     }
     forwarded_although_answered_.refill(now_ms);
-    const bool repeats = request == RequestKind::common && has_answer &&
+    const bool repeats = request == RequestKind::server_info && has_answer &&
                          !forwarded_although_answered_.try_take_token(now_ms);
-    TokenBucket& all = repeats                            ? repeated_answers_
-                       : request == RequestKind::reserved ? reserved_requests_
-                                                          : requests_;
+    TokenBucket& all = repeats                        ? repeated_answers_
+                       : request == RequestKind::rare ? reserved_requests_
+                                                      : requests_;
     all.refill(now_ms);
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
     // networks are limited first.
     const std::uint32_t cost = 1U << static_cast<std::uint32_t>(all.scarcity());
     if (!own.has_tokens(cost) || !all.try_take_token(now_ms)) {
-        return RequestDecision::reject_crowd;
+        return RequestDecision::reject_by_total_limit;
     }
     own.take_tokens(cost);
     return repeats ? RequestDecision::repeat_answer : RequestDecision::forward;

@@ -23,14 +23,14 @@ enum class ClientStanding : std::uint8_t {
     connless,
     /// The client sent datagrams that are no requests and begin no connection. Such a session is
     /// treated as `unverified`, but not admitted while there are too many new clients.
-    stray,
+    unrecognised,
     /// The client began a handshake; the session has a limited lifetime and may be evicted.
     unverified,
     /// The client's address is verified, but it has no slot on the server. May be evicted.
     verified,
     /// The client has a slot on the server, but the client's address is not verified. The session
     /// may be evicted when the client is silent.
-    weak,
+    unverified_player,
     /// The client's address is verified, and the client has a slot on the server. The session is
     /// not evicted while the client has the slot.
     player,
@@ -38,11 +38,11 @@ enum class ClientStanding : std::uint8_t {
 
 /// The kind of request in a client's datagram that belongs to no connection.
 enum class RequestKind : std::uint8_t {
-    none,   ///< the datagram is not a request
-    common, ///< a request for server info, which many clients send often
+    none,        ///< the datagram is not a request
+    server_info, ///< a request for server info, which many clients send often
     /// A rare request, such as a master server's. It has a separate rate limit
     /// (reserved_request_rate).
-    reserved,
+    rare,
     other,
 };
 
@@ -152,13 +152,13 @@ struct SessionPoolSizes {
 /// A client's request without a connection. Each answer contains its question's token. Except for
 /// the token, the answers to all questions of a kind are equal.
 struct ClientQuestion {
-    /// The kind of question, less than kMaxQuestions; 0: the relay forwards the question and does
-    /// not store the answer.
+    /// The kind of question, less than kMaxQuestionKinds; 0: the relay forwards the question and
+    /// does not store the answer.
     std::uint8_t kind = 0;
     std::uint32_t token = 0;
 };
 
-inline constexpr std::size_t kMaxQuestions = 4;
+inline constexpr std::size_t kMaxQuestionKinds = 4;
 
 /// Tells which part of the server's answer to a question a datagram is.
 enum class AnswerPart : std::uint8_t {
@@ -192,7 +192,7 @@ class AnswerCache {
     /// The greatest age of an answer that find_answer() returns.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
-    static constexpr std::uint32_t kMaxPartsMs = 30;
+    static constexpr std::uint32_t kMaxPartSpanMs = 30;
 
     struct Answer {
         struct Part {
@@ -230,13 +230,13 @@ class AnswerCache {
 
     static void replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept;
 
-    std::unique_ptr<std::array<AnswerPair, kMaxQuestions>> pairs_ =
-        std::make_unique<std::array<AnswerPair, kMaxQuestions>>();
+    std::unique_ptr<std::array<AnswerPair, kMaxQuestionKinds>> pairs_ =
+        std::make_unique<std::array<AnswerPair, kMaxQuestionKinds>>();
 };
 
 /// How much of a resource is left: at least half (`none`), less than a half, a quarter or an
 /// eighth.
-enum class Scarcity : std::uint8_t { none, half, quarter, eighth };
+enum class TokenScarcity : std::uint8_t { none, half, quarter, eighth };
 
 /// A token bucket with millisecond resolution.
 class TokenBucket {
@@ -273,12 +273,12 @@ class TokenBucket {
     /// Removes tokens. Precondition: `tokens` is at most tokens().
     void take_tokens(std::uint32_t tokens) noexcept { tokens_ -= tokens; }
 
-    [[nodiscard]] Scarcity scarcity() const noexcept {
+    [[nodiscard]] TokenScarcity scarcity() const noexcept {
         const std::uint64_t eightfold = std::uint64_t{tokens_} * 8;
-        return eightfold < capacity_                      ? Scarcity::eighth
-               : eightfold < std::uint64_t{capacity_} * 2 ? Scarcity::quarter
-               : eightfold < std::uint64_t{capacity_} * 4 ? Scarcity::half
-                                                          : Scarcity::none;
+        return eightfold < capacity_                      ? TokenScarcity::eighth
+               : eightfold < std::uint64_t{capacity_} * 2 ? TokenScarcity::quarter
+               : eightfold < std::uint64_t{capacity_} * 4 ? TokenScarcity::half
+                                                          : TokenScarcity::none;
     }
 
   private:
@@ -289,17 +289,17 @@ class TokenBucket {
 };
 
 /// Why a new client's datagram is rejected.
-enum class Refusal : std::uint8_t {
+enum class NewClientRefusal : std::uint8_t {
     none,
-    flood, ///< too many datagrams came from the client's network
+    network_limit, ///< too many datagrams came from the client's network
     /// There are too many new clients, and this client did not repeat its datagram as real clients
     /// do.
-    crowd,
+    too_many_new_clients,
 };
 
 /// The decision whether a datagram may begin a session.
 struct NewClientDecision {
-    Refusal refusal = Refusal::none;
+    NewClientRefusal refusal = NewClientRefusal::none;
     /// How often the client repeated the datagram in the interval that NewClientLimits allows.
     std::uint8_t num_repeats = 0;
 };
@@ -307,9 +307,9 @@ struct NewClientDecision {
 /// What the relay does with a request without a connection.
 enum class RequestDecision : std::uint8_t {
     forward,
-    repeat_answer, ///< answer the request with the server's latest answer
-    reject_flood,  ///< too many requests came from the client's network
-    reject_crowd,  ///< too many requests came from all clients together
+    repeat_answer,           ///< answer the request with the server's latest answer
+    reject_by_network_limit, ///< too many requests came from the client's network
+    reject_by_total_limit,   ///< too many requests came from all clients together
 };
 
 /// Decides which datagrams of new clients may begin a session, so that floods neither slow down

@@ -69,7 +69,7 @@ bool ResyncState::begin_resync(std::uint32_t now, std::uint32_t last_datagram) n
 std::optional<std::int32_t> ResyncState::next_acknowledgement(std::uint32_t now) noexcept {
     const std::uint32_t pause = now - std::exchange(last_datagram_, now);
     if (is_in_progress() &&
-        now - stage_began_ > (stage_ == Stage::requested ? kSnapshotTimeoutMs : kRewriteMs)) {
+        now - stage_began_ > (stage_ == Stage::requested ? kSnapshotTimeoutMs : kRewriteTimeMs)) {
         stage_ = Stage::none;
     }
     if (!is_in_progress() || (stage_ == Stage::requested && pause > kMaxPauseMs)) {

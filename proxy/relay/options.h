@@ -61,7 +61,7 @@ class ResyncState {
     static constexpr std::uint32_t kSnapshotTimeoutMs = 1000;
     /// How long datagrams are rewritten after the full snapshot: the longest round trip to a
     /// client.
-    static constexpr std::uint32_t kRewriteMs = 2000;
+    static constexpr std::uint32_t kRewriteTimeMs = 2000;
     /// No resync request begins if the pause between the client's last two datagrams was longer.
     static constexpr std::uint32_t kMaxPauseMs = 250;
 

@@ -338,7 +338,7 @@ void Relay::add_handed_over_session(const SharedServerData& server, HandedOverSe
 }
 
 void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
-    const ClientAddressMode mode = client_address(index);
+    const ClientAddressMode mode = client_address_mode(index);
     std::ignore = choose_client_address_mode(mode, true, base::endpoint_from(server.data()));
     if (mode == ClientAddressMode::transparent) {
         check_transparent_mode(server, servers_[index]->listen);

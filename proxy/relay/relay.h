@@ -81,11 +81,11 @@ class Relay {
 
     /// Changes the server's address for new sessions. An existing session stays connected to the
     /// old address while the server answers there. Callable from any thread. Errors: throws
-    /// StartError for an address that client_address() does not allow.
+    /// StartError for an address that client_address_mode() does not allow.
     void set_server_address(const boost::asio::ip::udp::endpoint& server, ServerIndex index = 0);
 
     /// Returns the kind of client address that the server sees, never `automatic`.
-    [[nodiscard]] ClientAddressMode client_address(ServerIndex server = 0) const noexcept {
+    [[nodiscard]] ClientAddressMode client_address_mode(ServerIndex server = 0) const noexcept {
         return servers_[server]->upstreams.mode();
     }
 

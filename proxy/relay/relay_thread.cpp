@@ -156,7 +156,7 @@ void RelayThread::run_due_work() {
     if (now >= next_check_) {
         const bool all = forwarder_.check_timeouts(now);
         const auto interval = forwarder_.timeout_check_interval();
-        resting_ = all && interval >= Forwarder::kRestInterval;
+        resting_ = all && interval >= Forwarder::kIdleCheckInterval;
         next_check_ = now + (all ? interval : kRecheckDelay);
     }
     next_due_ = forwarder_.send_due_datagrams(now);
@@ -174,7 +174,7 @@ std::size_t RelayThread::wait_and_forward() {
     } else if (forwarder_.is_impaired()) {
         next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
     }
-    if (resting_ && forwarder_.timeout_check_interval() < Forwarder::kRestInterval) {
+    if (resting_ && forwarder_.timeout_check_interval() < Forwarder::kIdleCheckInterval) {
         resting_ = false;
         next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
     }
@@ -224,7 +224,7 @@ void RelayThread::forward_received_datagrams() {
 void RelayThread::run() {
     raise_thread_priority();
     next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
-    resting_ = forwarder_.timeout_check_interval() >= Forwarder::kRestInterval;
+    resting_ = forwarder_.timeout_check_interval() >= Forwarder::kIdleCheckInterval;
     next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
     while (!stopping_.load(std::memory_order_relaxed)) {
         try {

@@ -96,7 +96,7 @@ class RelayThread {
     /// When the next delayed datagram is due; nullopt if no datagram waits.
     std::optional<base::Clock::time_point> next_due_;
     base::Clock::time_point timer_set_to_;
-    /// True if next_check_ uses kRestInterval, because there was nothing to check.
+    /// True if next_check_ uses kIdleCheckInterval, because there was nothing to check.
     bool resting_ = false;
     bool busy_poll_;
     std::atomic<bool> stopping_{false};

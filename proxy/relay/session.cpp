@@ -97,7 +97,7 @@ void SessionIndex::count_against_limit(Session& session) {
 
 std::uint32_t* SessionIndex::NetworkCounts::counter_of(ClientStanding standing) noexcept {
     return standing == ClientStanding::verified ? &verified
-           : standing == ClientStanding::stray || standing == ClientStanding::unverified
+           : standing == ClientStanding::unrecognised || standing == ClientStanding::unverified
                ? &unverified
                : nullptr;
 }

@@ -243,7 +243,7 @@ class SessionIndex {
 
     [[nodiscard]] static std::size_t list_index_of(ClientStanding standing) noexcept {
         return static_cast<std::size_t>(
-            standing == ClientStanding::stray ? ClientStanding::unverified : standing);
+            standing == ClientStanding::unrecognised ? ClientStanding::unverified : standing);
     }
 
     boost::unordered_flat_map<ClientKey, Session*, KeyHash> by_client_;

@@ -48,7 +48,7 @@ bool is_valid_state(const HandedOverSession& state, base::Clock::time_point now)
     };
     const SessionFacts& facts = state.facts;
     const bool may_be_announced = facts.standing >= ClientStanding::verified;
-    const bool must_be_announced = facts.standing >= ClientStanding::weak;
+    const bool must_be_announced = facts.standing >= ClientStanding::unverified_player;
     return facts.standing <= ClientStanding::player &&
            (state.id != 0 ? may_be_announced : !must_be_announced) &&
            (facts.counts_against_limit || !may_be_announced) && facts.number != 0 &&

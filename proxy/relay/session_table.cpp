@@ -98,10 +98,10 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
             entry = new_client_filter_.decide_new_client(
                 client, verdict.standing, is_first_of_network(client), datagram, now_->ms);
         }
-        if (entry.refusal != Refusal::none) {
+        if (entry.refusal != NewClientRefusal::none) {
             auto& totals = counters_->new_clients;
-            (entry.refusal == Refusal::flood ? totals.rejected_by_network_limit
-                                             : totals.rejected_in_crowd)
+            (entry.refusal == NewClientRefusal::network_limit ? totals.rejected_by_network_limit
+                                                              : totals.rejected_in_crowd)
                 .add(1);
             return nullptr;
         }
@@ -172,10 +172,10 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
     case RequestDecision::repeat_answer:
         send_repeated_answer(*answer, question, header, listener);
         return false;
-    case RequestDecision::reject_flood:
+    case RequestDecision::reject_by_network_limit:
         counters_->new_clients.rejected_by_network_limit.add(1);
         return false;
-    case RequestDecision::reject_crowd:
+    case RequestDecision::reject_by_total_limit:
         counters_->new_clients.rejected_in_crowd.add(1);
         return false;
     }
@@ -274,8 +274,9 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
         return true;
     }
     const base::Network own = base::narrowest_network(client);
-    for (const ClientStanding standing : {ClientStanding::unverified, ClientStanding::verified,
-                                          ClientStanding::weak, ClientStanding::player}) {
+    for (const ClientStanding standing :
+         {ClientStanding::unverified, ClientStanding::verified, ClientStanding::unverified_player,
+          ClientStanding::player}) {
         if (Session* const leaving = find_evictable_session_of(own, standing)) {
             evict_session(*leaving);
             return true;
@@ -343,7 +344,7 @@ Session* SessionTable::find_evictable_session_of(const base::Network& network,
             break;
         }
         if ((found == nullptr || each.num_repeats < found->num_repeats) && is_in(each) &&
-            (standing < ClientStanding::weak || has_left_server(each))) {
+            (standing < ClientStanding::unverified_player || has_left_server(each))) {
             found = &each;
         }
     }
@@ -371,13 +372,13 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
         }
         forgotten_search_ms_ = now_->ms;
     }
-    return find_silent_weak_session();
+    return find_silent_unverified_player();
 }
 
 /// Returns whether the client had a slot, and the server now sends only to other clients.
 bool SessionTable::is_forgotten_by_server(const Session& session) const noexcept {
-    return shared_.options.judge_datagram != nullptr && session.standing >= ClientStanding::weak &&
-           answered_ &&
+    return shared_.options.judge_datagram != nullptr &&
+           session.standing >= ClientStanding::unverified_player && answered_ &&
            static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
                shared_.options.new_client_limits.forgotten_time.count();
 }
@@ -419,7 +420,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
 /// Adds a session to the table. Allocates all memory before, so that a failed allocation leaves no
 /// half-made session in the table.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
-    const bool is_announced = made->standing >= ClientStanding::weak;
+    const bool is_announced = made->standing >= ClientStanding::unverified_player;
     if (made->counts_against_limit && !is_announced) {
         made->held = std::make_unique<HeldDatagramCopies>();
     }
@@ -438,9 +439,10 @@ Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
 
 void SessionTable::set_send_budget(Session& session) const noexcept {
     const NewClientLimits& limits = shared_.options.new_client_limits;
-    const std::uint32_t rate = shared_.options.judge_datagram == nullptr  ? 0
-                               : session.standing >= ClientStanding::weak ? limits.session_rate
-                                                                          : limits.unverified_rate;
+    const std::uint32_t rate = shared_.options.judge_datagram == nullptr ? 0
+                               : session.standing >= ClientStanding::unverified_player
+                                   ? limits.session_rate
+                                   : limits.unverified_rate;
     session.budget = TokenBucket{rate, rate};
     session.budget.refill(now_->ms);
 }
@@ -509,9 +511,9 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         !make_room_in_pool(standing, shared_.pools.verified, session.tap.client)) {
         return;
     }
-    if (standing == ClientStanding::weak &&
+    if (standing == ClientStanding::unverified_player &&
         sessions_.sessions_of_standing(standing).size() >= shared_.pools.weak) {
-        Session* const silent = find_silent_weak_session();
+        Session* const silent = find_silent_unverified_player();
         if (silent == nullptr) {
             // All sessions of the pool have a slot on the server, so this session keeps its
             // standing. The client may be verified later.
@@ -525,22 +527,21 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         return;
     }
     count_raised_standing(before, standing);
-    if (standing >=
-        ClientStanding::weak) { // clients without a slot stay limited by readmission_pause
+    if (standing >= ClientStanding::unverified_player) { // others stay limited by readmission_pause
         new_client_filter_.remember_verified_client(session.tap.client);
     }
     set_send_budget(session);
     // Clients without a slot on the server are announced at a limited rate (announcement_rate).
     announcement_budget_.refill(now_->ms);
-    if (!session.is_announced() &&
-        (standing >= ClientStanding::weak || announcement_budget_.try_take_token(now_->ms))) {
+    if (!session.is_announced() && (standing >= ClientStanding::unverified_player ||
+                                    announcement_budget_.try_take_token(now_->ms))) {
         announce_to_observer(session);
     }
 }
 
 void SessionTable::count_raised_standing(ClientStanding before, ClientStanding standing) noexcept {
     auto& totals = counters_->new_clients;
-    if (standing == ClientStanding::weak) {
+    if (standing == ClientStanding::unverified_player) {
         totals.weak_sessions.add(1);
         return;
     }
@@ -598,7 +599,7 @@ bool SessionTable::keep_if_server_is_silent(Session& session) {
         answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
     if (session.standing == ClientStanding::unverified && !session.answered && !others_hear &&
         now_->ms - session.last_heard_ms < kLongestRepetitionMs) {
-        raise_standing(session, ClientStanding::weak);
+        raise_standing(session, ClientStanding::unverified_player);
     }
     return session.is_announced();
 }

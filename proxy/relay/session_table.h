@@ -19,8 +19,9 @@ namespace tw::relay {
 ///
 /// - A session is not evicted while the client has a slot on the server. When a new session needs
 /// room, the table evicts another session that may be evicted: the oldest of the network with the
-/// most sessions. A full table also evicts silent weak sessions, and players to which the server
-/// has stopped sending. An address at its limit loses the sessions of players that have left.
+/// most sessions. A full table also evicts silent unverified players, and players to which the
+/// server has stopped sending. An address at its limit loses the sessions of players that have
+/// left.
 /// - A session is announced to the observer, together with its earlier datagrams, when the client
 /// gets a slot on the server, or soon after the client is verified. Other sessions are never
 /// announced.
@@ -48,7 +49,7 @@ class SessionTable {
                           std::span<const std::byte> datagram) {
         const bool is_player = session.standing == ClientStanding::player;
         const bool is_due =
-            direction == Direction::s2c && now_->ms - session.played_ms >= kPlayCheckMs;
+            direction == Direction::s2c && now_->ms - session.played_ms >= kPlayerCheckIntervalMs;
         if ((!is_player || is_due) && !session.is_closed) {
             apply_verdict(session, direction, datagram);
         }
@@ -99,7 +100,7 @@ class SessionTable {
 
   private:
     /// The interval of the checks that a player still has a slot on the server.
-    static constexpr std::uint32_t kPlayCheckMs = 500;
+    static constexpr std::uint32_t kPlayerCheckIntervalMs = 500;
 
     [[nodiscard]] Session* admit_new_client(const base::Endpoint& client, msghdr& header,
                                             std::span<const std::byte> datagram,
@@ -130,8 +131,8 @@ class SessionTable {
     [[nodiscard]] bool is_forgotten_by_server(const Session& session) const noexcept;
     [[nodiscard]] bool has_left_server(const Session& session) const noexcept;
 
-    [[nodiscard]] Session* find_silent_weak_session() noexcept {
-        return sessions_.find_most_silent_session(ClientStanding::weak, now_->ms);
+    [[nodiscard]] Session* find_silent_unverified_player() noexcept {
+        return sessions_.find_most_silent_session(ClientStanding::unverified_player, now_->ms);
     }
 
     [[nodiscard]] Session* open_session(const base::Endpoint& client, msghdr& header,

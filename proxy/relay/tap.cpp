@@ -44,7 +44,7 @@ void LoadShedding::remove_session(TapSession& session) noexcept {
     }
 }
 
-void LoadShedding::set_session_aside(TapSession& session) noexcept {
+void LoadShedding::stop_copying_session(TapSession& session) noexcept {
     copied_.erase(SessionList::s_iterator_to(session));
     session.is_set_aside = true;
     session.is_reported_aside = false;
@@ -52,7 +52,7 @@ void LoadShedding::set_session_aside(TapSession& session) noexcept {
     set_aside_.push_front(session);
 }
 
-void LoadShedding::resume_oldest_sessions(std::size_t count) noexcept {
+void LoadShedding::resume_copying_oldest_sessions(std::size_t count) noexcept {
     for (; count != 0 && !set_aside_.empty(); --count) {
         TapSession& session = set_aside_.front();
         set_aside_.pop_front();
@@ -102,7 +102,7 @@ bool Tap::begin_events_of_observer(std::uint32_t observer) {
     pending_closes_.clear();
     has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || kernel_drops_;
     // For the new observer, no session is set aside.
-    shedding_.resume_oldest_sessions(shedding_.num_sessions_set_aside());
+    shedding_.resume_copying_oldest_sessions(shedding_.num_uncopied_sessions());
     if (observer == 0 || ring_->unread_bytes() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
@@ -209,8 +209,8 @@ void Tap::open_session(TapSession& session, base::Timestamp time) {
     }
 }
 
-bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction direction,
-                   std::span<const std::byte> bytes) {
+bool Tap::try_copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
+                            std::span<const std::byte> bytes) {
     const bool has_news =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // Gaps are pushed only if the datagram fits, too, so that gaps alone do not fill the ring.
@@ -225,26 +225,26 @@ bool Tap::try_copy(TapSession& session, base::Timestamp time, Direction directio
 }
 
 /// Sets the newest sessions aside while the ring is too full for all sessions.
-void Tap::set_aside_newest_sessions() noexcept {
+void Tap::stop_copying_newest_sessions() noexcept {
     const std::size_t max_copied_sessions =
         shedding_.max_copied_sessions(ring_->unread_bytes(), ring_->capacity());
     while (shedding_.num_copied_sessions() > max_copied_sessions) {
-        shedding_.set_session_aside(*shedding_.newest_copied_session());
+        shedding_.stop_copying_session(*shedding_.newest_copied_session());
     }
 }
 
 /// Reports that a session is set aside, unless that was reported or the ring has no room.
-void Tap::report_session_set_aside(TapSession& session, base::Timestamp time) {
+void Tap::report_copying_stopped(TapSession& session, base::Timestamp time) {
     if (!session.is_reported_aside && is_announced(session) &&
         ring_->has_room(kLeadingEventsBytes)) {
         session.is_reported_aside = report_gaps(session.id, time, session.lost);
     }
 }
 
-void Tap::resume_oldest_sessions() noexcept {
-    const std::size_t aside = shedding_.num_sessions_set_aside();
+void Tap::resume_copying_oldest_sessions() noexcept {
+    const std::size_t aside = shedding_.num_uncopied_sessions();
     if (aside != 0 && ring_->bytes_used() <= ring_->capacity() / kResumeBelowPart) {
-        shedding_.resume_oldest_sessions((aside + kResumedPart - 1) / kResumedPart);
+        shedding_.resume_copying_oldest_sessions((aside + kResumedPart - 1) / kResumedPart);
     }
 }
 
@@ -258,18 +258,18 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
         if (!session.is_listed) {
             shedding_.add_session(session);
         }
-        set_aside_newest_sessions();
+        stop_copying_newest_sessions();
         if (!session.is_set_aside) {
-            if (try_copy(session, time, direction, bytes)) {
+            if (try_copy_datagram(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.set_session_aside(session); // from now on, none of its datagrams is copied
+            shedding_.stop_copying_session(session); // from now on, none of its datagrams is copied
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
     if (observed) {
-        report_session_set_aside(session, time);
+        report_copying_stopped(session, time);
     }
 }
 
@@ -314,7 +314,7 @@ void Tap::add_kernel_drops(std::uint64_t count, base::Timestamp time) {
 bool Tap::retry_events(base::Timestamp time) {
     const bool settled = !has_observer() || report_pending_events(time);
     if (ring_ != nullptr) {
-        resume_oldest_sessions();
+        resume_copying_oldest_sessions();
     }
     commit_events();
     return settled;

@@ -43,9 +43,9 @@ class LoadShedding {
     void add_session(TapSession& session) noexcept;
     void remove_session(TapSession& session) noexcept;
 
-    /// Sets a session aside until resume_oldest_sessions() selects it.
-    void set_session_aside(TapSession& session) noexcept;
-    void resume_oldest_sessions(std::size_t count) noexcept;
+    /// Sets a session aside until resume_copying_oldest_sessions() selects it.
+    void stop_copying_session(TapSession& session) noexcept;
+    void resume_copying_oldest_sessions(std::size_t count) noexcept;
 
     /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
     /// use. The result falls as the ring fills, so that the backlog stops growing.
@@ -59,7 +59,7 @@ class LoadShedding {
 
     [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return copied_.size(); }
 
-    [[nodiscard]] std::size_t num_sessions_set_aside() const noexcept { return set_aside_.size(); }
+    [[nodiscard]] std::size_t num_uncopied_sessions() const noexcept { return set_aside_.size(); }
 
   private:
     /// Sessions, the oldest first.
@@ -144,11 +144,11 @@ class Tap {
         return session.announced_to == current_observer_;
     }
 
-    void set_aside_newest_sessions() noexcept;
-    void report_session_set_aside(TapSession& session, base::Timestamp time);
-    void resume_oldest_sessions() noexcept;
-    [[nodiscard]] bool try_copy(TapSession& session, base::Timestamp time, Direction direction,
-                                std::span<const std::byte> bytes);
+    void stop_copying_newest_sessions() noexcept;
+    void report_copying_stopped(TapSession& session, base::Timestamp time);
+    void resume_copying_oldest_sessions() noexcept;
+    [[nodiscard]] bool try_copy_datagram(TapSession& session, base::Timestamp time,
+                                         Direction direction, std::span<const std::byte> bytes);
     [[nodiscard]] bool announce_session(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool announce_running_session(TapSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,

@@ -25,7 +25,7 @@ struct ClientCounts {
     std::uint64_t skipped_inputs = 0;
     std::uint64_t pings = 0;
     std::uint64_t resent_chunks = 0;
-    record::Spread round_trip_us{};
+    record::Distribution round_trip_us{};
 };
 
 /// Makes the packets that a client sends. Collects messages into packets, and adds the token, the

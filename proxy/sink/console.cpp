@@ -278,7 +278,7 @@ void ConsoleSink::handle_record(const record::SnapshotRecord& record) {
     }
     shown = record.head.time;
     if (auto tee = local_player(record)) {
-        console_->set_tee(record.head.session, {.name = record::terminal_text(tee->name),
+        console_->set_tee(record.head.session, {.name = record::escape_for_terminal(tee->name),
                                                 .place = std::move(tee->place),
                                                 .state = {}});
     }

@@ -127,7 +127,7 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
             const bool repeats_id = record::finding_info(kind.id).name.ends_with('.' + kind.name);
             for (const std::string& about :
                  {kind.item, kind.field, repeats_id ? std::string{} : kind.name}) {
-                text += about.empty() ? "" : ", " + record::terminal_text(about);
+                text += about.empty() ? "" : ", " + record::escape_for_terminal(about);
             }
         }
         if (!text.empty()) {

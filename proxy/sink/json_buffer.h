@@ -17,11 +17,12 @@ namespace tw::sink {
 /// copied in steps of a fixed size.
 class JsonLiteral {
   public:
-    static constexpr std::size_t kStep = 32;
+    static constexpr std::size_t kPutStepBytes = 32;
 
     JsonLiteral() = default;
 
-    explicit JsonLiteral(std::string_view text) : text_(text.size() + kStep), size_{text.size()} {
+    explicit JsonLiteral(std::string_view text)
+        : text_(text.size() + kPutStepBytes), size_{text.size()} {
         std::memcpy(text_.data(), text.data(), text.size());
     }
 
@@ -29,19 +30,19 @@ class JsonLiteral {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    [[nodiscard]] std::size_t max_put_bytes() const { return size_ + kStep; }
+    [[nodiscard]] std::size_t max_put_bytes() const { return size_ + kPutStepBytes; }
 
     [[nodiscard]] char* put(char* to) const {
         const char* const from = text_.data();
-        std::memcpy(to, from, kStep);
-        for (std::size_t done = kStep; done < size_; done += kStep) {
-            std::memcpy(to + done, from + done, kStep);
+        std::memcpy(to, from, kPutStepBytes);
+        for (std::size_t done = kPutStepBytes; done < size_; done += kPutStepBytes) {
+            std::memcpy(to + done, from + done, kPutStepBytes);
         }
         return to + size_;
     }
 
   private:
-    std::vector<char> text_ = std::vector<char>(kStep);
+    std::vector<char> text_ = std::vector<char>(kPutStepBytes);
     std::size_t size_ = 0;
 };
 
@@ -89,7 +90,7 @@ inline bool needs_no_escape(std::string_view text) {
 }
 
 /// The most bytes that put_int() overwrites: eleven of text, and the rest of a fixed-size copy.
-inline constexpr std::size_t kIntRoom = 16;
+inline constexpr std::size_t kIntRoomBytes = 16;
 
 /// The three digits of each number below 1000; element [3] is the number of leading zeros.
 inline constexpr auto kThreeDigits = [] {
@@ -201,7 +202,7 @@ class JsonBuffer {
 
     void append_int(std::int64_t value);
 
-    void append_int(std::int32_t value) { set_end(put_int(reserve(kIntRoom), value)); }
+    void append_int(std::int32_t value) { set_end(put_int(reserve(kIntRoomBytes), value)); }
 
     /// Appends the ints in brackets, separated by commas.
     void append_ints(std::span<const std::int32_t> values);

@@ -80,7 +80,7 @@ void append_packed_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
-    : front_{constant_item_start(object)}, room_{front_.max_put_bytes() + 2 * kIntRoom +
+    : front_{constant_item_start(object)}, room_{front_.max_put_bytes() + 2 * kIntRoomBytes +
                                                  kIdKey.max_put_bytes() +
                                                  kFieldsKey.max_put_bytes() +
                                                  kNamesKey.max_put_bytes()} {
@@ -90,8 +90,8 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .kind = field.kind,
                            .offset = field.offset,
                            .count = field.count,
-                           .bit = record::Sightings::int_bit(field.offset)});
-        room_ += fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoom;
+                           .bit = record::ItemSightings::int_bit(field.offset)});
+        room_ += fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoomBytes;
         if (field.names != nullptr) {
             prepare_names(field);
         }
@@ -103,7 +103,7 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
     const auto& values = field.names->values;
     NamedField names{.offset = field.offset,
                      .when = field.names_when,
-                     .bit = record::Sightings::int_bit(field.offset)};
+                     .bit = record::ItemSightings::int_bit(field.offset)};
     if (field.names->flags) {
         names.key = JsonLiteral{key + '['};
         room_ += names.key.max_put_bytes();
@@ -247,12 +247,12 @@ namespace {
 /// start in the middle of the records.
 constexpr std::uint64_t kFullEvery = 250;
 
-/// Returns whether the position of a merged item is unknown (see record::Sightings).
+/// Returns whether the position of a merged item is unknown (see record::ItemSightings).
 bool is_position_unknown(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
-    using record::Sightings;
+    using record::ItemSightings;
     return missing_ints != 0 && object.position &&
-           (missing_ints &
-            (Sightings::int_bit(object.position->x) | Sightings::int_bit(object.position->y))) != 0;
+           (missing_ints & (ItemSightings::int_bit(object.position->x) |
+                            ItemSightings::int_bit(object.position->y))) != 0;
 }
 
 /// Appends `[type,id]` to a list of such pairs. `packed`: the packed ItemKey.
@@ -269,7 +269,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::NumberPair>) {
-        char* to = out.reserve(2 * kIntRoom + 3);
+        char* to = out.reserve(2 * kIntRoomBytes + 3);
         *to++ = '[';
         to = put_int(to, value.x);
         *to++ = ',';
@@ -433,8 +433,8 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
                                                       const ItemView& item,
                                                       std::uint32_t missing_ints, JsonBuffer& out) {
     // Knuth's multiplicative hash. Its upper bits are distributed best.
-    constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kWrittenItems));
-    static_assert(std::has_single_bit(kWrittenItems));
+    constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kCachedItems));
+    static_assert(std::has_single_bit(kCachedItems));
     CachedItemText& written = written_[item.key.packed() * 2654435761U >> kShift];
     if (written.spec == &spec && written.key == item.key && written.missing_ints == missing_ints &&
         written.has_ints(item.data)) {
@@ -445,7 +445,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     const std::size_t begin = out.size();
     objects_[set_->index_of(spec)].write(item.key, item.data, missing_ints, out);
     const std::string_view text = out.view().substr(begin);
-    if (text.size() <= kMaxWrittenText) {
+    if (text.size() <= kMaxCachedTextBytes) {
         written.spec = &spec;
         written.key = item.key;
         written.missing_ints = missing_ints;
@@ -458,7 +458,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
 void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                             std::size_t index, JsonBuffer& out) {
     const ItemView item = record.items[index];
-    const record::Sightings* const sightings = record.sightings;
+    const record::ItemSightings* const sightings = record.sightings;
     if (spec == nullptr) {
         write_unknown_front(record, item, out);
     } else {
@@ -496,7 +496,7 @@ void ItemWriter::write_id_kind(record::IdKind kind, JsonBuffer& out) {
 
 /// Appends [session, number, id] for each player who has another client id in a session (`number`)
 /// than in the merged snapshot (`id`).
-void ItemWriter::write_renumbered_players(const record::Sightings& sightings, JsonBuffer& out) {
+void ItemWriter::write_renumbered_players(const record::ItemSightings& sightings, JsonBuffer& out) {
     out.append(record::kWorldRenumbered.key.json());
     char separator = '[';
     for (const record::RenumberedClient& each : sightings.renumbered) {
@@ -515,7 +515,7 @@ void ItemWriter::write_renumbered_players(const record::Sightings& sightings, Js
 
 /// Appends the list of the sessions that received an item. The texts of lists are cached, because
 /// many items of a merged snapshot, and of the next one, have the same list.
-void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t index,
+void ItemWriter::write_sessions(const record::ItemSightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
     // the multiplier of Knuth's multiplicative hash
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U;
@@ -524,15 +524,15 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
     for (const std::uint64_t word : seen) {
         hash = (hash ^ word) * kFibonacci;
     }
-    static_assert(std::has_single_bit(kSeenTexts));
+    static_assert(std::has_single_bit(kCachedSessionsTexts));
     CachedSessionsText& known =
-        seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kSeenTexts) - 1))];
+        seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kCachedSessionsTexts) - 1))];
     if (known.generation != seen_generation_ || !std::ranges::equal(known.sessions, seen)) {
         known.generation = seen_generation_;
         known.sessions.assign(seen.begin(), seen.end());
         known.text.clear();
         known.text.append(record::kItemSeenBy.key.json());
-        char* const begin = known.text.reserve(2 + sightings.sessions.size() * (kIntRoom + 1));
+        char* const begin = known.text.reserve(2 + sightings.sessions.size() * (kIntRoomBytes + 1));
         char* to = begin;
         sightings.for_each_session(index, [&to](std::uint32_t session) {
             *to++ = ',';
@@ -547,14 +547,14 @@ void ItemWriter::write_sessions(const record::Sightings& sightings, std::size_t 
     out.append(known.text.view());
 }
 
-void ItemWriter::write(const SnapshotRecord& record, bool whole, JsonBuffer& out) {
+void ItemWriter::write_items(const SnapshotRecord& record, bool all_items, JsonBuffer& out) {
     if (choice_ == ItemChoice::none || !record.rebuilt) {
         return;
     }
     const SnapshotView& now = record.items;
     const SnapshotView before = record.previous.value_or(SnapshotView{});
-    const bool full =
-        whole || choice_ == ItemChoice::all || !record.previous || record.ordinal % kFullEvery == 0;
+    const bool full = all_items || choice_ == ItemChoice::all || !record.previous ||
+                      record.ordinal % kFullEvery == 0;
     if (full) {
         out.append(record::kSnapshotFull.key.json());
         out.append(std::string_view{"true"});

@@ -25,7 +25,7 @@ class ObjectWriter {
 
     /// Appends an item as `{"type":"character","type_id":9,"id":0,"fields":{...},"names":{...}`,
     /// without the closing brace. `missing_ints`: bit mask of the item's unknown ints
-    /// (record::Sightings), whose fields are not written.
+    /// (record::ItemSightings), whose fields are not written.
     void write(snapshot::ItemKey key, std::span<const std::int32_t> data,
                std::uint32_t missing_ints, JsonBuffer& out) const;
 
@@ -91,8 +91,8 @@ class ItemWriter {
     ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects);
 
     /// Appends `,"items":[...],"removed":[...]`, and `,"full":true` if all items are listed.
-    /// `whole`: lists all items, except with ItemChoice::none.
-    void write(const record::SnapshotRecord& record, bool whole, JsonBuffer& out);
+    /// `all_items`: lists all items, except with ItemChoice::none.
+    void write_items(const record::SnapshotRecord& record, bool all_items, JsonBuffer& out);
     /// Appends a position as an object: `{"x":..,"y":..,"tile":[..],...}`.
     static void write_location(const map::Location& place, JsonBuffer& out);
 
@@ -112,7 +112,7 @@ class ItemWriter {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
         std::uint32_t missing_ints =
-            0; ///< a bit for each unknown int of the item, as in record::Sightings
+            0; ///< a bit for each unknown int of the item, as in record::ItemSightings
         std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text
@@ -131,23 +131,23 @@ class ItemWriter {
     struct CachedSessionsText {
         /// The value of seen_generation_ for which `sessions` is valid; 0: no text is cached.
         std::uint64_t generation = 0;
-        std::vector<std::uint64_t> sessions; ///< a bit set as in record::Sightings
+        std::vector<std::uint64_t> sessions; ///< a bit set as in record::ItemSightings
         JsonBuffer text;                     ///< `,"seen_by":[1,2]`
     };
 
     static constexpr std::size_t kMaxPlayers = record::Roster::kMaxPlayers;
     /// The size of the cache for lists of sessions. A server with 64 players has about 60 lists.
-    static constexpr std::size_t kSeenTexts = 256;
+    static constexpr std::size_t kCachedSessionsTexts = 256;
     /// The size of the cache for items. A server with 64 players has about 800 different items.
-    static constexpr std::size_t kWrittenItems = 2048;
+    static constexpr std::size_t kCachedItems = 2048;
     /// The longest cached text of an item, in bytes. Only custom objects have longer texts.
-    static constexpr std::size_t kMaxWrittenText = 2048;
+    static constexpr std::size_t kMaxCachedTextBytes = 2048;
 
     void write_item(const record::SnapshotRecord& record, const snapshot::ObjectSpec* spec,
                     std::size_t index, JsonBuffer& out);
     static void write_id_kind(record::IdKind kind, JsonBuffer& out);
-    static void write_renumbered_players(const record::Sightings& sightings, JsonBuffer& out);
-    void write_sessions(const record::Sightings& sightings, std::size_t index, JsonBuffer& out);
+    static void write_renumbered_players(const record::ItemSightings& sightings, JsonBuffer& out);
+    void write_sessions(const record::ItemSightings& sightings, std::size_t index, JsonBuffer& out);
     /// Appends an item of a known type. Returns the client that it belongs to; nullopt: no client.
     std::optional<std::uint16_t> write_object(const snapshot::ObjectSpec& spec,
                                               const snapshot::ItemView& item,
@@ -164,14 +164,14 @@ class ItemWriter {
     /// The cached names of players, indexed by client id.
     std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);
     /// The cache for items, indexed by the hash of an item's key.
-    std::vector<CachedItemText> written_ = std::vector<CachedItemText>(kWrittenItems);
+    std::vector<CachedItemText> written_ = std::vector<CachedItemText>(kCachedItems);
     std::size_t first_client_info_ = 0; ///< index of the first client_info in the current snapshot
     std::uint64_t snapshots_ = 0;       ///< number of snapshots written, including the current one
     JsonBuffer removed_;
     std::vector<std::uint32_t> seen_sessions_; ///< the sessions in the world that was written last
     std::uint64_t seen_generation_ = 1;        ///< incremented whenever seen_sessions_ changes
     /// The cache for lists of sessions, indexed by the hash of the sessions.
-    std::vector<CachedSessionsText> seen_ = std::vector<CachedSessionsText>(kSeenTexts);
+    std::vector<CachedSessionsText> seen_ = std::vector<CachedSessionsText>(kCachedSessionsTexts);
 };
 
 } // namespace tw::sink

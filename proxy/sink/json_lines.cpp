@@ -205,7 +205,7 @@ void JsonLines::write_row(const Source& source, const Row& row) {
             write_rows(*object, *row.schema);
             out_.append('}');
         }
-    } else if (row.use != record::KeyUse::filter) {
+    } else if (row.use != record::KeyUse::filter_only) {
         write_member(row.key, std::invoke(row.get, source));
     }
 }
@@ -219,7 +219,7 @@ void JsonLines::write_member(const Key& key, const Value& value) {
     } else if constexpr (std::is_same_v<Value, record::ValueNames>) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
-        items_.write(*value.record, lists_all_items_, out_);
+        items_.write_items(*value.record, lists_all_items_, out_);
     } else if constexpr (!std::is_same_v<Value, record::WrittenWithItems>) {
         put_key(key);
         put(value);
@@ -278,11 +278,11 @@ void JsonLines::put_value(record::UtcTime moment) {
         // The last second of the year 9999. Only damaged captures contain later times.
         constexpr std::int64_t kLast = 253402300799;
         const auto shown = std::clamp<std::int64_t>(second, 0, kLast);
-        second_text_ = '"' + base::format_utc(shown, base::kRecordTime) + '.';
+        second_text_ = '"' + base::format_utc(shown, base::kRecordTimeFormat) + '.';
     }
     out_.append(second_text_);
     const auto micros = static_cast<std::uint32_t>(rest / 1000);
-    char* to = out_.reserve(kIntRoom);
+    char* to = out_.reserve(kIntRoomBytes);
     to = put_three_digits(put_three_digits(to, micros / 1000), micros % 1000);
     *to++ = 'Z';
     *to++ = '"';
@@ -393,28 +393,28 @@ void JsonLines::put_names(std::string_view key, record::ValueNames names) {
     }
 }
 
-void JsonLines::put_value(const record::Spread& spread) {
+void JsonLines::put_value(const record::Distribution& distribution) {
     out_.append(std::string_view{R"({"count":)"});
-    put(spread.count);
-    if (spread.count != 0) {
+    put(distribution.count);
+    if (distribution.count != 0) {
         out_.append(std::string_view{R"(,"min":)"});
-        put(spread.min);
+        put(distribution.min);
         out_.append(std::string_view{R"(,"mean":)"});
-        put(spread.mean());
+        put(distribution.mean());
         out_.append(std::string_view{R"(,"max":)"});
-        put(spread.max);
+        put(distribution.max);
     }
     out_.append('}');
 }
 
-void JsonLines::put_value(record::Candidates candidates) {
+void JsonLines::put_value(record::CauseCandidates candidates) {
     out_.append('[');
-    for (const record::Candidate& each : candidates.list) {
+    for (const record::CauseCandidate& each : candidates.list) {
         if (out_.back() != '[') {
             out_.append(',');
         }
         out_.append('{');
-        write_rows(each, record::kCandidateSchema);
+        write_rows(each, record::kCauseCandidateSchema);
         out_.append('}');
     }
     out_.append(']');

@@ -105,9 +105,9 @@ class JsonLines final : public record::RecordSink {
     void put_value(record::NumberOrNull number);
     void put_value(const record::Hex& hex);
     void put_value(record::MessageFields fields);
-    void put_value(const record::Spread& spread);
+    void put_value(const record::Distribution& distribution);
     void put_value(record::FindingTotals findings);
-    void put_value(record::Candidates candidates);
+    void put_value(record::CauseCandidates candidates);
     void put_field(const wire::FieldValue& value);
     void put_names(std::string_view key, record::ValueNames names);
 

@@ -16,7 +16,7 @@ namespace tw::sink {
 
 /// Prints text for users. Escapes control characters, which peers may send. Ignores write errors.
 inline void print_text(std::FILE* stream, const std::string& text) {
-    static_cast<void>(std::fputs(record::terminal_lines(text).c_str(), stream));
+    static_cast<void>(std::fputs(record::escape_lines_for_terminal(text).c_str(), stream));
 }
 
 /// Prints an error message as one line on standard error.
@@ -27,7 +27,7 @@ void print_error(fmt::format_string<Arguments...> format, Arguments&&... argumen
 }
 
 /// A destination of text, which is written in blocks of complete lines.
-class Output : public record::Interface {
+class Output : public record::InterfaceBase {
   public:
     virtual void write(std::string_view block) = 0;
 

@@ -73,7 +73,7 @@ void ByteSource::detect_format() {
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
-    const bool stopped = end_ == FileEnd::too_wide || end_ == FileEnd::damaged;
+    const bool stopped = end_ == FileEnd::window_too_large || end_ == FileEnd::damaged;
     const bool over = end_ == FileEnd::unreadable || (stopped && !is_searching_);
     if (over || room.empty()) {
         return 0;
@@ -110,7 +110,7 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
         at_ += result.read;
         written += result.written;
         if (result.damaged) {
-            end_ = result.too_wide ? FileEnd::too_wide : FileEnd::damaged;
+            end_ = result.too_wide ? FileEnd::window_too_large : FileEnd::damaged;
             break;
         }
         if (packed_.empty() && result.written == 0) {
@@ -149,7 +149,7 @@ bool ByteSource::unpack_frame() {
     text_bytes_ = released_bytes_ = returned_bytes_ = 0;
     while (released_bytes_ == 0) {
         if (is_searching_ && !find_next_frame()) {
-            set_end(too_wide_ ? FileEnd::too_wide : FileEnd::damaged);
+            set_end(too_wide_ ? FileEnd::window_too_large : FileEnd::damaged);
             return false;
         }
         if (!make_text_room()) { // the frame has more text than kMaxHeld

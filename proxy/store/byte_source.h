@@ -17,10 +17,10 @@ namespace tw::store {
 /// How a file ends after the data that a reader returned.
 enum class FileEnd : std::uint8_t {
     whole,
-    within_frame, ///< within a compressed frame: the file is still being written, or truncated
-    damaged,      ///< the next bytes are not valid compressed data
-    too_wide,     ///< the next compressed data needs a larger window than kMaxWindowLog
-    unreadable,   ///< the system reported a read error
+    within_frame,     ///< within a compressed frame: the file is still being written, or truncated
+    damaged,          ///< the next bytes are not valid compressed data
+    window_too_large, ///< the next compressed data needs a larger window than kMaxWindowLog
+    unreadable,       ///< the system reported a read error
 };
 
 /// Whether a reader of compressed data stops at the first damage, or skips damaged zstd frames.

@@ -91,8 +91,8 @@ class RecordLineFormat final : public RecordingFormat {
         return record::is_json_object(text) ? "\n" : "";
     }
 
-    [[nodiscard]] std::string loss_unit(const RecordingLoss& loss,
-                                        std::int64_t now) const override {
+    [[nodiscard]] std::string loss_notice(const RecordingLoss& loss,
+                                          std::int64_t now) const override {
         const record::LossRecord record{
             .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
         return line_of(&record);
@@ -362,7 +362,7 @@ void QueuedOutput::append_loss_notice(std::string& queue) {
     if (!loss_ || loss_->count == 0) {
         return;
     }
-    queue.append(target_->format().loss_unit(*loss_, base::now_utc()));
+    queue.append(target_->format().loss_notice(*loss_, base::now_utc()));
     loss_.reset();
 }
 
@@ -471,7 +471,7 @@ void QueuedOutput::write_remaining_data() {
             !target_->accepts_data()) { // what has waited since then is lost, too
             loss_->since = std::min(loss_->since, failing_since_);
         }
-        target_->write_loss_unit(target_->format().loss_unit(*loss_, base::now_utc()));
+        target_->write_loss_notice(target_->format().loss_notice(*loss_, base::now_utc()));
     }
 }
 

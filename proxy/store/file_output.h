@@ -28,7 +28,7 @@ struct RecordingLoss {
 
 /// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
 /// only between units. Each text that is passed to these functions must start with a unit.
-class RecordingFormat : public record::Interface {
+class RecordingFormat : public record::InterfaceBase {
   public:
     /// Returns the bytes at the start of each file. They are also written when an existing file is
     /// continued, before the first unit.
@@ -69,8 +69,8 @@ class RecordingFormat : public record::Interface {
     [[nodiscard]] virtual bool is_foreign_data(std::string_view /*begin*/) const { return false; }
 
     /// Returns a unit that is written in place of missing units, with their number and the cause.
-    [[nodiscard]] virtual std::string loss_unit(const RecordingLoss& loss,
-                                                std::int64_t now) const = 0;
+    [[nodiscard]] virtual std::string loss_notice(const RecordingLoss& loss,
+                                                  std::int64_t now) const = 0;
 
     /// Returns the name of the units in messages to users, such as "records".
     [[nodiscard]] virtual std::string_view unit_name() const = 0;
@@ -123,11 +123,11 @@ class OutputFile : public sink::Output {
     virtual bool start_segment() { return true; }
 
     /// Writes waiting data, and drops data that cannot be written. No other function than
-    /// write_loss_unit() may be called afterwards.
+    /// write_loss_notice() may be called afterwards.
     virtual void finish_writing() {}
 
-    /// Writes a RecordingFormat::loss_unit() about lost data, if the disk has room for the unit.
-    virtual void write_loss_unit(std::string_view /*unit*/) {}
+    /// Writes a RecordingFormat::loss_notice() about lost data, if the disk has room for the unit.
+    virtual void write_loss_notice(std::string_view /*unit*/) {}
 
     /// Requests to open the path again and continue there with the next unit; with segments, to
     /// start the next segment. Clears the error, but not the number of lost units.
@@ -177,14 +177,14 @@ class OutputFile : public sink::Output {
 class FileOutput final : public OutputFile {
   public:
     /// The longest wait until a pipe has a reader.
-    static constexpr std::chrono::seconds kReaderTime{20};
+    static constexpr std::chrono::seconds kReaderTimeout{20};
 
     /// Opens the file and empties it.
     /// Errors: throws std::system_error if the file cannot be opened, with ETIMEDOUT for a pipe
     /// without a reader.
     explicit FileOutput(const std::string& path,
                         const RecordingFormat& format = record_line_format(),
-                        std::chrono::milliseconds reader_time = kReaderTime);
+                        std::chrono::milliseconds reader_time = kReaderTimeout);
     ~FileOutput() override;
     FileOutput(const FileOutput&) = delete;
     FileOutput& operator=(const FileOutput&) = delete;
@@ -207,7 +207,8 @@ class FileOutput final : public OutputFile {
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
 /// If the disk is full or too slow, blocks are dropped and counted. A
-/// RecordingFormat::loss_unit() replaces them: it is written before the next block, or at the end.
+/// RecordingFormat::loss_notice() replaces them: it is written before the next block, or at the
+/// end.
 ///
 /// If the output has segments, the next segment starts when all producers of records have called
 /// advance_to_segment(). Until then, the data of the two segments waits in two queues.
@@ -262,7 +263,7 @@ class QueuedOutput final : public sink::Output {
     std::size_t passed_bytes_ =
         0; ///< number of bytes of `writing_` that were passed to the output file
     std::uint64_t dropped_ = 0;
-    std::optional<RecordingLoss> loss_; ///< a loss for which no loss_unit() was written yet
+    std::optional<RecordingLoss> loss_; ///< a loss for which no loss_notice() was written yet
     /// When the output file began to accept no data (UTC, ns); 0 while it accepts data.
     std::int64_t failing_since_ = 0;
     bool stop_ = false;

@@ -27,7 +27,7 @@ FileFacts facts_of(const struct stat& found) {
 
 } // namespace
 
-int Disk::open(const std::string& path, OpenMode how, Readers readers) {
+int Disk::open(const std::string& path, OpenMode how, AllowedReaders readers) {
     const int extra = how == OpenMode::empty ? O_TRUNC : how == OpenMode::create ? O_EXCL : 0;
     return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | extra,
                   permissions_of(readers));
@@ -160,7 +160,7 @@ bool FileQueue::push_task(Task task, bool may_be_refused) {
 }
 
 std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path, Bytes bytes,
-                                                 Readers readers) {
+                                                 AllowedReaders readers) {
     const auto file = std::make_shared<OpenFile>();
     file->path = std::move(path);
     const auto run = [this, readers](OpenFile& each, auto data) {
@@ -238,7 +238,8 @@ void FileQueue::run_queue() {
     }
 }
 
-void FileQueue::create_file(OpenFile& file, std::span<const std::byte> bytes, Readers readers) {
+void FileQueue::create_file(OpenFile& file, std::span<const std::byte> bytes,
+                            AllowedReaders readers) {
     const std::filesystem::path wanted = file.path;
     constexpr int kMaxSameName = 1000;
     for (int number = 2; number <= kMaxSameName; ++number) {

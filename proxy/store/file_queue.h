@@ -37,16 +37,16 @@ struct FileFacts {
 };
 
 /// The users who may read a file. No other user may, because records contain chat and addresses.
-enum class Readers : std::uint8_t { group, owner };
+enum class AllowedReaders : std::uint8_t { group, owner };
 
 /// Returns the permissions of a new file with these readers.
-[[nodiscard]] constexpr mode_t permissions_of(Readers readers) {
-    return readers == Readers::group ? 0640 : 0600;
+[[nodiscard]] constexpr mode_t permissions_of(AllowedReaders readers) {
+    return readers == AllowedReaders::group ? 0640 : 0600;
 }
 
 /// The system calls that access the files of recordings. They set errno on failure. Tests replace
 /// this class by a disk that fails on command.
-class Disk : public record::Interface {
+class Disk : public record::InterfaceBase {
   public:
     enum class OpenMode : std::uint8_t {
         append, ///< write after the existing data; create the file if it does not exist
@@ -57,7 +57,7 @@ class Disk : public record::Interface {
     /// Opens a file for reading and appending. Returns a negative value if that fails. `readers`
     /// applies only to a file that is created.
     [[nodiscard]] virtual int open(const std::string& path, OpenMode how,
-                                   Readers readers = Readers::group);
+                                   AllowedReaders readers = AllowedReaders::group);
     [[nodiscard]] virtual ssize_t write(int file, std::string_view bytes);
     [[nodiscard]] virtual bool truncate(int file, std::uint64_t size);
     [[nodiscard]] virtual bool sync(int file);
@@ -90,7 +90,7 @@ class FileQueue {
         wait,   ///< wait for room, so that no data is lost when captures are read
     };
 
-    using Readers = store::Readers;
+    using AllowedReaders = store::AllowedReaders;
 
     struct OpenFile;
     using File = std::shared_ptr<OpenFile>;
@@ -107,7 +107,7 @@ class FileQueue {
     /// Creates a file with these bytes. If a file of this name exists, adds a number to the name:
     /// NAME-2.demo. Returns nullopt if the queue is full.
     [[nodiscard]] std::optional<File> create(std::filesystem::path path, Bytes bytes,
-                                             Readers readers = Readers::group);
+                                             AllowedReaders readers = AllowedReaders::group);
 
     /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
     /// earlier write to the file failed. The file therefore has no gap.
@@ -151,7 +151,7 @@ class FileQueue {
 
     [[nodiscard]] bool push_task(Task task, bool may_be_refused = true);
     void run_queue();
-    void create_file(OpenFile& file, std::span<const std::byte> bytes, Readers readers);
+    void create_file(OpenFile& file, std::span<const std::byte> bytes, AllowedReaders readers);
     void write(OpenFile& file, std::span<const std::byte> bytes, std::optional<std::size_t> at);
     void mark_failed(OpenFile& file, const std::error_code& error);
 

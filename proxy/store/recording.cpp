@@ -228,14 +228,14 @@ bool Recording::open_segment() {
 
 void Recording::begin_file() {
     if (!file_start_.empty()) {
-        unit_.insert(0, frame_writer_ ? frame_of(file_start_) : file_start_);
+        unit_.insert(0, frame_writer_ ? compress_frame(file_start_) : file_start_);
         std::ignore = write_unit();
     }
     file_bytes_ = 0;
 }
 
 /// Returns a separate compressed frame with this text.
-std::string Recording::frame_of(std::string_view text) {
+std::string Recording::compress_frame(std::string_view text) {
     std::string frame;
     frame_writer_->append_frame(text, frame);
     return frame;
@@ -286,7 +286,7 @@ Recording::RepairResult Recording::cut_off_frame(const FrameScan& scan) {
         return text_bytes <= kMaxCutText;
     });
     if (!readable || text_bytes > kMaxCutText || cut_bytes > kMaxCutBytes) {
-        return RepairResult::too_much;
+        return RepairResult::too_much_unfinished;
     }
     if (!disk_->truncate(file_, scan.complete_bytes)) {
         return RepairResult::failed;
@@ -428,7 +428,7 @@ void Recording::on_time(Clock::time_point now) {
     const bool is_check_due = now - last_check_ >= kLookEvery;
     if (is_check_due) {
         last_check_ = now;
-        check_clock();
+        detect_clock_jump();
         free_disk_space();
     }
     if (failed()) {
@@ -442,7 +442,7 @@ void Recording::on_time(Clock::time_point now) {
         std::ignore = write_current_unit();
     }
     if (is_check_due) {
-        check_path();
+        detect_moved_file();
         if (!is_locked_ && file_ >= 0) {
             std::ignore = lock_file(); // the process that had locked the file has ended
         }
@@ -486,7 +486,7 @@ void Recording::reopen() {
         reported_error_ = 0;
     }
     is_path_moved_ =
-        false; // check_path() sets is_path_moved_ again if the path still names another file
+        false; // detect_moved_file() sets is_path_moved_ again if the path still names another file
     const int error = switch_to_named_file();
     if (std::exchange(reported_error_, error) != error && error != 0) {
         state.reopening_error = error;
@@ -535,7 +535,7 @@ int Recording::switch_to_named_file() {
     return 0;
 }
 
-void Recording::check_path() {
+void Recording::detect_moved_file() {
     const auto own = file_ < 0 ? std::nullopt : disk_->file_facts(file_);
     if (own && own->regular) {
         const auto named = disk_->file_facts(current_path_);
@@ -543,7 +543,7 @@ void Recording::check_path() {
     }
 }
 
-void Recording::check_clock() {
+void Recording::detect_clock_jump() {
     const std::int64_t clock = disk_->utc_seconds() - seconds_of(now_);
     if (std::abs(clock - clock_offset_) >= kJumpSeconds) {
         state.clock_jump += clock - clock_offset_;
@@ -612,7 +612,7 @@ void Recording::close_current_file() {
     const auto facts =
         frame_writer_ && text_.empty() && unit_.empty() ? disk_->file_facts(file_) : std::nullopt;
     if (facts && facts->regular && facts->size == 0) {
-        std::ignore = write_all(*disk_, file_, frame_of(""));
+        std::ignore = write_all(*disk_, file_, compress_frame(""));
     }
     if (options_.sync != SyncPolicy::none && has_unsynced_data_) {
         std::ignore = disk_->sync(file_); // an error cannot be handled any more
@@ -638,13 +638,13 @@ void Recording::finish_writing() {
 
 /// Writes a unit even if less disk space is free than must stay free. If the disk is full, the unit
 /// usually fits where the written part of a larger unit was removed.
-void Recording::write_loss_unit(std::string_view unit) {
+void Recording::write_loss_notice(std::string_view unit) {
     const bool is_unit_begin = written_ == 0 && (file_bytes_ != 0 || file_start_.empty());
     if (file_ < 0 || !is_unit_begin) {
         return;
     }
     const int error = state.error;
-    unit_ = frame_writer_ ? frame_of(unit) : std::string{unit};
+    unit_ = frame_writer_ ? compress_frame(unit) : std::string{unit};
     if (!write_unit()) {
         unit_.clear();
     }

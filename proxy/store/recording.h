@@ -25,11 +25,11 @@ struct RecordingOptions {
     std::string path; ///< path of the file; for segments, the path as the user gave it
     bool compressed = false;
     const RecordingFormat* format = &record_line_format(); ///< the format of the recording's data
-    Readers readers = Readers::group;
+    AllowedReaders readers = AllowedReaders::group;
     std::optional<SegmentNames> segments{};
     /// The age and size at which a segment ends. The size is that of the file, compressed or not.
-    AgeAndSize rotate{};
-    AgeAndSize keep{}; ///< above these limits, old segments are deleted
+    RetentionLimits rotate{};
+    RetentionLimits keep{}; ///< above these limits, old segments are deleted
     /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
     /// segments are deleted if `keep` has a limit; otherwise writing stops.
     std::uint64_t least_free = 0;
@@ -76,7 +76,7 @@ class Recording final : public OutputFile {
     [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
     bool start_segment() override;
     void finish_writing() override;
-    void write_loss_unit(std::string_view unit) override;
+    void write_loss_notice(std::string_view unit) override;
 
   private:
     enum class RepairResult : std::uint8_t {
@@ -84,7 +84,7 @@ class Recording final : public OutputFile {
         foreign, ///< the file contains data of another kind
         /// The file was not changed, because it ends with more unfinished compressed data than a
         /// recording can have.
-        too_much,
+        too_much_unfinished,
         failed, ///< the unfinished data could not be removed (see errno)
     };
 
@@ -100,7 +100,7 @@ class Recording final : public OutputFile {
     /// Returns a text for the user that says why no data can be appended.
     [[nodiscard]] std::string repair_error_text(RepairResult result) const;
     void begin_file();
-    [[nodiscard]] std::string frame_of(std::string_view text);
+    [[nodiscard]] std::string compress_frame(std::string_view text);
 
     /// Compresses the text in `text_`, if any, and appends the frame to the current unit.
     void end_frame();
@@ -113,8 +113,8 @@ class Recording final : public OutputFile {
     void execute_requests();
     void reopen();
     [[nodiscard]] int switch_to_named_file();
-    void check_path();
-    void check_clock();
+    void detect_moved_file();
+    void detect_clock_jump();
     void free_disk_space();
     void delete_segments();
     void sync();

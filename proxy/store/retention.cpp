@@ -24,7 +24,7 @@ constexpr std::size_t kLeastDigits = 4;
 std::optional<std::int64_t> read_time(const std::string& text) {
     std::tm time{};
     const bool is_time = matches_pattern(text, kTimePattern) &&
-                         ::strptime(text.c_str(), base::kFileNameTime, &time) != nullptr;
+                         ::strptime(text.c_str(), base::kFileNameTimeFormat, &time) != nullptr;
     return is_time ? std::optional<std::int64_t>{::timegm(&time)} : std::nullopt;
 }
 
@@ -37,8 +37,8 @@ bool matches_pattern(std::string_view text, std::string_view pattern) {
 }
 
 std::string SegmentNames::path(std::int64_t utc, std::uint64_t number) const {
-    return fmt::format("{}/{}-{}-{:04}{}", folder, name, base::format_utc(utc, base::kFileNameTime),
-                       number, suffix);
+    return fmt::format("{}/{}-{}-{:04}{}", folder, name,
+                       base::format_utc(utc, base::kFileNameTimeFormat), number, suffix);
 }
 
 std::optional<Segment> parse_segment(std::string_view file) {
@@ -116,7 +116,7 @@ std::vector<Segment> find_segments(Disk& disk, const SegmentNames& names) {
 
 void SegmentAges::on_segment_start(std::uint64_t number, Clock::time_point now) {
     own_.insert_or_assign(number, now);
-    if (own_.size() > kMaxOwn) {
+    if (own_.size() > kMaxOwnSegments) {
         own_.erase(own_.begin());
     }
 }
@@ -151,9 +151,10 @@ std::vector<std::int64_t> SegmentAges::ages_of(std::span<const Segment> segments
     return ages;
 }
 
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const AgeAndSize& limits,
-                                std::uint64_t least_free, const SegmentAges& ages,
-                                SegmentAges::Clock::time_point now, std::string_view current) {
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names,
+                                const RetentionLimits& limits, std::uint64_t least_free,
+                                const SegmentAges& ages, SegmentAges::Clock::time_point now,
+                                std::string_view current) {
     if (!limits.has_limit()) {
         return 0;
     }

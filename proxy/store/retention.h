@@ -57,7 +57,7 @@ struct Segment {
                                                const SegmentNames* names = nullptr);
 
 /// Limits of a recording or of its segments; zero: no limit.
-struct AgeAndSize {
+struct RetentionLimits {
     std::chrono::seconds age{0};
     std::uint64_t bytes = 0;
 
@@ -75,7 +75,7 @@ class SegmentAges {
     explicit SegmentAges(std::chrono::seconds kept_age = {})
         : longest_pause_{std::max<std::chrono::seconds>(kept_age, std::chrono::hours{30 * 24})} {}
 
-    /// Must be called when this run starts a segment. Remembers the last kMaxOwn segments.
+    /// Must be called when this run starts a segment. Remembers the last kMaxOwnSegments segments.
     void on_segment_start(std::uint64_t number, Clock::time_point now);
 
     /// Returns for each segment the number of seconds since its end; 0 for the last segment, which
@@ -84,7 +84,7 @@ class SegmentAges {
                                                     Clock::time_point now) const;
 
   private:
-    static constexpr std::size_t kMaxOwn = 65536;
+    static constexpr std::size_t kMaxOwnSegments = 65536;
 
     /// Returns the number of seconds from the end of a segment (`from`) to the start of a later
     /// segment (`to`); 0 if the clock was set in between.
@@ -99,8 +99,9 @@ class SegmentAges {
 /// Deletes the oldest segments until the recording is within the limits, and at least `least_free`
 /// bytes are free on its disk. Never deletes the file `current`, nor a segment that ended within
 /// the last hour. Deletes nothing if `limits` has no limit. Returns the number of deleted segments.
-std::size_t delete_old_segments(Disk& disk, const SegmentNames& names, const AgeAndSize& limits,
-                                std::uint64_t least_free, const SegmentAges& ages,
-                                SegmentAges::Clock::time_point now, std::string_view current);
+std::size_t delete_old_segments(Disk& disk, const SegmentNames& names,
+                                const RetentionLimits& limits, std::uint64_t least_free,
+                                const SegmentAges& ages, SegmentAges::Clock::time_point now,
+                                std::string_view current);
 
 } // namespace tw::store

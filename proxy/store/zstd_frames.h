@@ -13,7 +13,7 @@
 namespace tw::store {
 
 /// Decompresses data piece by piece. The data may consist of several compressed frames.
-class Decompressor : public record::Interface {
+class Decompressor : public record::InterfaceBase {
   public:
     struct Result {
         std::size_t read = 0;      ///< number of bytes read from `packed`

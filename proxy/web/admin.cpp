@@ -123,7 +123,7 @@ void write_flight_recording(RequestContext& context, const Request& request,
     if (!context.data.state().recording.has_flight) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
-    if (!context.data.write_flight_data(*session)) {
+    if (!context.data.write_flight_recording(*session)) {
         return respond(
             {.status = 404,
              .body = "no such session is open; without session, everything kept is written\n"});
@@ -152,8 +152,8 @@ constexpr std::array<Route, 23> kRoutes{
      {"GET", "/api/world", AccessLevel::read, send_next_snapshot},
      {"GET", "/api/records", AccessLevel::read, send_records},
      {"GET", "/api/map", AccessLevel::read, send_map},
-     {"GET", "/api/map_design", AccessLevel::read, show_map_design},
-     {"GET", "/api/map_image", AccessLevel::read, show_map_image},
+     {"GET", "/api/map_design", AccessLevel::read, send_map_design},
+     {"GET", "/api/map_image", AccessLevel::read, send_map_image},
      {"GET", "/api/objects", AccessLevel::read, show_objects},
      {"GET", "/api/keys", AccessLevel::read, show_filter_keys},
      {"GET", "/api/impairment", AccessLevel::read, show_impairment},

@@ -67,7 +67,7 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
 
 } // namespace
 
-tl::expected<void, std::string> PageData::turn_recording(RecordingKind /*kind*/, bool /*on*/) {
+tl::expected<void, std::string> PageData::switch_recording(RecordingKind /*kind*/, bool /*on*/) {
     return tl::unexpected{std::string{kNoFolder}};
 }
 
@@ -93,7 +93,7 @@ void switch_recordings(RequestContext& context, const Request& request, const Re
                         .body = "expected one of capture or demos, on or off, for example "
                                 "/api/recordings?capture=on\n"});
     }
-    if (const auto done = context.data.turn_recording(wanted->kind, wanted->on); !done) {
+    if (const auto done = context.data.switch_recording(wanted->kind, wanted->on); !done) {
         return respond({.status = kConflict, .body = done.error() + '\n'});
     }
     respond({.body = fmt::format("{} {}\n", wanted->name, wanted->on ? "on" : "off")});
@@ -136,8 +136,8 @@ void send_map(RequestContext& context, const Request& request, const Respond& re
     if (std::int64_t{physics->width()} * physics->height() > kMaxTiles) {
         return respond({.status = 404, .body = "that map is too large to show\n"});
     }
-    Response response = json_response(request.accepts_gzip ? *context.maps.compressed_json(physics)
-                                                           : map_json(*physics));
+    Response response = json_response(
+        request.accepts_gzip ? *context.maps.compressed_map_json(physics) : map_json(*physics));
     response.is_gzipped = request.accepts_gzip;
     respond(std::move(response));
 }

@@ -52,13 +52,13 @@ void StatusView::merge_with(const StatusView& other) {
     }
 }
 
-void StatusView::limit_sessions(bool of_each_server) {
+void StatusView::limit_sessions(bool limit_each_server) {
     std::ranges::sort(sessions, {}, [](const SessionView& session) {
         return std::pair{!session.connected, session.number};
     });
     std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
-        return ++found[of_each_server ? session.server_name : ""] > kMaxSessions;
+        return ++found[limit_each_server ? session.server_name : ""] > kMaxSessions;
     });
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
@@ -100,7 +100,7 @@ std::uint64_t count_serious_findings(const record::SessionStats& stats) {
 
 } // namespace
 
-void StatusCollector::handle(const record::SessionRecord& record) {
+void StatusCollector::handle_record(const record::SessionRecord& record) {
     KnownSession& known = sessions_[record.head.session];
     known.view.closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
@@ -113,14 +113,14 @@ void StatusCollector::handle(const record::SessionRecord& record) {
     known.connected = record.event == record::SessionEvent::established;
 }
 
-void StatusCollector::handle(const record::MapRecord& record) {
+void StatusCollector::handle_record(const record::MapRecord& record) {
     if (const auto found = sessions_.find(record.head.session); found != sessions_.end()) {
         found->second.view.map = record.name;
         found->second.view.map_sha256 = record.width == 0 ? std::nullopt : record.sha256;
     }
 }
 
-void StatusCollector::handle(const record::SnapshotRecord& record) {
+void StatusCollector::handle_record(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return;
     }
@@ -159,7 +159,7 @@ void StatusCollector::count_items(const record::SnapshotRecord& record) {
     }
 }
 
-void StatusCollector::handle(const record::FindingRecord& record) {
+void StatusCollector::handle_record(const record::FindingRecord& record) {
     if (record.id == record::FindingId::snapshot_explained) {
         replace_finding_line(findings_, record::describe_explained_mismatch(record));
         return;

@@ -40,12 +40,12 @@ struct SessionView {
     std::array<std::uint64_t, 2> bytes{};
     /// Number of datagrams that were lost, then recovered by retransmission.
     std::array<std::uint64_t, 2> recovered{};
-    std::array<record::Spread, 2> jitter_us{};
+    std::array<record::Distribution, 2> jitter_us{};
     std::uint64_t snapshots = 0;
     std::uint64_t verified = 0; ///< number of snapshots with a correct checksum
     std::uint64_t missed = 0;   ///< number of snapshots that were due and did not arrive
     std::uint64_t frozen_ms = 0;
-    record::Spread ack_lag_ticks{};
+    record::Distribution ack_lag_ticks{};
     std::int64_t largest_snapshot = 0; ///< the size of the largest snapshot in bytes
     std::uint64_t findings = 0;        ///< number of warnings and errors
 };
@@ -103,7 +103,7 @@ struct StatusView {
     void merge_with(const StatusView& other);
     /// Keeps kMaxSessions sessions of each server, or of all servers together, connected ones in
     /// preference.
-    void limit_sessions(bool of_each_server);
+    void limit_sessions(bool limit_each_server);
 };
 
 /// Passes the StatusView of each worker to the page. Workers never wait: if the page is reading, a
@@ -127,7 +127,7 @@ class StatusBoard {
 class StatusCollector final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
-        std::visit([this](const auto* each) { handle(*each); }, record);
+        std::visit([this](const auto* each) { handle_record(*each); }, record);
     }
 
     /// Fills `view` with the collected data and with the inspector's totals of each session.
@@ -141,13 +141,13 @@ class StatusCollector final : public record::RecordSink {
         record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 
-    void handle(const record::SessionRecord& record);
-    void handle(const record::MapRecord& record);
-    void handle(const record::SnapshotRecord& record);
-    void handle(const record::FindingRecord& record);
+    void handle_record(const record::SessionRecord& record);
+    void handle_record(const record::MapRecord& record);
+    void handle_record(const record::SnapshotRecord& record);
+    void handle_record(const record::FindingRecord& record);
 
     template <typename OtherRecord>
-    void handle(const OtherRecord& /*record*/) {}
+    void handle_record(const OtherRecord& /*record*/) {}
 
     void count_items(const record::SnapshotRecord& record);
     void add_session(StatusView& view, std::uint32_t number,

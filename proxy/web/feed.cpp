@@ -110,7 +110,7 @@ snapshot::SnapshotView ViewerBatch::items_of(const InspectedSnapshot& seen) cons
                                             seen.num_ints);
 }
 
-bool Mailbox::try_put(ViewerBatch& batch) {
+bool Mailbox::try_put_batch(ViewerBatch& batch) {
     const std::unique_lock lock{mutex_, std::try_to_lock};
     if (!lock.owns_lock()) {
         return false;
@@ -136,9 +136,9 @@ void PageFeed::set_listener(std::function<void()> listener) {
     listener_ = std::move(listener);
 }
 
-bool PageFeed::try_put(std::size_t box, ViewerBatch& batch) {
+bool PageFeed::try_put_batch(std::size_t box, ViewerBatch& batch) {
     const bool has_snapshots = !batch.snapshots.empty();
-    if (!mailboxes[box].try_put(batch)) {
+    if (!mailboxes[box].try_put_batch(batch)) {
         return false;
     }
     if (has_snapshots && !notified_.exchange(true)) {
@@ -249,12 +249,12 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kEarly = 5'000'000;
 
 std::int64_t period_of(int pace) {
-    return pace >= kEveryTick ? 0 : kSecond / std::max(pace, 1);
+    return pace >= kEveryTickFrameRate ? 0 : kSecond / std::max(pace, 1);
 }
 
 } // namespace
 
-void FrameMaker::set_paces(const std::vector<int>& paces) {
+void PageFrameMaker::set_frame_rates(const std::vector<int>& paces) {
     std::erase_if(streams_, [&](const FrameStream& stream) {
         return std::ranges::find(paces, stream.pace) == paces.end();
     });
@@ -267,10 +267,11 @@ void FrameMaker::set_paces(const std::vector<int>& paces) {
     }
 }
 
-void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
-                              const std::function<void(const Frame&)>& show) {
+void PageFrameMaker::add_snapshot(const InspectedSnapshot& seen,
+                                  const snapshot::SnapshotView& items,
+                                  const std::function<void(const PageFrame&)>& show) {
     for (FrameStream& stream : streams_) {
-        if (stream.num_bars < kMaxBars) {
+        if (stream.num_bars < kMaxTimelineBars) {
             append_bar(stream.bars, seen, items);
             ++stream.num_bars;
         }
@@ -288,8 +289,8 @@ void FrameMaker::add_snapshot(const InspectedSnapshot& seen, const snapshot::Sna
     }
 }
 
-void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
-                                  const snapshot::SnapshotView& items) {
+void PageFrameMaker::set_latest_items(const InspectedSnapshot& seen,
+                                      const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {
         for (FrameStream& stream : streams_) {
             stream.sent.reset(); // the next frame repeats all items, because type numbers changed
@@ -301,7 +302,7 @@ void FrameMaker::set_latest_items(const InspectedSnapshot& seen,
     snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
 }
 
-bool FrameMaker::FrameStream::start_frame(std::int64_t time) {
+bool PageFrameMaker::FrameStream::start_frame(std::int64_t time) {
     const std::int64_t period = period_of(pace);
     const bool again = time < due - 2 * period; // the clock was set back
     if (!again && time < due - kEarly) {
@@ -314,8 +315,8 @@ bool FrameMaker::FrameStream::start_frame(std::int64_t time) {
 
 /// Returns a frame: the items that differ from `before`, and the keys of items that only `before`
 /// has; all items if `before` is null. Type descriptors are left out.
-std::string FrameMaker::frame_json(const FrameStream& stream,
-                                   const snapshot::Snapshot* before) const {
+std::string PageFrameMaker::frame_json(const FrameStream& stream,
+                                       const snapshot::Snapshot* before) const {
     Text out;
     append_text(
         out,
@@ -332,8 +333,8 @@ std::string FrameMaker::frame_json(const FrameStream& stream,
     return {out.data(), out.size()};
 }
 
-void FrameMaker::show_frame(FrameStream& stream, bool bars_only,
-                            const std::function<void(const Frame&)>& show) {
+void PageFrameMaker::show_frame(FrameStream& stream, bool bars_only,
+                                const std::function<void(const PageFrame&)>& show) {
     if (bars_only) {
         const auto text = std::make_shared<const std::string>(
             fmt::format(R"({{"k":"bars","session":{},"bars":[{}]}})", session_, stream.bars));
@@ -344,12 +345,12 @@ void FrameMaker::show_frame(FrameStream& stream, bool bars_only,
     }
     ++stream.number;
     std::shared_ptr<const std::string> full;
-    Frame frame{.pace = stream.pace, .full = [&] {
-                    if (full == nullptr) {
-                        full = std::make_shared<const std::string>(frame_json(stream, nullptr));
-                    }
-                    return full;
-                }};
+    PageFrame frame{.pace = stream.pace, .full = [&] {
+                        if (full == nullptr) {
+                            full = std::make_shared<const std::string>(frame_json(stream, nullptr));
+                        }
+                        return full;
+                    }};
     frame.delta = stream.sent
                       ? std::make_shared<const std::string>(frame_json(stream, &*stream.sent))
                       : frame.full();

@@ -136,7 +136,7 @@ class Mailbox {
   public:
     /// Moves the content of `batch` to the mailbox; `batch` receives old data, whose memory can be
     /// reused. Returns false, and changes nothing, if the mailbox is locked or full.
-    [[nodiscard]] bool try_put(ViewerBatch& batch);
+    [[nodiscard]] bool try_put_batch(ViewerBatch& batch);
 
     /// Moves the batch in the mailbox to `batch`, which must be empty. Returns false if the mailbox
     /// is empty.
@@ -152,9 +152,9 @@ class PageFeed {
   public:
     explicit PageFeed(std::size_t workers) : mailboxes(workers + 1) {}
 
-    /// Passes the batch to Mailbox::try_put() of the mailbox with this index. Wakes the page if the
-    /// batch contains snapshots. Other data waits until the page fetches it.
-    [[nodiscard]] bool try_put(std::size_t box, ViewerBatch& batch);
+    /// Passes the batch to Mailbox::try_put_batch() of the mailbox with this index. Wakes the page
+    /// if the batch contains snapshots. Other data waits until the page fetches it.
+    [[nodiscard]] bool try_put_batch(std::size_t box, ViewerBatch& batch);
 
     /// Returns the index of the mailbox for merged snapshots.
     [[nodiscard]] std::size_t world_mailbox_index() const { return mailboxes.size() - 1; }
@@ -175,16 +175,16 @@ class PageFeed {
     std::function<void()> listener_;    ///< wakes the page
 };
 
-/// The default pace, in frames a second. With kEveryTick or more, a viewer gets a frame for each
-/// snapshot.
-inline constexpr int kUsualPace = 20;
-inline constexpr int kEveryTick = 50;
+/// The default pace, in frames a second. With kEveryTickFrameRate or more, a viewer gets a frame
+/// for each snapshot.
+inline constexpr int kDefaultFrameRate = 20;
+inline constexpr int kEveryTickFrameRate = 50;
 
 /// A frame for the viewers of one pace, as JSON. `delta` contains the changes since the previous
 /// frame of this pace; `full` returns a frame with all items. Both contain a timeline bar for
 /// each snapshot since the previous frame. Format: docs/api.md.
-struct Frame {
-    int pace = kUsualPace;
+struct PageFrame {
+    int pace = kDefaultFrameRate;
     std::shared_ptr<const std::string> delta{};
     /// Callable only while the frame is passed to the callback.
     std::function<std::shared_ptr<const std::string>()> full{};
@@ -192,16 +192,16 @@ struct Frame {
 };
 
 /// Makes frames for viewers, at several paces, from the snapshots of one session.
-class FrameMaker {
+class PageFrameMaker {
   public:
-    FrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
+    PageFrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
         : session_{session}, types_{objects} {}
 
-    void set_paces(const std::vector<int>& paces);
+    void set_frame_rates(const std::vector<int>& paces);
 
     /// Adds the next snapshot. Calls `show` with each frame that is due.
     void add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
-                      const std::function<void(const Frame&)>& show);
+                      const std::function<void(const PageFrame&)>& show);
 
     /// Returns the latest snapshot that could be decoded; nullopt before the first one.
     [[nodiscard]] const std::optional<InspectedSnapshot>& latest_snapshot() const {
@@ -215,14 +215,14 @@ class FrameMaker {
   private:
     /// The maximum number of bars between two frames: those of half a minute without a decodable
     /// snapshot.
-    static constexpr std::size_t kMaxBars = 1500;
+    static constexpr std::size_t kMaxTimelineBars = 1500;
 
     /// The frames of one pace.
     struct FrameStream {
         /// Returns true if a frame is due at this time, and sets the time of the next frame.
         [[nodiscard]] bool start_frame(std::int64_t time);
 
-        int pace = kUsualPace;
+        int pace = kDefaultFrameRate;
         std::uint64_t number = 0;
         std::int64_t due = 0; ///< time of the next frame
         std::optional<snapshot::Snapshot> sent{};
@@ -234,7 +234,7 @@ class FrameMaker {
                                          const snapshot::Snapshot* before) const;
     void set_latest_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
     void show_frame(FrameStream& stream, bool bars_only,
-                    const std::function<void(const Frame&)>& show);
+                    const std::function<void(const PageFrame&)>& show);
 
     std::uint32_t session_;
     record::ItemTypes types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6

@@ -47,7 +47,7 @@ std::vector<GroupAndLayer> find_design_layers(const map::Map& map) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
         const auto item = map.layer(i);
         const auto* const tiles = item ? std::get_if<map::TileLayer>(&item->content) : nullptr;
-        if (groups[i] && tiles != nullptr && (tiles->flags & map::kPhysicsFlags) == 0 &&
+        if (groups[i] && tiles != nullptr && (tiles->flags & map::kPhysicsLayerFlags) == 0 &&
             moves_with_game(map, *groups[i])) {
             places.emplace_back(*groups[i], i);
         }
@@ -154,7 +154,7 @@ map::Result<map::Map> parse_limited(std::span<const std::byte> file) {
 
 } // namespace
 
-std::optional<std::string> design_json(std::span<const std::byte> file) {
+std::optional<std::string> map_design_json(std::span<const std::byte> file) {
     const auto map = parse_limited(file);
     if (!map) {
         return std::nullopt;
@@ -219,12 +219,12 @@ void send_or_not_found(std::optional<std::string> body, const char* content_type
 
 } // namespace
 
-void show_map_design(RequestContext& context, const Request& request, const Respond& respond) {
+void send_map_design(RequestContext& context, const Request& request, const Respond& respond) {
     const auto file = find_file(context.data, request);
-    send_or_not_found(file ? design_json(*file) : std::nullopt, "application/json", respond);
+    send_or_not_found(file ? map_design_json(*file) : std::nullopt, "application/json", respond);
 }
 
-void show_map_image(RequestContext& context, const Request& request, const Respond& respond) {
+void send_map_image(RequestContext& context, const Request& request, const Respond& respond) {
     const auto file = find_file(context.data, request);
     const auto number = query_number<std::uint32_t>(request.query, "image");
     send_or_not_found(file && number ? image_pixels(*file, *number) : std::nullopt,

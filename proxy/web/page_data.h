@@ -37,7 +37,7 @@ struct InputError {
 using LineFilter = std::function<bool(std::string_view line)>;
 
 /// The snapshots and records that viewers see.
-class ViewerData : public record::Interface {
+class ViewerData : public record::InterfaceBase {
   public:
     /// Returns the workers' batches; null if traffic is not inspected.
     [[nodiscard]] virtual PageFeed* page_feed() = 0;
@@ -85,11 +85,11 @@ class PageData : public ViewerData {
 
     /// Writes the flight recorder's datagrams of a session, or of all sessions if `session` is 0.
     /// Returns false if the session does not exist. Precondition: there is a flight recorder.
-    [[nodiscard]] virtual bool write_flight_data(std::uint32_t /*session*/) { return false; }
+    [[nodiscard]] virtual bool write_flight_recording(std::uint32_t /*session*/) { return false; }
 
     /// Starts or stops a recording at a viewer's request. Errors: one line with the reason.
-    [[nodiscard]] virtual tl::expected<void, std::string> turn_recording(RecordingKind kind,
-                                                                         bool on);
+    [[nodiscard]] virtual tl::expected<void, std::string> switch_recording(RecordingKind kind,
+                                                                           bool on);
 
     /// Lists recorded files, the newest first, at most as many as the page shows. Returns nullopt
     /// without a folder for recordings.

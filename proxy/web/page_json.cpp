@@ -134,7 +134,7 @@ std::string map_json(const map::PhysicsLayers& physics) {
 }
 
 std::shared_ptr<const std::string>
-CompressedMapCache::compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics) {
+CompressedMapCache::compressed_map_json(const std::shared_ptr<const map::PhysicsLayers>& physics) {
     std::erase_if(texts_, [](const auto& each) { return each.first.expired(); });
     auto& text = texts_[physics];
     if (text == nullptr) {

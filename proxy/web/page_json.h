@@ -31,7 +31,7 @@ traffic_json(const std::vector<std::vector<record::ByteLedgerRow>>& ledgers);
 class CompressedMapCache {
   public:
     [[nodiscard]] std::shared_ptr<const std::string>
-    compressed_json(const std::shared_ptr<const map::PhysicsLayers>& physics);
+    compressed_map_json(const std::shared_ptr<const map::PhysicsLayers>& physics);
 
   private:
     std::map<std::weak_ptr<const map::PhysicsLayers>, std::shared_ptr<const std::string>,

@@ -88,7 +88,7 @@ using BeastRequest = boost::beast::http::request<boost::beast::http::string_body
 void disable_nagle(HttpSocket& socket);
 
 /// An open WebSocket. Used only on the server's thread.
-class WebSocket : public record::Interface {
+class WebSocket : public record::InterfaceBase {
   public:
     /// The maximum number of bytes that wait to be sent. If a client reads too slowly, further
     /// messages are lost. A message above this limit (the state of thousands of servers) is sent

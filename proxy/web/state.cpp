@@ -97,7 +97,7 @@ json::array sessions_json(const StatusView& view) {
     return sessions;
 }
 
-ServerView server_view_of(const RunState& state, const ServerState& server) {
+ServerView server_view_of(const RunState& state, const NamedServerState& server) {
     const auto found = state.view.servers.find(server.name);
     return found == state.view.servers.end() ? ServerView{} : found->second;
 }
@@ -105,7 +105,7 @@ ServerView server_view_of(const RunState& state, const ServerState& server) {
 /// Returns the servers that have names, with their totals.
 json::array servers_json(const RunState& state) {
     json::array servers;
-    for (const ServerState& server : state.servers) {
+    for (const NamedServerState& server : state.servers) {
         const ServerView seen = server_view_of(state, server);
         json::object told{{"name", server.name},
                           {"server", server.address},
@@ -128,8 +128,8 @@ json::array servers_json(const RunState& state) {
 json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
-        if (row->topic == record::CounterTopic::outcome ||
-            (row->topic == record::CounterTopic::missing && row->share)) {
+        if (row->topic == record::CounterTopic::snapshot_outcome ||
+            (row->topic == record::CounterTopic::missing_snapshots && row->share)) {
             object.emplace(row->key, count);
         }
     }
@@ -234,7 +234,7 @@ void subtract_closed_sessions(RunState& state) {
         relay.sessions_open -= std::min(relay.sessions_open, left);
     };
     leave_out(state.relay, state.view.sessions_closed);
-    for (ServerState& server : state.servers) {
+    for (NamedServerState& server : state.servers) {
         leave_out(server.relay, server_view_of(state, server).closed);
     }
 }
@@ -314,12 +314,13 @@ class Metrics {
             static_cast<double>(value);
     }
 
-    /// Adds the count and sum of each spread that has a metric, in base units such as seconds.
+    /// Adds the count and sum of each distribution that has a metric, in base units such as
+    /// seconds.
     template <template <typename> class Totals>
-    void add_summaries(const Totals<record::Spread>& totals) {
+    void add_summaries(const Totals<record::Distribution>& totals) {
         const auto cells = record::cells_of<Totals>(totals);
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            const record::SpreadRow& row = record::spread_rows<Totals>()[i];
+            const record::DistributionRow& row = record::distribution_rows<Totals>()[i];
             if (!row.metric.empty()) {
                 auto& summary =
                     add_metric(MetricType::Summary, row.metric, row.sentence, {}).summary;
@@ -416,7 +417,7 @@ void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState&
 /// label.
 void add_relay(Metrics& out, const RunState& state) {
     std::vector<std::pair<Labels, const RelayState*>> relays;
-    for (const ServerState& server : state.servers) {
+    for (const NamedServerState& server : state.servers) {
         relays.emplace_back(with_label({}, "server", server.name), &server.relay);
     }
     if (relays.empty()) {
@@ -447,29 +448,31 @@ struct ServerMetric {
     std::string_view name;           ///< empty if only a collector has the metric
     std::string_view collected_name; ///< name in a collector
     std::string_view help;
-    double (*value)(const ServerState& server, const ServerView& view);
+    double (*value)(const NamedServerState& server, const ServerView& view);
 };
 
 constexpr ServerMetric kServerMetrics[]{
     {kCounter, "", "collect_server_records_total", "Records of the server received from the bus.",
-     [](const ServerState& server, const ServerView&) {
+     [](const NamedServerState& server, const ServerView&) {
          return static_cast<double>(server.collected ? server.collected->records : 0);
      }},
     {kGauge, "", "collect_server_last_record_time_seconds",
      "Time of the server's latest record, since 1970.",
-     [](const ServerState& server, const ServerView&) {
+     [](const NamedServerState& server, const ServerView&) {
          return static_cast<double>(server.collected ? server.collected->last_ms : 0) /
                 kMsPerSecond;
      }},
     {kGauge, "", "collect_server_sessions", "Open sessions.",
-     [](const ServerState& server, const ServerView&) {
+     [](const NamedServerState& server, const ServerView&) {
          return static_cast<double>(server.relay.sessions_open);
      }},
     {kGauge, "server_silent", "collect_server_silent", kSilentSentence,
-     [](const ServerState& server, const ServerView&) { return server.silent ? 1.0 : 0.0; }},
+     [](const NamedServerState& server, const ServerView&) { return server.silent ? 1.0 : 0.0; }},
     {kCounter, "server_findings_total", "collect_server_findings_total",
      "Warnings and errors reported in the server's sessions.",
-     [](const ServerState&, const ServerView& view) { return static_cast<double>(view.findings); }},
+     [](const NamedServerState&, const ServerView& view) {
+         return static_cast<double>(view.findings);
+     }},
 };
 
 /// Adds the metrics of servers, with their names as labels. A collector's metrics have other names
@@ -477,7 +480,7 @@ constexpr ServerMetric kServerMetrics[]{
 void add_servers(Metrics& out, const RunState& state) {
     for (const ServerMetric& metric : kServerMetrics) {
         const std::string_view name = state.stream ? metric.collected_name : metric.name;
-        for (const ServerState& server : state.servers) {
+        for (const NamedServerState& server : state.servers) {
             if (!name.empty()) {
                 out.add(metric.type, name, metric.help,
                         metric.value(server, server_view_of(state, server)),
@@ -530,8 +533,8 @@ void add_snapshots(Metrics& out, const StatusView& view) {
             out.add(kCounter, row->metric, row->sentence, value);
         }
     }
-    out.add_summaries<record::SnapshotSpreads>(totals);
-    out.add_summaries<record::SessionSpreads>(totals);
+    out.add_summaries<record::SnapshotDistributions>(totals);
+    out.add_summaries<record::SessionDistributions>(totals);
     for (const auto& [type, count] : view.items) {
         out.add(kCounter, "snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
                 with_label({}, "item_type", type));

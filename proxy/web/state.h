@@ -24,7 +24,7 @@ struct CollectedServerState {
 };
 
 /// The state of one server that has a name in the configuration, or whose records are collected.
-struct ServerState {
+struct NamedServerState {
     std::string name{}; ///< name in the configuration
     std::string address{};
     std::vector<std::string> listen{};
@@ -89,8 +89,8 @@ struct RunState {
     /// The silence of the first server that does not answer; nullopt if all servers answer or have
     /// no sessions.
     std::optional<SilenceState> server_silent{};
-    std::vector<ServerState> servers{}; ///< servers that have names
-    std::string impairment{};           ///< in the format of relay::parse_impairment
+    std::vector<NamedServerState> servers{}; ///< servers that have names
+    std::string impairment{};                ///< in the format of relay::parse_impairment
     std::optional<ImpairmentChange>
         impairment_change{}; ///< the latest change that was made on the page
     /// The number of the observer process in this run; above 1 if it was restarted.

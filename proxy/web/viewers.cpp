@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
 // Each viewer and each request may watch another session.
-static_assert(ViewerInterest::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaiting);
+static_assert(ViewerInterest::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaitingRequests);
 
 std::shared_ptr<const std::string> make_shared_text(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
@@ -29,7 +29,7 @@ std::shared_ptr<const std::string> make_shared_text(std::string text) {
 
 /// Returns true if a peer that has `of_peer` of `all` waiting requests may add another request.
 bool may_wait(std::size_t all, std::size_t of_peer) {
-    return all < Viewers::kMaxWaiting && of_peer < Viewers::kMaxWaitingOfPeer;
+    return all < Viewers::kMaxWaitingRequests && of_peer < Viewers::kMaxWaitingRequestsOfPeer;
 }
 
 } // namespace
@@ -37,7 +37,7 @@ bool may_wait(std::size_t all, std::size_t of_peer) {
 bool Viewers::has_room_for(const base::Network& peer) const {
     const auto of_peer = std::ranges::count_if(
         viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
-    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxOfPeer;
+    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxViewersOfPeer;
 }
 
 void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
@@ -170,7 +170,7 @@ void Viewers::update_interest() {
     for (const auto& [session, wanted] : paces) {
         sessions.push_back(session);
         frame_makers_.try_emplace(session, session, data_->objects())
-            .first->second.set_paces(wanted);
+            .first->second.set_frame_rates(wanted);
     }
     ViewerInterest& interest = data_->page_feed()->interest;
     interest.set_watched(sessions, topics);
@@ -208,7 +208,7 @@ void Viewers::fetch_batch(std::size_t worker) {
     lines_lost_in_batches_ += batch_.lost_lines;
     for (const InspectedSnapshot& seen : batch_.snapshots) {
         if (const auto maker = frame_makers_.find(seen.session); maker != frame_makers_.end()) {
-            maker->second.add_snapshot(seen, batch_.items_of(seen), [&](const Frame& frame) {
+            maker->second.add_snapshot(seen, batch_.items_of(seen), [&](const PageFrame& frame) {
                 send_frame(seen.session, frame);
             });
         }
@@ -227,7 +227,7 @@ void Viewers::fetch_batch(std::size_t worker) {
     }
 }
 
-void Viewers::send_frame(std::uint32_t source, const Frame& frame) {
+void Viewers::send_frame(std::uint32_t source, const PageFrame& frame) {
     for (const auto& viewer : viewers_) {
         if (viewer->watch == source && viewer->pace == frame.pace) {
             const bool sent = send(

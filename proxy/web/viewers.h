@@ -28,12 +28,12 @@ class Viewers {
 
     static constexpr std::size_t kMaxViewers = 32;
     /// The maximum number of viewers from one IPv4 address or IPv6 /64.
-    static constexpr std::size_t kMaxOfPeer = 24;
+    static constexpr std::size_t kMaxViewersOfPeer = 24;
     /// The maximum number of requests that wait for a snapshot or for records.
-    static constexpr std::size_t kMaxWaiting = 16;
+    static constexpr std::size_t kMaxWaitingRequests = 16;
     /// The maximum number of one peer's waiting requests for snapshots, and of its waiting requests
     /// for records.
-    static constexpr std::size_t kMaxWaitingOfPeer = 8;
+    static constexpr std::size_t kMaxWaitingRequestsOfPeer = 8;
 
     /// `data` must outlive the object. `state_json`: returns the state that viewers see.
     Viewers(ViewerData& data, std::function<std::string()> state_json)
@@ -74,7 +74,7 @@ class Viewers {
         base::Network peer{};
         std::uint32_t token = 0;
         std::uint32_t watch = ViewerMessage::kNoSession;
-        int pace = kUsualPace;
+        int pace = kDefaultFrameRate;
         bool needs_full_frame = true;
         bool wants_traffic = false;
         bool wants_log = false;
@@ -105,7 +105,7 @@ class Viewers {
     void drop_stale_data();
     void fetch_batches();
     void fetch_batch(std::size_t worker);
-    void send_frame(std::uint32_t source, const Frame& frame);
+    void send_frame(std::uint32_t source, const PageFrame& frame);
     void send_log();
     void send_log(Viewer& viewer, Clock::time_point until);
     void send_state();
@@ -119,7 +119,7 @@ class Viewers {
     std::vector<std::shared_ptr<Viewer>> viewers_;
     std::vector<SnapshotRequest> snapshot_requests_;
     RecordRequests record_requests_;
-    std::map<std::uint32_t, FrameMaker> frame_makers_; ///< makes the frames of each watched session
+    std::map<std::uint32_t, PageFrameMaker> frame_makers_; ///< by watched session
     LogRing log_;
     /// JSON line of the latest merged snapshot that arrived while a request waited for it.
     std::string world_line_;

@@ -19,8 +19,9 @@ using namespace table;
 constexpr auto kGetInfo = layout(MessageField{.name = "token", .type = FieldType::request_token});
 constexpr auto kGetInfo64 = layout(MessageField{.name = "token", .type = FieldType::u8});
 
-constexpr MessageField kClients = structs("clients", std::span{kClient}.first(kClient.size() - 1));
-constexpr MessageField kExtendedClients = structs("clients", kClient);
+constexpr MessageField kClients =
+    structs_until_end("clients", std::span{kClient}.first(kClient.size() - 1));
+constexpr MessageField kExtendedClients = structs_until_end("clients", kClient);
 
 constexpr auto kInfo =
     layout(decimal("token"), text("version"), text("name"), text("map"), text("game_type"),
@@ -53,7 +54,7 @@ constexpr auto kSevenInfo = [] {
     std::array<MessageField, kServerInfo.size() + 2> fields;
     fields.front() = integer("token");
     std::ranges::copy(kServerInfo, fields.begin() + 1);
-    fields.back() = structs("clients", kSevenClient);
+    fields.back() = structs_until_end("clients", kSevenClient);
     return fields;
 }();
 

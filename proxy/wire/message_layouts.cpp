@@ -116,7 +116,7 @@ constexpr auto kRedirect = layout("port");
 
 constexpr auto kCount = layout(always_shown(integer("count")));
 
-constexpr auto kMaplistAdd = layout(strings("names", kOneLine));
+constexpr auto kMaplistAdd = layout(strings_until_end("names", kOneLine));
 
 constexpr MessageSpec kSystemMessages[] = {
     system(1, "info", c2s, kInfo),
@@ -228,7 +228,7 @@ constexpr auto kRecord = layout("server_time_best", "player_time_best");
 
 constexpr auto kSvPlayerTime = layout("time", client_id("client_id"));
 
-constexpr auto kTeamsState = layout(integers("teams", 0, kMaxTeam));
+constexpr auto kTeamsState = layout(integers_until_end("teams", 0, kMaxTeam));
 
 constexpr auto kClShowOthersLegacy = layout(boolean("show"));
 

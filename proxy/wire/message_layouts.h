@@ -103,17 +103,18 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
     return field;
 }
 
-constexpr MessageField integers(std::string_view name, std::int64_t min = INT32_MIN,
-                                std::int64_t max = INT32_MAX) {
+constexpr MessageField integers_until_end(std::string_view name, std::int64_t min = INT32_MIN,
+                                          std::int64_t max = INT32_MAX) {
     return array_of(ranged(name, min, max), MessageField::kUntilEnd);
 }
 
-constexpr MessageField strings(std::string_view name, std::uint8_t sanitize) {
+constexpr MessageField strings_until_end(std::string_view name, std::uint8_t sanitize) {
     return array_of(text(name, sanitize), MessageField::kUntilEnd);
 }
 
 /// An array of structs with these members, up to the end of the message.
-constexpr MessageField structs(std::string_view name, std::span<const MessageField> members) {
+constexpr MessageField structs_until_end(std::string_view name,
+                                         std::span<const MessageField> members) {
     return {.name = name,
             .type = FieldType::array,
             .count = MessageField::kUntilEnd,
@@ -291,8 +292,8 @@ inline constexpr auto kClVote = layout(ranged("vote", -1, 1));
 
 inline constexpr auto kDescription = layout(text("description", kStrict));
 
-/// The tuning parameters, as integers in hundredths. All are optional, because older versions have
-/// fewer of them.
+/// The tuning parameters, as integers in hundredths. All are optional, because older
+/// versions have fewer of them.
 inline constexpr auto kSvTuneParams = [] {
     auto fields = layout(
         "ground_control_speed", "ground_control_accel", "ground_friction", "ground_jump_impulse",
@@ -306,7 +307,7 @@ inline constexpr auto kSvTuneParams = [] {
         "explosion_strength", "hammer_strength", "hook_duration", "hammer_fire_delay",
         "gun_fire_delay", "shotgun_fire_delay", "grenade_fire_delay", "laser_fire_delay",
         "ninja_fire_delay", "hammer_hit_fire_delay", "ground_elasticity_x", "ground_elasticity_y",
-        integers("more"));
+        integers_until_end("more"));
     std::ranges::transform(fields, fields.begin(), optional);
     return fields;
 }();
@@ -367,7 +368,7 @@ inline constexpr MessageField kAddress{.name = "address", .type = FieldType::raw
 inline constexpr MessageField kPort = port("port");
 
 /// The surplus ints of an object: those at its end that the object table does not describe.
-inline constexpr MessageField kSurplus = integers("more");
+inline constexpr MessageField kSurplus = integers_until_end("more");
 
 // The fields of control packets: the reason of a CLOSE, and the token.
 inline constexpr MessageField kCloseReason{.name = "reason", .type = FieldType::string};

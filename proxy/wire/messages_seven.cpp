@@ -58,8 +58,9 @@ constexpr auto kSvEmoticon =
     layout(player("client_id"), ranged("emoticon", 0, 15, &names::emoticon));
 
 // DDNet always sends 15 descriptions. Only the first `num_options` of them are valid.
-constexpr auto kSvVoteOptionListAdd = layout(
-    "num_options", array_of(text("descriptions", kStrict), 0), optional(strings("more", kStrict)));
+constexpr auto kSvVoteOptionListAdd =
+    layout("num_options", array_of(text("descriptions", kStrict), 0),
+           optional(strings_until_end("more", kStrict)));
 
 constexpr auto kSvVoteSet =
     layout(player_or_none("client_id"), ranged("type", 0, 6, &seven::vote),
@@ -84,7 +85,7 @@ constexpr MessageField with_names(MessageField field, const snapshot::NameTable*
 
 // The id determines whether the message has no parameter or one, which is a team or a client id.
 constexpr auto kSvGameMsg =
-    layout(with_names(integer("id"), &seven::gamemsg), integers("parameters"));
+    layout(with_names(integer("id"), &seven::gamemsg), integers_until_end("parameters"));
 
 constexpr auto kDeClientEnter =
     layout(text("name", kStrict), player_or_none("client_id"), ranged("team", -1, 1, &names::team));

@@ -179,7 +179,7 @@ Trust trust_of_datagram(const ClientTrustState& state, std::span<const std::byte
 bool is_trust_final(const ClientTrustState& state) {
     const bool has_secret = is_token_known(state.token) || is_token_known(state.header_token) ||
                             is_token_known(state.seven_token) || state.num_ticks != 0;
-    return state.trust == Trust::player || (state.trust == Trust::plays && !has_secret);
+    return state.trust == Trust::player || (state.trust == Trust::unverified_player && !has_secret);
 }
 
 DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byte> datagram) {
@@ -195,9 +195,10 @@ DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byt
     } else {
         judgement.trust = trust_of_datagram(state, datagram);
         // Servers answer clients that have started a handshake or already play.
-        judgement.is_answered = judgement.trust >= Trust::unverified || state.trust == Trust::plays;
+        judgement.is_answered =
+            judgement.trust >= Trust::unverified || state.trust == Trust::unverified_player;
     }
-    const bool both = state.trust == Trust::plays && judgement.trust == Trust::verified;
+    const bool both = state.trust == Trust::unverified_player && judgement.trust == Trust::verified;
     state.trust = both ? Trust::player : std::max(state.trust, judgement.trust);
     judgement.trust = state.trust;
     return judgement;
@@ -246,7 +247,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (byte_at(datagram, 0) & kControlBit) != 0;
-    if (state.trust >= Trust::plays && !control) { // a playing client gets no prelude
+    if (state.trust >= Trust::unverified_player && !control) { // a playing client gets no prelude
         const bool chunks = datagram.size() > kHeaderSize && datagram[2] != std::byte{0};
         return chunks ? SlotEvidence::plays : SlotEvidence::none;
     }
@@ -262,7 +263,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
     // sends non-empty snapshots only after the client acknowledged the prelude.
-    const bool before_the_game = state.tokenless && state.trust < Trust::plays;
+    const bool before_the_game = state.tokenless && state.trust < Trust::unverified_player;
     const bool is_anti_spoof_prelude = before_the_game && learn_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_anti_spoof_prelude ? SlotEvidence::plays
                                                              : SlotEvidence::none;
@@ -274,11 +275,12 @@ DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byt
     }
     const SlotEvidence evidence = evidence_of(state, datagram);
     if (evidence == SlotEvidence::plays) {
-        state.trust = state.trust >= Trust::verified && state.trust != Trust::plays ? Trust::player
-                                                                                    : Trust::plays;
+        state.trust = state.trust >= Trust::verified && state.trust != Trust::unverified_player
+                          ? Trust::player
+                          : Trust::unverified_player;
     }
     return {.trust = state.trust,
-            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::plays};
+            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::unverified_player};
 }
 
 } // namespace

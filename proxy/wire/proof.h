@@ -18,8 +18,8 @@ enum class Trust : std::uint8_t {
     /// The client returned a secret that the server had sent to the client's address. The server
     /// may still refuse the client.
     verified,
-    plays,  ///< the client plays (see judge_datagram()), but has not returned a secret
-    player, ///< the client is verified and plays (see judge_datagram())
+    unverified_player, ///< the client plays (see judge_datagram()), but has not returned a secret
+    player,            ///< the client is verified and plays (see judge_datagram())
 };
 
 /// The kind of a connless request; `none` for a datagram that is not a connless request.

@@ -60,12 +60,12 @@ void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick
     const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
     const auto known = differences_.find(key);
     if (known == differences_.end()) {
-        if (differences_.size() < kMaxOpen) {
+        if (differences_.size() < kMaxOpenDifferences) {
             OpenDifference& open = differences_.emplace(key, fresh).first->second;
             if (views_agreed_on_item(key.first, tick)) {
                 report_difference(open);
             }
-        } else if (untracked_keys_.size() < kMaxAgreed) {
+        } else if (untracked_keys_.size() < kMaxAgreedItems) {
             untracked_keys_.insert(key.first);
         }
         return;
@@ -118,7 +118,7 @@ void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
 void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
                                         const IsSharedItem& is_shared) {
     last_recorded_ = shown.tick;
-    if (untracked_keys_.size() == kMaxAgreed) {
+    if (untracked_keys_.size() == kMaxAgreedItems) {
         return; // untracked_keys_ is incomplete, so an item with a difference could count as agreed
     }
     std::erase_if(agreed_items_, [&](const auto& each) {
@@ -131,7 +131,7 @@ void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
         }
         if (const auto known = agreed_items_.find(keys[i]); known != agreed_items_.end()) {
             known->second.last = shown.tick;
-        } else if (agreed_items_.size() < kMaxAgreed) {
+        } else if (agreed_items_.size() < kMaxAgreedItems) {
             agreed_items_.emplace(keys[i], AgreedItem{.first = shown.tick, .last = shown.tick});
         }
     }
@@ -143,9 +143,9 @@ void DifferenceLog::classify_pending_differences(Tick tick, bool is_last) {
             continue;
         }
         FieldHistory& field = history_of_field(open);
-        field.is_lasting =
-            field.is_lasting || (open.times >= kLastingTicks && open.agreed < kAgreementTicks &&
-                                 WideInt{open.last} - open.since >= kLastingSpan);
+        field.is_lasting = field.is_lasting ||
+                           (open.times >= kMinDifferingTicks && open.agreed < kAgreementTicks &&
+                            WideInt{open.last} - open.since >= kMinDifferingSpan);
         if (is_per_viewer_field(field)) {
             open.state = DifferenceState::per_viewer;
             if (!std::exchange(field.is_reported, true)) {

@@ -52,9 +52,9 @@ class DifferenceLog {
     /// were still pending, like track_differences().
     [[nodiscard]] std::vector<record::FindingRecord> flush_pending_differences();
 
-    /// Returns the memory use in bytes, which kMaxOpen and kMaxAgreed limit.
+    /// Returns the memory use in bytes, which kMaxOpenDifferences and kMaxAgreedItems limit.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return differences_.size() * kOpenBytes + agreed_items_.size() * kAgreedBytes;
+        return differences_.size() * kOpenDifferenceBytes + agreed_items_.size() * kAgreedItemBytes;
     }
 
   private:
@@ -64,26 +64,26 @@ class DifferenceLog {
     static constexpr snapshot::Tick kForgetTicks = 250;
     /// The most entries of differences_. Further differences are not reported, because they
     /// probably have the same cause.
-    static constexpr std::size_t kMaxOpen = 1024;
-    static constexpr std::size_t kMaxAgreed = 4096; ///< the most entries of agreed_items_
+    static constexpr std::size_t kMaxOpenDifferences = 1024;
+    static constexpr std::size_t kMaxAgreedItems = 4096; ///< the most entries of agreed_items_
     /// Views that agree on an item for this many ticks do not agree by coincidence.
     static constexpr snapshot::Tick kAgreementTicks = 10;
     /// The items on which views agree are recorded (in agreed_items_) once in this many ticks.
     static constexpr snapshot::Tick kAgreementInterval = 10;
     /// A difference in a field is lasting, and the field is per viewer, if views differed on one
-    /// item in at least kLastingTicks ticks, spread over at least kLastingSpan.
-    static constexpr std::uint32_t kLastingTicks = 10;
-    static constexpr snapshot::Tick kLastingSpan = 25;
+    /// item in at least kMinDifferingTicks ticks, spread over at least kMinDifferingSpan.
+    static constexpr std::uint32_t kMinDifferingTicks = 10;
+    static constexpr snapshot::Tick kMinDifferingSpan = 25;
     /// A difference is reported as a fault this many ticks after its first tick, unless its field
     /// is per viewer.
     static constexpr snapshot::Tick kMaxPendingTicks = 100;
-    /// Items may exist for less than kLastingTicks ticks. If views never agree on a field of any
-    /// item, the field is per viewer after this many ticks with a difference.
+    /// Items may exist for less than kMinDifferingTicks ticks. If views never agree on a field of
+    /// any item, the field is per viewer after this many ticks with a difference.
     static constexpr std::uint32_t kPerViewerTicks = 25;
 
     /// The estimated memory, in bytes, of an entry of differences_ and of agreed_items_.
-    static constexpr std::size_t kOpenBytes = 160;
-    static constexpr std::size_t kAgreedBytes = 48;
+    static constexpr std::size_t kOpenDifferenceBytes = 160;
+    static constexpr std::size_t kAgreedItemBytes = 48;
 
     /// The item's key and the field's offset in the item.
     using Key = std::pair<std::uint32_t, std::uint8_t>;
@@ -114,7 +114,7 @@ class DifferenceLog {
         /// reported as faults do not count.
         std::uint32_t differed = 0;
         std::uint32_t agreed = 0; ///< number of ticks since then in which they agreed on some item
-        bool is_lasting = false;  ///< views differed on one item in kLastingTicks ticks or more
+        bool is_lasting = false; ///< views differed on one item in kMinDifferingTicks ticks or more
         bool is_reported = false;
     };
 

@@ -16,17 +16,17 @@ using snapshot::ObjectFamily;
 using snapshot::ObjectSpec;
 using snapshot::SnapshotView;
 
-void NameIds::reset() {
+void PlayerNameIds::reset() {
     by_id_.clear();
     names_.clear();
 }
 
-void NameIds::forget_name(NameIterator known) {
+void PlayerNameIds::forget_name(NameIterator known) {
     by_id_.erase(known->second.id);
     names_.erase(known);
 }
 
-bool NameIds::make_room_for_name() {
+bool PlayerNameIds::make_room_for_name() {
     if (names_.size() < kMaxNames) {
         return true;
     }
@@ -39,13 +39,14 @@ bool NameIds::make_room_for_name() {
     return true;
 }
 
-NameIds::NameIterator NameIds::add_name(const std::string& name, std::uint16_t id, IdKind kind) {
+PlayerNameIds::NameIterator PlayerNameIds::add_name(const std::string& name, std::uint16_t id,
+                                                    IdKind kind) {
     const auto added = names_.emplace(name, NameEntry{.id = id, .kind = kind, .seen = tick_}).first;
     by_id_.emplace(id, added);
     return added;
 }
 
-void NameIds::learn_id(const std::string& name, std::uint16_t id) {
+void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
     if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
         if (holder->second->first == name) {
             holder->second->second = {
@@ -62,30 +63,30 @@ void NameIds::learn_id(const std::string& name, std::uint16_t id) {
     }
 }
 
-bool NameIds::has_learned_id(const std::string& name) const {
+bool PlayerNameIds::has_learned_id(const std::string& name) const {
     const auto known = names_.find(name);
     return known != names_.end() && known->second.learned == tick_;
 }
 
-bool NameIds::is_learned_id(std::uint16_t id) const {
+bool PlayerNameIds::is_learned_id(std::uint16_t id) const {
     const auto known = by_id_.find(id);
     return known != by_id_.end() && known->second->second.learned == tick_;
 }
 
-std::optional<std::uint16_t> NameIds::last_learned_id(const std::string& name) const {
+std::optional<std::uint16_t> PlayerNameIds::last_learned_id(const std::string& name) const {
     const auto known = names_.find(name);
     return known != names_.end() && known->second.kind == IdKind::server
                ? std::optional{known->second.id}
                : std::nullopt;
 }
 
-void NameIds::keep_learned_id(const std::string& name) {
+void PlayerNameIds::keep_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
         names_.find(name)->second.seen = tick_;
     }
 }
 
-void NameIds::offer_id(const std::string& name, std::uint16_t id) {
+void PlayerNameIds::assign_id_if_free(const std::string& name, std::uint16_t id) {
     const auto known = names_.find(name);
     const auto holder = by_id_.find(id);
     if ((known != names_.end() && known->second.seen == tick_) ||
@@ -103,18 +104,19 @@ void NameIds::offer_id(const std::string& name, std::uint16_t id) {
     }
 }
 
-std::uint16_t NameIds::generate_id() {
-    std::uint16_t id = kFirstMadeUp;
+std::uint16_t PlayerNameIds::generate_id() {
+    std::uint16_t id = kFirstMadeUpId;
     for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
         ++id;
     }
-    if (id < kMadeUpLimit) {
+    if (id < kMadeUpIdLimit) {
         return id;
     }
-    // All ids below kMadeUpLimit are taken. Reuses the id of the name that was unseen for longest.
-    const auto end = by_id_.lower_bound(kMadeUpLimit);
+    // All ids below kMadeUpIdLimit are taken. Reuses the id of the name that was unseen for
+    // longest.
+    const auto end = by_id_.lower_bound(kMadeUpIdLimit);
     const auto stale = std::min_element(
-        by_id_.lower_bound(kFirstMadeUp), end, [](const auto& left, const auto& right) {
+        by_id_.lower_bound(kFirstMadeUpId), end, [](const auto& left, const auto& right) {
             return left.second->second.seen < right.second->second.seen;
         });
     if (stale != end && stale->second->second.seen != tick_) {
@@ -124,7 +126,7 @@ std::uint16_t NameIds::generate_id() {
     return id;
 }
 
-std::optional<NameIds::AssignedId> NameIds::assign_id(const std::string& name) {
+std::optional<PlayerNameIds::AssignedId> PlayerNameIds::assign_id(const std::string& name) {
     auto known = names_.find(name);
     if (known == names_.end()) {
         if (!make_room_for_name()) {
@@ -409,7 +411,7 @@ bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types
 
 bool IdRestorer::forget_absent_sessions() {
     return std::erase_if(numberings_, [this](const auto& each) {
-               const bool is_missing = each.second.seen + kRemembered < ticks_;
+               const bool is_missing = each.second.seen + kRememberedTicks < ticks_;
                bytes_ -= is_missing ? memory_bytes_of(each.second) : 0;
                return is_missing;
            }) != 0;
@@ -458,7 +460,7 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
 
 /// Gives an id to each player that has none in this tick: the player's number in the views that use
 /// the server's ids, if these views agree and no other player has this number.
-void IdRestorer::offer_agreed_numbers_as_ids() {
+void IdRestorer::assign_ids_from_agreed_numbers() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
     for (const auto& [session, numbering] : numberings_) {
@@ -474,7 +476,7 @@ void IdRestorer::offer_agreed_numbers_as_ids() {
             const auto agreed = numbers.find(player.name);
             if (agreed != numbers.end() && agreed->second.size() == 1 &&
                 names[*agreed->second.begin()].size() == 1) {
-                name_ids_.offer_id(player.name, *agreed->second.begin());
+                name_ids_.assign_id_if_free(player.name, *agreed->second.begin());
             }
         }
     });
@@ -482,7 +484,7 @@ void IdRestorer::offer_agreed_numbers_as_ids() {
 
 /// Gives each player without an id in this tick the number in the view of the player's own client,
 /// unless this number is known not to be the server's id.
-void IdRestorer::offer_own_numbers_as_ids() {
+void IdRestorer::assign_ids_from_own_numbers() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
         if (numbering.server_id && numbering.server_id == numbering.own &&
@@ -495,7 +497,7 @@ void IdRestorer::offer_own_numbers_as_ids() {
     for_each_present_session([this](const ClientNumbering& numbering) {
         if (!server_id_is_number_ && numbering.server_id && numbering.server_id == numbering.own &&
             !numbering.own_name.empty()) {
-            name_ids_.offer_id(numbering.own_name, *numbering.own);
+            name_ids_.assign_id_if_free(numbering.own_name, *numbering.own);
         }
     });
 }
@@ -516,8 +518,8 @@ void IdRestorer::collect_renumbered_clients() {
 void IdRestorer::assign_ids() {
     name_ids_.begin_tick();
     learn_ids();
-    offer_agreed_numbers_as_ids();
-    offer_own_numbers_as_ids();
+    assign_ids_from_agreed_numbers();
+    assign_ids_from_own_numbers();
     id_kinds_.clear();
     for_each_present_session([this](ClientNumbering& numbering) {
         if (!numbering.translated) {

@@ -18,18 +18,18 @@ namespace tw::world {
 
 /// Assigns a unique id to each player name of a server. A name keeps its id in later ticks until
 /// the id is known to belong to another name.
-class NameIds {
+class PlayerNameIds {
   public:
     /// The first made-up id, for players without a known id. No server uses ids from here on.
-    static constexpr std::uint16_t kFirstMadeUp = 128;
+    static constexpr std::uint16_t kFirstMadeUpId = 128;
     /// The limit of names. If it is exceeded, the name that was not seen for the longest time is
     /// forgotten.
     static constexpr std::size_t kMaxNames = 1024;
 
-    NameIds() = default;
-    NameIds(const NameIds&) = delete;
-    NameIds& operator=(const NameIds&) = delete;
-    ~NameIds() = default;
+    PlayerNameIds() = default;
+    PlayerNameIds(const PlayerNameIds&) = delete;
+    PlayerNameIds& operator=(const PlayerNameIds&) = delete;
+    ~PlayerNameIds() = default;
 
     /// Forgets all names and ids. Called when the server restarted or changed the map.
     void reset();
@@ -47,13 +47,13 @@ class NameIds {
 
     /// Returns the id that was most recently learned for the name; nullopt if none was learned.
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
-    /// Makes the name keep its most recently learned id in this tick. A later offer_id() for the
-    /// name has no effect in this tick.
+    /// Makes the name keep its most recently learned id in this tick. A later assign_id_if_free()
+    /// for the name has no effect in this tick.
     void keep_learned_id(const std::string& name);
 
     /// Gives an id from a view to a name whose server id is unknown. Has no effect if the name or
     /// the id is already assigned in this tick.
-    void offer_id(const std::string& name, std::uint16_t id);
+    void assign_id_if_free(const std::string& name, std::uint16_t id);
 
     struct AssignedId {
         std::uint16_t id = 0;
@@ -76,7 +76,7 @@ class NameIds {
     using NameIterator = Names::iterator;
 
     /// Made-up ids stay below this limit if possible, because a roster has only this many entries.
-    static constexpr std::size_t kMadeUpLimit = record::Roster::kMaxPlayers;
+    static constexpr std::size_t kMadeUpIdLimit = record::Roster::kMaxPlayers;
 
     void forget_name(NameIterator known);
     /// If there are kMaxNames names, forgets the one that was not seen for the longest time.
@@ -124,7 +124,7 @@ class IdRestorer {
                                                                       : nullptr;
     }
 
-    /// Returns the origins of the client ids, see record::Sightings::id_kinds.
+    /// Returns the origins of the client ids, see record::ItemSightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::RenumberedClient> renumbered_clients() const {
@@ -148,7 +148,7 @@ class IdRestorer {
 
     /// A session's numbering (which number is which player) is forgotten if the session had no view
     /// for more than this many ticks.
-    static constexpr std::uint64_t kRemembered = 50;
+    static constexpr std::uint64_t kRememberedTicks = 50;
 
     struct Player {
         std::uint16_t number = 0;
@@ -177,15 +177,15 @@ class IdRestorer {
     [[nodiscard]] bool forget_absent_sessions();
     void assign_ids();
     void learn_ids();
-    void offer_agreed_numbers_as_ids();
-    void offer_own_numbers_as_ids();
+    void assign_ids_from_agreed_numbers();
+    void assign_ids_from_own_numbers();
     [[nodiscard]] bool uses_server_ids(const ClientNumbering& numbering) const;
     void collect_renumbered_clients();
     /// Calls `use(numbering)` for each session with a view in this tick.
     template <typename Use>
     void for_each_present_session(const Use& use);
 
-    NameIds name_ids_;
+    PlayerNameIds name_ids_;
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
     std::vector<const ClientNumbering*> current_;         ///< of the tick's views, in their order
     std::vector<std::uint32_t> sessions_present_; ///< sessions with a view in the previous tick

@@ -79,7 +79,7 @@ bool has_race_bit(std::int32_t flags) {
 /// Returns whether views may have different values of the field without a report.
 bool may_differ_between_views(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
-           merge == FieldMerge::own_first || merge == FieldMerge::viewer ||
+           merge == FieldMerge::own_first || merge == FieldMerge::about_viewer ||
            merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
 }
 
@@ -115,7 +115,7 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
             break;
         }
         std::int32_t& value = ints[field.offset];
-        if (field.merge == FieldMerge::viewer ||
+        if (field.merge == FieldMerge::about_viewer ||
             (field.merge == FieldMerge::race_timer && is_race)) {
             value = 0;
         } else if (field.merge == FieldMerge::watched_flag) {
@@ -133,8 +133,8 @@ bool is_same_item(const MergedItem& first, Ints other) {
     bool is_same =
         how.merges_by_field && first.data.size() == other.size() && other.size() <= kMaskedInts;
     for (std::size_t i = 0; i < other.size() && is_same; ++i) {
-        is_same =
-            first.data[i] == other[i] || (how.compared_ints & record::Sightings::int_bit(i)) == 0;
+        is_same = first.data[i] == other[i] ||
+                  (how.compared_ints & record::ItemSightings::int_bit(i)) == 0;
     }
     return is_same;
 }
@@ -146,11 +146,11 @@ MergeRules::MergeRules(const ObjectSpec& object)
                       !object.merge.prefer_known_client} {
     for (const FieldSpec& field : object.fields) {
         own_ints |=
-            is_sent_to_owner_only(field.merge) ? record::Sightings::int_bit(field.offset) : 0;
+            is_sent_to_owner_only(field.merge) ? record::ItemSightings::int_bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !may_differ_between_views(field.merge); ++i) {
-            compared_ints |= record::Sightings::int_bit(field.offset + i);
+            compared_ints |= record::ItemSightings::int_bit(field.offset + i);
         }
-        has_viewer_ints = has_viewer_ints || field.merge == FieldMerge::viewer ||
+        has_viewer_ints = has_viewer_ints || field.merge == FieldMerge::about_viewer ||
                           field.merge == FieldMerge::watched_flag ||
                           field.merge == FieldMerge::race_flags;
         if (has_best_value_in_owners_view(object, field.merge)) {
@@ -278,8 +278,8 @@ bool ViewMerger::choose_whole_item(const MergedItem& first, ItemRef other) {
         }
     }
     if (object.merge.prefer_known_client) {
-        const bool knows = value_with_rule(object, FieldMerge::client, left) >= 0;
-        const bool other_knows = value_with_rule(object, FieldMerge::client, right) >= 0;
+        const bool knows = value_with_rule(object, FieldMerge::client_id, left) >= 0;
+        const bool other_knows = value_with_rule(object, FieldMerge::client_id, right) >= 0;
         if (knows != other_knows) {
             if (other_knows) {
                 replace_item(first, other);
@@ -328,7 +328,7 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
                       right.begin() + field.offset);
     const auto offset = static_cast<std::size_t>(at - left.begin());
     if (offset == end ||
-        (missing_int_mask(other) & record::Sightings::int_bit(field.offset)) != 0) {
+        (missing_int_mask(other) & record::ItemSightings::int_bit(field.offset)) != 0) {
         return;
     }
     const MergeDecision decision = decide_merge(field.merge, first, other, *at, *other_at);
@@ -349,9 +349,9 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
     const View& view = views_[first.ref.view];
     const View& other_view = views_[other.view];
     switch (merge) {
-    case FieldMerge::any:
+    case FieldMerge::same_for_all:
         return {.differs = true};
-    case FieldMerge::client: {
+    case FieldMerge::client_id: {
         const bool nobody_is_unknown = view.knows_all_players() && other_view.knows_all_players();
         return {.takes_other = value < 0,
                 .differs = nobody_is_unknown || (value >= 0 && other_value >= 0)};
@@ -377,7 +377,7 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
     case FieldMerge::varies:
     case FieldMerge::own:
     case FieldMerge::own_first:
-    case FieldMerge::viewer:
+    case FieldMerge::about_viewer:
     case FieldMerge::watched_flag:
     case FieldMerge::per_viewer:
         break;
@@ -398,7 +398,7 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
         client_version_class(left.version) != client_version_class(right.version)) {
         return;
     }
-    const auto bit = record::Sightings::int_bit(field.offset);
+    const auto bit = record::ItemSightings::int_bit(field.offset);
     const bool across = left.dialect != right.dialect;
     if ((missing_int_mask(first.ref) & bit) != 0 ||
         (across &&
@@ -466,7 +466,7 @@ void ViewMerger::copy_own_fields(std::uint32_t view, ItemKey key, const MergeRul
     const Ints data = views_[view].items[*at].data;
     const std::uint32_t missing_ints = missing_int_mask({view, static_cast<std::uint32_t>(*at)});
     for (const FieldSpec* const field : rules.own_fields) {
-        const bool is_told = (missing_ints & record::Sightings::int_bit(field->offset)) == 0;
+        const bool is_told = (missing_ints & record::ItemSightings::int_bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told && field->offset < data.size()) {
             patches_.push_back(
                 {key.packed(), field->offset, own ? kKnown : kWatched, data[field->offset]});
@@ -509,7 +509,7 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
          at != patches_.end() && at->key == key; ++at) {
         if (std::exchange(last, at->offset) != at->offset && at->offset < ints.size()) {
             ints[at->offset] = at->value;
-            missing_ints &= ~record::Sightings::int_bit(at->offset);
+            missing_ints &= ~record::ItemSightings::int_bit(at->offset);
         }
     }
     if (merged.rules->has_viewer_ints) {

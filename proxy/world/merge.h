@@ -49,7 +49,7 @@ class ViewMerger {
     /// Swaps the merged snapshot with `other`. The next merge_views() reuses the memory of `other`.
     void swap_items(snapshot::Snapshot& other) { std::swap(result_, other); }
 
-    [[nodiscard]] const record::Sightings& sightings() const { return sightings_; }
+    [[nodiscard]] const record::ItemSightings& sightings() const { return sightings_; }
 
   private:
     /// The value that an int of the merged item gets instead of the first view's value.
@@ -132,7 +132,7 @@ class ViewMerger {
     /// For each merged item, the mask of the sessions that saw the item.
     std::vector<std::uint64_t> mask_words_;
     std::vector<std::uint32_t> missing_ints_;
-    record::Sightings sightings_;
+    record::ItemSightings sightings_;
     std::vector<MergedItem> added_; ///< items that no view before the one being merged has
 };
 

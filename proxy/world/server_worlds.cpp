@@ -14,12 +14,12 @@ namespace {
 /// map change a few views are stray.
 constexpr std::uint64_t kReportedShare = 100;
 /// Fewer stray views than this are never reported, not even in a short recording.
-constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrays;
+constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrayViews;
 
 } // namespace
 
 void WorldTotals::add_totals(const WorldTotals& other) {
-    record::merge_cells(worlds, other.worlds);
+    record::merge_totals(worlds, other.worlds);
     for (std::size_t i = 0; i < findings.size(); ++i) {
         findings[i] += other.findings[i];
     }
@@ -100,7 +100,7 @@ void ServerWorlds::on_input(const MergerInput& input) {
         collector_.add_view(input);
         break;
     case MergerInput::Kind::message:
-        if (const auto at = collector_.map_run_tick_of(input.session)) {
+        if (const auto at = collector_.tick_in_map_run_of(input.session)) {
             messages_.add_message(input.session, *at, input.time, input.payload);
         }
         break;
@@ -235,7 +235,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
                               .complete = closed.complete,
                               .map = current_map_ == nullptr ? nullptr : &current_map_->map};
     shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
-    record::Sightings sightings = shared_->merge.sightings();
+    record::ItemSightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
@@ -272,7 +272,7 @@ void ServerWorlds::merge_waiting_ticks() {
     collector_.close_all_ticks();
     report_findings(log_.flush_pending_differences(), time_);
     const record::WorldStats& view_counts = collector_.view_counts();
-    record::merge_cells(totals_.worlds, view_counts);
+    record::merge_totals(totals_.worlds, view_counts);
     const auto report_if_many = [&](record::FindingId id, std::uint64_t count) {
         if (count * kReportedShare > view_counts.views) {
             const auto views = static_cast<std::int64_t>(view_counts.views);
@@ -321,7 +321,7 @@ void WorldMerger::remove_server(Servers::iterator server) {
 
 bool WorldMerger::remove_idle_server(record::Timestamp now) {
     const auto is_busy = [now](const ServerWorlds& worlds) {
-        return now - worlds.last_event_time() < kIdle;
+        return now - worlds.last_event_time() < kIdleTimeout;
     };
     const auto rank = [&](const Servers::value_type& server) {
         const ServerWorlds& worlds = *server.second;

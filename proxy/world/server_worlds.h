@@ -143,10 +143,10 @@ class ServerWorlds {
 class WorldMerger final : public WorldInputSink {
   public:
     /// The limit of servers. If it is reached, a new server replaces a server that had no event for
-    /// kIdle nanoseconds: preferably one without sessions, otherwise the one that has been idle
-    /// longest.
+    /// kIdleTimeout nanoseconds: preferably one without sessions, otherwise the one that has been
+    /// idle longest.
     static constexpr std::size_t kMaxServers = 256;
-    static constexpr record::Timestamp kIdle = 10'000'000'000;
+    static constexpr record::Timestamp kIdleTimeout = 10'000'000'000;
     /// The memory limit for all servers together. The limit suffices for 20 servers with 64 views
     /// of 10 KiB each that wait a few ticks. If the limit is exceeded, the server that uses most
     /// memory closes its oldest tick early.
@@ -195,7 +195,7 @@ class WorldMerger final : public WorldInputSink {
     /// Returns the ServerWorlds of the session's server; null if the server exceeds kMaxServers.
     [[nodiscard]] ServerWorlds* worlds_of_session(std::uint32_t number, const MergerInput& input);
     [[nodiscard]] ServerWorlds* find_or_add_server(const ServerId& server, record::Timestamp now);
-    /// Removes a server that had no event for kIdle. Returns false if no server is idle.
+    /// Removes a server that had no event for kIdleTimeout. Returns false if no server is idle.
     [[nodiscard]] bool remove_idle_server(record::Timestamp now);
     void pass_input(ServerWorlds& worlds, const MergerInput& input);
     void enforce_memory_limit();

@@ -6,7 +6,7 @@
 
 namespace tw::world {
 
-using record::Sightings;
+using record::ItemSightings;
 using snapshot::Dialect;
 using snapshot::FieldSpec;
 using snapshot::ItemKey;
@@ -79,7 +79,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
 std::uint32_t mask_of_ints(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
-        bits |= Sightings::int_bit(i);
+        bits |= ItemSightings::int_bit(i);
     }
     return bits;
 }
@@ -134,7 +134,7 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
             if (six != nullptr && six->type < kTypes) {
                 for_each_shared_field(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |= from.six_relation == RelationToSix::same
-                                              ? Sightings::int_bit(to.offset)
+                                              ? ItemSightings::int_bit(to.offset)
                                               : 0;
                 });
             }
@@ -181,10 +181,10 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
     }
     TranslatedItem& six =
         find_or_add_item({.type = translation->six->type, .id = key.id}, *translation->six);
-    for (const IntMapping& told : translation->ints) {
+    for (const IntIndexMapping& told : translation->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
-            six.missing_ints &= ~Sightings::int_bit(told.to);
+            six.missing_ints &= ~ItemSightings::int_bit(told.to);
         }
     }
     switch (translation->six->type) {
@@ -193,21 +193,21 @@ void SevenToSixTranslator::translate_item(const ItemView& item) {
         if (kind < kPickupKinds.size()) {
             six.ints[kPickupKindIndex] = kPickupKinds[kind].type;
             six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
-            six.missing_ints &= ~Sightings::int_bit(kPickupSubtype);
+            six.missing_ints &= ~ItemSightings::int_bit(kPickupSubtype);
         } else {
-            six.missing_ints |= Sightings::int_bit(kPickupKindIndex);
+            six.missing_ints |= ItemSightings::int_bit(kPickupKindIndex);
         }
         break;
     }
     case snapshot::kPlayerInfoType:
         six.ints[kClientId] = key.id;
-        six.missing_ints &= ~(Sightings::int_bit(0) | Sightings::int_bit(kClientId));
+        six.missing_ints &= ~(ItemSightings::int_bit(0) | ItemSightings::int_bit(kClientId));
         break;
     case snapshot::kCharacterType:
         // For frozen players and ninjas, the ammo count is the tick at which the state ends.
         if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
             six.ints[kAmmoCount] = 0;
-            six.missing_ints |= Sightings::int_bit(kAmmoCount);
+            six.missing_ints |= ItemSightings::int_bit(kAmmoCount);
         }
         break;
     default:
@@ -229,7 +229,7 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
     six.ints[kCountry] = kNoCountry;
     six.missing_ints &= ~mask_of_ints(known->name.size());
     player->second.ints[kTeam] = known->team;
-    player->second.missing_ints &= ~Sightings::int_bit(kTeam);
+    player->second.missing_ints &= ~ItemSightings::int_bit(kTeam);
 }
 
 void SevenToSixTranslator::add_game_info(const View& view) {
@@ -242,7 +242,7 @@ void SevenToSixTranslator::add_game_info(const View& view) {
     TranslatedItem& six = find_or_add_item(kGameInfoKey, *info);
     const auto set_int = [&six](std::size_t place, std::int32_t value) {
         six.ints[place] = value;
-        six.missing_ints &= ~Sightings::int_bit(place);
+        six.missing_ints &= ~ItemSightings::int_bit(place);
     };
     // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
     // the flags, too.

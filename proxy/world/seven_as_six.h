@@ -30,7 +30,7 @@ class SevenToSixTranslator {
 
   private:
     /// The index of an int in a 0.7 item and in the corresponding 0.6 item.
-    struct IntMapping {
+    struct IntIndexMapping {
         std::uint8_t from = 0;
         std::uint8_t to = 0;
     };
@@ -39,7 +39,7 @@ class SevenToSixTranslator {
         const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
         /// The item is dropped, because another 0.6 item contains the values.
         bool is_dropped = false;
-        std::vector<IntMapping> ints{};
+        std::vector<IntIndexMapping> ints{};
     };
 
     struct TranslatedItem {

@@ -31,7 +31,7 @@ struct View {
     /// view by SevenToSixTranslator.
     const record::Roster* roster = nullptr;
     /// For each item, a bit mask of the ints whose value the view does not contain, as in
-    /// record::Sightings; empty if no int is missing.
+    /// record::ItemSightings; empty if no int is missing.
     std::span<const std::uint32_t> missing_ints{};
 
     /// Returns whether the view has a client id for every player. Then the id −1 means "no player".
@@ -124,7 +124,7 @@ struct MergerInput {
 };
 
 /// Receives sessions' events. Implementations must copy the data that they keep.
-class WorldInputSink : public record::Interface {
+class WorldInputSink : public record::InterfaceBase {
   public:
     virtual void on_input(const MergerInput& input) = 0;
 };

@@ -104,7 +104,7 @@ ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session
     if (!newest_) {
         return MapRunOfView::other;
     }
-    const bool may_enter = session.entering || session.strays >= kMaxStrays;
+    const bool may_enter = session.entering || session.strays >= kMaxStrayViews;
     const auto other = may_enter ? MapRunOfView::other : MapRunOfView::none;
     const Timestamp tick_zero = tick_zero_time(input);
     const bool on_time = is_near(tick_zero, tick_zero_, kJitter);
@@ -123,7 +123,7 @@ ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session
         }
         // The current map run goes on. Either the server sent this view before it announced the
         // map, or the server has several maps at the same time.
-        if (session.strays < kMaxStrays) {
+        if (session.strays < kMaxStrayViews) {
             return session.run == run_ ? MapRunOfView::none : MapRunOfView::current;
         }
     }
@@ -138,9 +138,9 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
     }
     const Timestamp tick_zero = tick_zero_time(input);
     // Compares how many sessions are in this view's map run and in the current one. Does so only
-    // when a session enters, or has had kMaxStrays more stray views: a map change may be lost.
+    // when a session enters, or has had kMaxStrayViews more stray views: a map change may be lost.
     const bool enters = session.entering && !is_of_previous_map_run(tick_zero);
-    if (!enters && (session.strays == 0 || session.strays % kMaxStrays != 0)) {
+    if (!enters && (session.strays == 0 || session.strays % kMaxStrayViews != 0)) {
         return false;
     }
     int balance = 1;
@@ -150,7 +150,7 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
         }
         if (other.other) {
             const bool agrees = is_near(other.other->tick_zero, tick_zero) &&
-                                is_near(other.other->time, input.time, kSilence);
+                                is_near(other.other->time, input.time, kMaxSilence);
             balance += agrees ? 1 : 0;
         } else if (had_recent_view(other, input.time) ||
                    (!enters && other.run == run_ && !other.entering &&
@@ -163,7 +163,7 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
 
 void ViewCollector::count_stray_view(Session& session) {
     ++view_counts_.stray;
-    if (session.strays % kMaxStrays == 0) {
+    if (session.strays % kMaxStrayViews == 0) {
         session.strays_since = fitted_;
     }
     ++session.strays;
@@ -283,13 +283,14 @@ void ViewCollector::add_view(const MergerInput& input) {
     close_ready_ticks();
 }
 
-std::optional<MapRunTick> ViewCollector::map_run_tick_of(std::uint32_t session) const {
+std::optional<TickInMapRun> ViewCollector::tick_in_map_run_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
     if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
         known->second.latest == snapshot::kNoBase) {
         return std::nullopt;
     }
-    return MapRunTick{.run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+    return TickInMapRun{
+        .run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
 }
 
 bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
@@ -387,7 +388,7 @@ void ViewCollector::close_ready_ticks() {
 }
 
 void ViewCollector::advance_time(Timestamp now) {
-    if (now - last_event_ >= kSilence) {
+    if (now - last_event_ >= kMaxSilence) {
         close_all_ticks();
     }
 }

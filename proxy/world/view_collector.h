@@ -20,7 +20,7 @@
 namespace tw::world {
 
 /// The map run (see ViewCollector) and the tick of a session's latest snapshot.
-struct MapRunTick {
+struct TickInMapRun {
     std::uint32_t run = 0;
     snapshot::Tick tick = 0;
     snapshot::Dialect dialect = snapshot::Dialect::six;
@@ -53,7 +53,7 @@ struct MergeDelay {
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
 /// complete. A tick is closed when the newest tick is MergeDelay::least ticks ahead and each
 /// session that receives all ticks has reached the tick. At the latest, a tick is closed when the
-/// newest tick is MergeDelay::most ticks ahead, or when no view arrived for kSilence. Ticks are
+/// newest tick is MergeDelay::most ticks ahead, or when no view arrived for kMaxSilence. Ticks are
 /// closed in ascending order, in whatever order views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
@@ -78,18 +78,18 @@ struct MergeDelay {
 class ViewCollector {
   public:
     /// Receives a closed tick. The views' items are valid only during the call.
-    using CloseHandler = std::function<void(ClosedTick world)>;
+    using TickCloseHandler = std::function<void(ClosedTick world)>;
 
     /// No tick waits for a session whose newest view is older than this (ticks).
     static constexpr snapshot::Tick kMaxLag = 50;
     /// If no view arrives for this time (ns), all ticks are closed.
-    static constexpr record::Timestamp kSilence = 1'000'000'000;
+    static constexpr record::Timestamp kMaxSilence = 1'000'000'000;
     /// After this many consecutive views that do not fit the current map run (stray views), a
     /// session is treated as entering another map run.
-    static constexpr int kMaxStrays = 25;
+    static constexpr int kMaxStrayViews = 25;
 
     /// The first map run gets the number `run` + 1. `delay`: how long ticks wait for views.
-    explicit ViewCollector(CloseHandler close, std::uint32_t run = 0, MergeDelay delay = {})
+    explicit ViewCollector(TickCloseHandler close, std::uint32_t run = 0, MergeDelay delay = {})
         : close_{std::move(close)}, run_{run}, delay_{delay} {}
 
     void add_session(std::uint32_t session);
@@ -99,7 +99,7 @@ class ViewCollector {
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     void add_view(const MergerInput& input);
-    /// Closes all ticks if no view has arrived for kSilence.
+    /// Closes all ticks if no view has arrived for kMaxSilence.
     void advance_time(record::Timestamp now);
     void close_all_ticks();
 
@@ -112,7 +112,7 @@ class ViewCollector {
 
     /// Returns the current map run and the tick of the session's latest view; nullopt if the
     /// session has no view of this map run.
-    [[nodiscard]] std::optional<MapRunTick> map_run_tick_of(std::uint32_t session) const;
+    [[nodiscard]] std::optional<TickInMapRun> tick_in_map_run_of(std::uint32_t session) const;
 
     /// Returns how many views were collected, late or stray. All other counts in it are 0.
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
@@ -141,9 +141,9 @@ class ViewCollector {
         bool has_begun = false; ///< the session received a non-empty snapshot
         bool resumed = false;   ///< another process inspected the session earlier in this map run
         std::uint32_t run = 0;  ///< map run of the session's last snapshot
-        int strays = 0;         ///< number of consecutive stray views (see kMaxStrays)
-        /// Value of fitted_ at the session's first stray view, updated after every kMaxStrays of
-        /// them. Sessions with a greater `fitted` had a view of the current map run since then.
+        int strays = 0;         ///< number of consecutive stray views (see kMaxStrayViews)
+        /// Value of fitted_ at the session's first stray view, updated after every kMaxStrayViews
+        /// of them. Sessions with a greater `fitted` had a view of the current map run since then.
         std::uint64_t strays_since = 0;
         std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last fitting view
         ViewTime seen{};                 ///< the session's newest view of its map run
@@ -205,7 +205,7 @@ class ViewCollector {
         bool lacks_view = false; ///< a session ended before its expected view arrived
     };
 
-    CloseHandler close_;
+    TickCloseHandler close_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_;
     std::uint32_t awaited_session_ =

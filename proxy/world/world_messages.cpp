@@ -152,9 +152,9 @@ const Recipients* find_recipients(std::string_view message) {
     return found == kRows.end() ? nullptr : &found->audience;
 }
 
-void WorldMessages::add_message(std::uint32_t session, const MapRunTick& at, record::Timestamp time,
-                                std::span<const std::byte> payload) {
-    const std::size_t size = payload.size() + kWaitingBytes;
+void WorldMessages::add_message(std::uint32_t session, const TickInMapRun& at,
+                                record::Timestamp time, std::span<const std::byte> payload) {
+    const std::size_t size = payload.size() + kWaitingMessageBytes;
     if (bytes_ + size > kMaxBytes) {
         ++lost_;
         return;
@@ -199,10 +199,10 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
         it.spec = said->spec;
     }
     const auto [num_received, first] = it.num_received.try_emplace(waiting.session);
-    bytes_ += first ? kToldBytes : 0;
+    bytes_ += first ? kReceivedCountBytes : 0;
     const bool is_new = num_received->second == it.times.size();
     if (is_new) {
-        bytes_ += size + kTimeBytes;
+        bytes_ += size + kOccurrenceBytes;
         it.needs_two = said->needs_two && count_playing_sessions() > 1;
         it.times.push_back({.number = ++newest_number_, .first = waiting.time});
         oldest_.push_back({.tick = world.tick, .text = text});
@@ -216,13 +216,13 @@ void WorldMessages::collect_ready_message(const WaitingMessage& waiting,
 }
 
 void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator text) {
-    bytes_ -= text->first.size() + kTimeBytes;
+    bytes_ -= text->first.size() + kOccurrenceBytes;
     MessageOccurrences& it = text->second;
     it.times.pop_front();
     for (auto& [session, times] : it.num_received) {
         --times; // counted from the oldest occurrence, which each session here received
     }
-    bytes_ -= kToldBytes * std::erase_if(it.num_received, [](const auto& num_received) {
+    bytes_ -= kReceivedCountBytes * std::erase_if(it.num_received, [](const auto& num_received) {
                   return num_received.second == 0;
               });
     if (it.times.empty()) {
@@ -231,7 +231,8 @@ void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator text) {
 }
 
 void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to) {
-    while (!oldest_.empty() && std::int64_t{oldest_.front().tick} + kWindow < world.tick) {
+    while (!oldest_.empty() &&
+           std::int64_t{oldest_.front().tick} + kMaxDeliveryTicks < world.tick) {
         forget_oldest_occurrence(oldest_.front().text);
         oldest_.pop_front();
     }
@@ -242,7 +243,7 @@ void WorldMessages::pass_on_messages(const WrittenWorld& world, record::WorldMes
             later.push_back(std::move(waiting));
             continue;
         }
-        bytes_ -= waiting.payload.size() + kWaitingBytes;
+        bytes_ -= waiting.payload.size() + kWaitingMessageBytes;
         if (waiting.at.run == world.run) {
             collect_ready_message(waiting, world);
         }

@@ -41,14 +41,14 @@ class WorldMessages {
   public:
     /// A message to all players reaches all sessions within this many ticks, because a lost vital
     /// chunk is resent after a second or two.
-    static constexpr snapshot::Tick kWindow = 150;
+    static constexpr snapshot::Tick kMaxDeliveryTicks = 150;
     /// The memory limit per server in bytes. It suffices if 64 players receive 100 kill messages
     /// each while a tick waits for a late view.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
 
     /// Adds a message that a session received. `at`: the map run and tick of the session's latest
     /// snapshot.
-    void add_message(std::uint32_t session, const MapRunTick& at, record::Timestamp time,
+    void add_message(std::uint32_t session, const TickInMapRun& at, record::Timestamp time,
                      std::span<const std::byte> payload);
     /// Adds a session with a view in the next merged tick. `ids`: the client ids for the session's
     /// client numbers; null if the numbers are the server's client ids.
@@ -78,7 +78,7 @@ class WorldMessages {
   private:
     struct WaitingMessage {
         std::uint32_t session = 0;
-        MapRunTick at{};
+        TickInMapRun at{};
         record::Timestamp time = 0;
         std::vector<std::byte> payload{};
     };
@@ -102,7 +102,8 @@ class WorldMessages {
 
     using MessageTexts = std::map<std::vector<std::byte>, MessageOccurrences>; ///< by message bytes
 
-    /// The oldest occurrence of a text. The occurrence is forgotten kWindow ticks after `tick`.
+    /// The oldest occurrence of a text. The occurrence is forgotten kMaxDeliveryTicks ticks after
+    /// `tick`.
     struct OldestOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator text{};
@@ -124,9 +125,9 @@ class WorldMessages {
     // Estimated memory in bytes of a WaitingMessage, without its payload; of an Occurrence; and of
     // an entry of MessageOccurrences::num_received. A message that is no longer waiting may become
     // one of each of the latter two, which together count as much.
-    static constexpr std::size_t kWaitingBytes = 192;
-    static constexpr std::size_t kTimeBytes = 128;
-    static constexpr std::size_t kToldBytes = 64;
+    static constexpr std::size_t kWaitingMessageBytes = 192;
+    static constexpr std::size_t kOccurrenceBytes = 128;
+    static constexpr std::size_t kReceivedCountBytes = 64;
 
     void collect_ready_message(const WaitingMessage& waiting, const WrittenWorld& world);
     void forget_oldest_occurrence(MessageTexts::iterator text);

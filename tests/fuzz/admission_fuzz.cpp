@@ -38,7 +38,7 @@ DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
         const bool plays = letter == 'w';
         return {.standing = !plays                    ? ClientStanding::connless
                             : returned != std::byte{} ? ClientStanding::player
-                                                      : ClientStanding::weak,
+                                                      : ClientStanding::unverified_player,
                 .is_play = plays || letter == 'k'};
     }
     returned |= letter == 'q' ? told : std::byte{0};
@@ -46,9 +46,9 @@ DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
                                         ? ClientStanding::verified
                                     : letter == 'i' || letter == 'j' ? ClientStanding::connless
                                     : letter == 'c' || letter == 'q' ? ClientStanding::unverified
-                                                                     : ClientStanding::stray;
-    const RequestKind request = letter == 'i'   ? RequestKind::common
-                                : letter == 'j' ? RequestKind::reserved
+                                                                     : ClientStanding::unrecognised;
+    const RequestKind request = letter == 'i'   ? RequestKind::server_info
+                                : letter == 'j' ? RequestKind::rare
                                                 : RequestKind::none;
     return {.standing = standing, .request = request, .is_answered = letter == 'i'};
 }
@@ -250,7 +250,7 @@ class Scene {
         const SessionPoolSizes& pools = shared_.pools;
         demand(all.sessions_of_standing(ClientStanding::unverified).size() <= pools.unverified);
         demand(all.sessions_of_standing(ClientStanding::connless).size() <= pools.connless);
-        demand(all.sessions_of_standing(ClientStanding::weak).size() <= pools.weak);
+        demand(all.sessions_of_standing(ClientStanding::unverified_player).size() <= pools.weak);
         demand(all.sessions_of_standing(ClientStanding::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;

@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!checkpoint) {
         return 0;
     }
-    demand(checkpoint->is_sound());
+    demand(checkpoint->is_consistent());
     demand(checkpoint->snapshots.size() <= 251);
     auto again = read_again(*checkpoint);
     static const auto workspace = std::make_unique<DecodeBuffers>();

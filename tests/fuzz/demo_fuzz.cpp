@@ -36,7 +36,7 @@ snapshot::Snapshot copy_of(const snapshot::SnapshotView& view) {
 class Watcher final : public test::SinkOf<Watcher> {
   public:
     void on(const record::MessageRecord& record) {
-        demand(record.payload.size() <= demo::kMaxPayload);
+        demand(record.payload.size() <= demo::kMaxPayloadBytes);
     }
 
     void on(const record::SnapshotRecord& record) {

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tw::analyze::RecordsCsv table{{"t", "tick", "fields.message"}};
     tw::analyze::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
     auto where = tw::filter::LineFilter::parse("removed or player ~ a or tick > 5", {},
-                                               tw::filter::KeyScope::row);
+                                               tw::filter::KeyScope::item_row);
     tw::analyze::RecordsCsv chosen{{"t", "items.type", "items.data", "items.removed"},
                                    {.where = *std::move(where)}};
     std::string rows;

@@ -27,9 +27,9 @@ void impair(std::string_view text) {
     }
     for (const tw::relay::DirectionImpairment& line : read->directions) {
         demand(line.delay_us <= tw::relay::kMaxImpairDelayUs);
-        demand(line.loss <= tw::relay::DirectionImpairment::kCertain);
-        demand(line.rate == 0 ||
-               (line.rate >= tw::relay::kMinImpairRate && line.rate <= tw::relay::kMaxImpairRate));
+        demand(line.loss <= tw::relay::DirectionImpairment::kCertainPpm);
+        demand(line.rate == 0 || (line.rate >= tw::relay::kMinImpairBitsPerSecond &&
+                                  line.rate <= tw::relay::kMaxImpairBitsPerSecond));
     }
     demand(tw::relay::parse_impairment(tw::relay::to_string(*read), 7) == *read);
 }
@@ -46,7 +46,7 @@ bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> s
         return false;
     }
     demand(static_cast<std::byte>(heard->kind) == said[0]);
-    const auto text = said.subspan(1, std::min(said.size() - 1, ProcessLink::kMaxText));
+    const auto text = said.subspan(1, std::min(said.size() - 1, ProcessLink::kMaxTextBytes));
     demand(std::equal(heard->text.begin(), heard->text.end(), text.begin(), text.end(),
                       [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }));
     impair(heard->text);

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return 0;
     }
     read_layers(*map);
-    for (std::size_t i = 0; i < map->count_items(kItemImage); ++i) {
+    for (std::size_t i = 0; i < map->count_items(kItemTypeImage); ++i) {
         if (const auto image = read_image(*map, i)) {
             static_cast<void>(read_pixels(*map, *image));
         }

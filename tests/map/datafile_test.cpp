@@ -192,7 +192,7 @@ TEST_CASE("what is odd about a datafile is read and reported") {
             continue;
         }
         CHECK(file->warnings().contains(row.id));
-        CHECK(file->warnings().first_strict_warning().has_value() == row.strict);
+        CHECK(file->warnings().first_warning_rejected_by_ddnet().has_value() == row.strict);
     }
 }
 

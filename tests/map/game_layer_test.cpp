@@ -61,7 +61,7 @@ TEST_CASE("a real map has the checksum and size it is known for") {
         CHECK(to_hex(identity.crc) == truth.entry.at("crc32").as_string());
         CHECK(to_hex(identity.sha256) == truth.entry.at("sha256").as_string());
         CHECK(identity.size == truth.entry.at("size").to_number<std::uint64_t>());
-        CHECK_FALSE(map.warnings().first_strict_warning().has_value());
+        CHECK_FALSE(map.warnings().first_warning_rejected_by_ddnet().has_value());
     }
 }
 

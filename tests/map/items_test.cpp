@@ -45,7 +45,7 @@ TEST_CASE("who made a map is read, cut to its length, and absent where it is no 
     const std::int32_t author = add_text(writer, "Ann\0"sv);
     const std::int32_t version = add_text(writer, "a version that is too long\0"sv);
     const std::int32_t credits = add_text(writer, "\xff\0"sv);
-    writer.add_item(kItemInfo, 0, Ints{1, author, version, credits, -1});
+    writer.add_item(kItemTypeInfo, 0, Ints{1, author, version, credits, -1});
     const auto info = read_info(parse(writer));
     REQUIRE(info.has_value());
     CHECK(info->item_ints == 5);
@@ -56,7 +56,7 @@ TEST_CASE("who made a map is read, cut to its length, and absent where it is no 
     CHECK_FALSE(info->settings.has_value());
 
     test::DatafileWriter cut = test::MapBuilder{2, 2}.writer();
-    cut.add_item(kItemInfo, 0, Ints{1, -1, -1, -1});
+    cut.add_item(kItemTypeInfo, 0, Ints{1, -1, -1, -1});
     CHECK_FALSE(read_info(parse(cut)).has_value());
 }
 
@@ -66,13 +66,13 @@ TEST_CASE("images and their pixels are read as far as they are there") {
     const std::int32_t name = add_text(writer, "grass\0"sv);
     const std::int32_t path = add_text(writer, "../grass\0"sv);
     const std::int32_t pixels = add_ints(writer, count_up(6));
-    writer.add_item(kItemImage, 0, Ints{1, 3, 2, 0, name, pixels});
-    writer.add_item(kItemImage, 1, Ints{2, 4, 2, 1, path, pixels, 0});
-    writer.add_item(kItemImage, 2, Ints{1, 0, 2, 0, name, pixels});
-    writer.add_item(kItemImage, 3, Ints{1, 3, 2, 0, name});
-    writer.add_item(kItemImage, 4, Ints{2, 3, 0, 0, name, pixels});
+    writer.add_item(kItemTypeImage, 0, Ints{1, 3, 2, 0, name, pixels});
+    writer.add_item(kItemTypeImage, 1, Ints{2, 4, 2, 1, path, pixels, 0});
+    writer.add_item(kItemTypeImage, 2, Ints{1, 0, 2, 0, name, pixels});
+    writer.add_item(kItemTypeImage, 3, Ints{1, 3, 2, 0, name});
+    writer.add_item(kItemTypeImage, 4, Ints{2, 3, 0, 0, name, pixels});
     const Map map = parse(writer);
-    REQUIRE(map.count_items(kItemImage) == 5);
+    REQUIRE(map.count_items(kItemTypeImage) == 5);
     CHECK_FALSE(read_image(map, 3).has_value());
     CHECK_FALSE(read_image(map, 4)->format.has_value()); // the item is too short for its version
     CHECK_FALSE(read_image(map, 5).has_value());
@@ -97,8 +97,8 @@ TEST_CASE("images and their pixels are read as far as they are there") {
 
 TEST_CASE("an envelope is read if its item has the ints up to the number of points") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
-    writer.add_item(kItemEnvelope, 0, Ints{2, 4, 0});
-    writer.add_item(kItemEnvelope, 1, Ints{2, 4, 5, 6});
+    writer.add_item(kItemTypeEnvelope, 0, Ints{2, 4, 0});
+    writer.add_item(kItemTypeEnvelope, 1, Ints{2, 4, 5, 6});
     const Map map = parse(writer);
     CHECK_FALSE(read_envelope(map, 0).has_value());
     CHECK_FALSE(read_envelope(map, 2).has_value());
@@ -120,9 +120,10 @@ TEST_CASE("a UUID is written in five groups of hex digits") {
 TEST_CASE("the index of a file names item types by UUID, the first definition counts") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     CHECK(uuid_types(*Datafile::parse(writer.finish())).empty());
-    writer.add_item(kItemUuidIndex, 0x8001, Ints{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f});
-    writer.add_item(kItemUuidIndex, 0x8002, Ints{1, 2, 3}); // too short
-    writer.add_item(kItemUuidIndex, 0x8001, Ints{1, 2, 3, 4});
+    writer.add_item(kItemTypeUuidIndex, 0x8001,
+                    Ints{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f});
+    writer.add_item(kItemTypeUuidIndex, 0x8002, Ints{1, 2, 3}); // too short
+    writer.add_item(kItemTypeUuidIndex, 0x8001, Ints{1, 2, 3, 4});
     const auto file = Datafile::parse(writer.finish());
     REQUIRE(file.has_value());
     Uuid uuid{};

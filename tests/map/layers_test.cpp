@@ -36,7 +36,7 @@ TEST_CASE("a layer's item is read as far as it reaches, at any length") {
     };
 
     const Row rows[] = {
-        {"tiles", test::tile_layer(3, 4, 5, kFlagTele, 6), 15, Read::tiles},
+        {"tiles", test::tile_layer(3, 4, 5, kLayerFlagTele, 6), 15, Read::tiles},
         {"quads", {0, 3, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::design},
         {"sounds", {0, 10, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::design},
         {"old sounds", {0, 9, 1, 1, 7, 8, 9}, 7, Read::design},
@@ -83,13 +83,15 @@ TEST_CASE("only flags of one physics layer name it, and each has its own block")
     layer.speedup = 3;
     layer.switch_ = 4;
     layer.tune = 5;
-    for (const Row row : {Row{kFlagGame, Layer::game, 4}, Row{kFlagFront, Layer::front, 4},
-                          Row{kFlagTele, Layer::tele, 2}, Row{kFlagSpeedup, Layer::speedup, 6},
-                          Row{kFlagSwitch, Layer::switch_, 4}, Row{kFlagTune, Layer::tune, 2}}) {
+    for (const Row row :
+         {Row{kLayerFlagGame, Layer::game, 4}, Row{kLayerFlagFront, Layer::front, 4},
+          Row{kLayerFlagTele, Layer::tele, 2}, Row{kLayerFlagSpeedup, Layer::speedup, 6},
+          Row{kLayerFlagSwitch, Layer::switch_, 4}, Row{kLayerFlagTune, Layer::tune, 2}}) {
         CAPTURE(row.flag);
         CHECK(physics_layer_of(row.flag) == row.kind);
         CHECK(physics_layer_of(row.flag | 64) == row.kind);
-        CHECK_FALSE(physics_layer_of(row.flag | (row.flag == kFlagGame ? kFlagTele : kFlagGame)));
+        CHECK_FALSE(physics_layer_of(
+            row.flag | (row.flag == kLayerFlagGame ? kLayerFlagTele : kLayerFlagGame)));
         CHECK(tile_bytes(row.kind) == row.record);
         CHECK(tile_block(layer, row.kind) == static_cast<std::int32_t>(row.kind));
         CHECK(tile_block(TileLayer{}, row.kind).has_value() == (row.kind == Layer::game));

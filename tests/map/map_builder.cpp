@@ -47,8 +47,8 @@ MapBuilder::Plane& MapBuilder::plane(Layer kind) {
 }
 
 std::vector<std::int32_t> MapBuilder::layer_ints(DatafileWriter& writer, const Plane& plane) const {
-    constexpr std::int32_t kFlags[] = {kFlagGame,    kFlagFront,  kFlagTele,
-                                       kFlagSpeedup, kFlagSwitch, kFlagTune};
+    constexpr std::int32_t kFlags[] = {kLayerFlagGame,    kLayerFlagFront,  kLayerFlagTele,
+                                       kLayerFlagSpeedup, kLayerFlagSwitch, kLayerFlagTune};
     const std::int32_t own = writer.add_block(plane.records);
     std::int32_t data = own;
     if (plane.kind != Layer::game) {
@@ -57,7 +57,7 @@ std::vector<std::int32_t> MapBuilder::layer_ints(DatafileWriter& writer, const P
         data = writer.add_block(std::vector<std::byte>(tiles * 4));
     }
     std::vector<std::int32_t> ints = {0,
-                                      kLayerTiles,
+                                      kLayerTypeTiles,
                                       0,
                                       tilemap_version_,
                                       plane.width,
@@ -85,17 +85,18 @@ std::vector<std::int32_t> MapBuilder::layer_ints(DatafileWriter& writer, const P
 DatafileWriter MapBuilder::writer(int datafile_version) const {
     DatafileWriter writer{datafile_version};
     const std::int32_t version[] = {1};
-    writer.add_item(kItemVersion, 0, version);
+    writer.add_item(kItemTypeVersion, 0, version);
     if (!settings_.empty()) {
         const std::int32_t block = writer.add_block(std::as_bytes(std::span{settings_}));
         const std::int32_t info[] = {1, -1, -1, -1, -1, block};
-        writer.add_item(kItemInfo, 0, info);
+        writer.add_item(kItemTypeInfo, 0, info);
     }
     const std::int32_t group[] = {
         3, 0, 0, 100, 100, 0, static_cast<std::int32_t>(planes_.size()), 0, 0, 0, 0, 0, 0, 0, 0};
-    writer.add_item(kItemGroup, 0, group);
+    writer.add_item(kItemTypeGroup, 0, group);
     for (std::size_t i = 0; i < planes_.size(); ++i) {
-        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layer_ints(writer, planes_[i]));
+        writer.add_item(kItemTypeLayer, static_cast<std::uint16_t>(i),
+                        layer_ints(writer, planes_[i]));
     }
     return writer;
 }
@@ -117,11 +118,11 @@ std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& laye
                               const std::vector<std::byte>& block, int blocks) {
     DatafileWriter writer;
     const std::int32_t version[] = {1};
-    writer.add_item(kItemVersion, 0, version);
+    writer.add_item(kItemTypeVersion, 0, version);
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, static_cast<std::int32_t>(layers.size())};
-    writer.add_item(kItemGroup, 0, group);
+    writer.add_item(kItemTypeGroup, 0, group);
     for (std::size_t i = 0; i < layers.size(); ++i) {
-        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layers[i]);
+        writer.add_item(kItemTypeLayer, static_cast<std::uint16_t>(i), layers[i]);
     }
     for (int i = 0; i < blocks; ++i) {
         writer.add_block(block);

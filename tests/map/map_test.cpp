@@ -151,7 +151,7 @@ TEST_CASE("packed tiles expand, and only as far as the entries reach") {
         for (const std::uint8_t byte : row.data) {
             data.push_back(std::byte{byte});
         }
-        const auto map = Map::parse(map_of({tile_layer(4, 3, 2, kFlagGame, 0)}, data));
+        const auto map = Map::parse(map_of({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data));
         REQUIRE(map.has_value());
         CHECK(judge(*map).strict == row.strict);
         const auto physics = map->physics();
@@ -174,7 +174,7 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
     };
 
     const auto cut = [] {
-        auto layer = tile_layer(2, 2, 2, kFlagGame, 0);
+        auto layer = tile_layer(2, 2, 2, kLayerFlagGame, 0);
         layer.pop_back();
         return layer;
     };
@@ -182,15 +182,15 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
         {"plain layer", tile_layer(2, 2, 2, 0, 0), MapErrc::no_game_layer},
         {"quads", {0, 3, 0, 1, 0, 0, -1}, MapErrc::no_game_layer},
         {"short item", cut(), MapErrc::no_game_layer},
-        {"no width", tile_layer(2, 0, 2, kFlagGame, 0), MapErrc::layer_bad_dimensions},
-        {"negative height", tile_layer(2, 2, -2, kFlagGame, 0), MapErrc::layer_bad_dimensions},
-        {"huge", tile_layer(2, 0x7fffffff, 0x7fffffff, kFlagGame, 0),
+        {"no width", tile_layer(2, 0, 2, kLayerFlagGame, 0), MapErrc::layer_bad_dimensions},
+        {"negative height", tile_layer(2, 2, -2, kLayerFlagGame, 0), MapErrc::layer_bad_dimensions},
+        {"huge", tile_layer(2, 0x7fffffff, 0x7fffffff, kLayerFlagGame, 0),
          MapErrc::layer_bad_dimensions},
-        {"no data", tile_layer(2, 2, 2, kFlagGame, -1), MapErrc::tile_data_missing},
-        {"data out of range", tile_layer(2, 2, 2, kFlagGame, 1), MapErrc::tile_data_missing},
-        {"too few tiles", tile_layer(2, 5, 2, kFlagGame, 0), MapErrc::tile_data_short},
-        {"too few packed", tile_layer(4, 2560, 1, kFlagGame, 0), MapErrc::tile_data_short},
-        {"packed cannot", tile_layer(4, 8192, 8192, kFlagGame, 0), MapErrc::tile_data_short},
+        {"no data", tile_layer(2, 2, 2, kLayerFlagGame, -1), MapErrc::tile_data_missing},
+        {"data out of range", tile_layer(2, 2, 2, kLayerFlagGame, 1), MapErrc::tile_data_missing},
+        {"too few tiles", tile_layer(2, 5, 2, kLayerFlagGame, 0), MapErrc::tile_data_short},
+        {"too few packed", tile_layer(4, 2560, 1, kLayerFlagGame, 0), MapErrc::tile_data_short},
+        {"packed cannot", tile_layer(4, 8192, 8192, kLayerFlagGame, 0), MapErrc::tile_data_short},
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
@@ -268,7 +268,7 @@ TEST_CASE("settings are lines, with or without the last NUL") {
 
 TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
     const auto tele = [](int version, int width) {
-        auto layer = tile_layer(version, width, 3, kFlagTele, -1);
+        auto layer = tile_layer(version, width, 3, kLayerFlagTele, -1);
         layer.push_back(1);
         return layer;
     };
@@ -291,7 +291,7 @@ TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
     for (const auto& row : rows) {
         CAPTURE(row.name);
         const auto map =
-            Map::parse(map_of({tile_layer(2, 3, 3, kFlagGame, 0), row.layer}, Bytes(36), 2));
+            Map::parse(map_of({tile_layer(2, 3, 3, kLayerFlagGame, 0), row.layer}, Bytes(36), 2));
         REQUIRE(map.has_value());
         Warnings warnings;
         const auto physics = map->physics(&warnings);
@@ -314,22 +314,22 @@ TEST_CASE("groups decide which of several layers of a kind counts, not where the
         std::size_t counts;
     };
 
-    constexpr int kMixed = kFlagGame | kFlagTele;
-    const Row rows[] = {{"in order", kFlagGame, {0, 1}, 1},
-                        {"the other way round", kFlagGame, {1, 0}, 0},
+    constexpr int kMixed = kLayerFlagGame | kLayerFlagTele;
+    const Row rows[] = {{"in order", kLayerFlagGame, {0, 1}, 1},
+                        {"the other way round", kLayerFlagGame, {1, 0}, 0},
                         {"which are tele, too", kMixed, {0, 1}, 1},
                         {"which are tele, too, the other way round", kMixed, {1, 0}, 0}};
     for (const auto& row : rows) {
         CAPTURE(row.name);
         test::DatafileWriter writer;
-        writer.add_item(kItemVersion, 0, std::vector<std::int32_t>{1});
+        writer.add_item(kItemTypeVersion, 0, std::vector<std::int32_t>{1});
         for (std::int32_t group = 0; group < 2; ++group) {
             const std::int32_t first = row.group_of_layer[0] == group ? 0 : 1;
-            writer.add_item(kItemGroup, static_cast<std::uint16_t>(group),
+            writer.add_item(kItemTypeGroup, static_cast<std::uint16_t>(group),
                             std::vector<std::int32_t>{1, 0, 0, 100, 100, first, 1});
         }
         for (std::uint16_t i = 0; i < 2; ++i) {
-            writer.add_item(kItemLayer, i, tile_layer(2, 3, 3, row.flags, i));
+            writer.add_item(kItemTypeLayer, i, tile_layer(2, 3, 3, row.flags, i));
             writer.add_block(Bytes(36));
         }
         const auto map = Map::parse(writer.finish());
@@ -358,23 +358,23 @@ TEST_CASE("what DDNet rejects is read all the same and named") {
         std::string_view strict;
     };
 
-    const auto game = tile_layer(2, 3, 3, kFlagGame, 0);
-    auto named = tile_layer(3, 3, 3, kFlagGame, 0);
+    const auto game = tile_layer(2, 3, 3, kLayerFlagGame, 0);
+    auto named = tile_layer(3, 3, 3, kLayerFlagGame, 0);
     named.at(15) = 0x7fffffff;
-    auto nameless = tile_layer(3, 3, 3, kFlagGame, 0);
+    auto nameless = tile_layer(3, 3, 3, kLayerFlagGame, 0);
     nameless.pop_back();
     auto too_red = tile_layer(2, 3, 3, 0, 1);
     too_red.at(7) = 256;
-    auto red_tele = tile_layer(2, 3, 3, kFlagTele, 0);
+    auto red_tele = tile_layer(2, 3, 3, kLayerFlagTele, 0);
     red_tele.at(7) = 256;
     red_tele.push_back(1);
-    auto tele_nowhere = tile_layer(2, 3, 3, kFlagTele, 0);
+    auto tele_nowhere = tile_layer(2, 3, 3, kLayerFlagTele, 0);
     tele_nowhere.push_back(2);
-    auto taller = tile_layer(2, 3, 4, kFlagTele, -1);
+    auto taller = tile_layer(2, 3, 4, kLayerFlagTele, -1);
     taller.push_back(1);
     const Row rows[] = {
         {"plain", {game}, "accepts"},
-        {"one column", {tile_layer(2, 1, 9, kFlagGame, 0)}, "rejects:game_layer_too_small"},
+        {"one column", {tile_layer(2, 1, 9, kLayerFlagGame, 0)}, "rejects:game_layer_too_small"},
         {"unknown tilemap version", {game, tile_layer(5, 3, 3, 0, -1)}, "rejects:tilemap_version"},
         {"shared block", {game, tile_layer(2, 3, 3, 0, 0)}, "rejects:tile_block_shared"},
         {"other block", {game, tile_layer(2, 3, 3, 0, 1)}, "accepts"},
@@ -397,7 +397,7 @@ TEST_CASE("what DDNet rejects is read all the same and named") {
          "accepts"},
         {"item ends in its name", {nameless}, "rejects:layer_item_short"},
         {"flag without index",
-         {game, tile_layer(2, 3, 3, kFlagTele, -1)},
+         {game, tile_layer(2, 3, 3, kLayerFlagTele, -1)},
          "rejects:physics_index_missing"},
         {"name is no text", {named}, "rejects:layer_name_not_utf8"},
         {"item too short", {game, {0, 2, 0}}, "rejects:layer_item_short"},
@@ -443,11 +443,11 @@ TEST_CASE("groups that share layers or name missing ones are read and reported")
         CAPTURE(row.name);
         test::DatafileWriter writer;
         const std::int32_t version[] = {1};
-        writer.add_item(kItemVersion, 0, version);
-        writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+        writer.add_item(kItemTypeVersion, 0, version);
+        writer.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
         for (std::size_t i = 0; i < row.groups.size(); ++i) {
             const std::int32_t group[] = {1, 0, 0, 100, 100, row.groups[i][0], row.groups[i][1]};
-            writer.add_item(kItemGroup, static_cast<std::uint16_t>(i), group);
+            writer.add_item(kItemTypeGroup, static_cast<std::uint16_t>(i), group);
         }
         writer.add_block(Bytes(36));
         const auto map = Map::parse(writer.finish());
@@ -462,11 +462,11 @@ TEST_CASE("many groups that all name all layers take no longer than the layers")
     test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, kMany};
-    writer.add_item(kItemVersion, 0, version);
-    const auto layer = tile_layer(2, 3, 3, kFlagGame, 0);
+    writer.add_item(kItemTypeVersion, 0, version);
+    const auto layer = tile_layer(2, 3, 3, kLayerFlagGame, 0);
     for (int i = 0; i < kMany; ++i) {
-        writer.add_item(kItemGroup, static_cast<std::uint16_t>(i), group);
-        writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), layer);
+        writer.add_item(kItemTypeGroup, static_cast<std::uint16_t>(i), group);
+        writer.add_item(kItemTypeLayer, static_cast<std::uint16_t>(i), layer);
     }
     writer.add_block(Bytes(36));
     const auto map = Map::parse(writer.finish());
@@ -477,8 +477,8 @@ TEST_CASE("many groups that all name all layers take no longer than the layers")
 TEST_CASE("a map without version item is read only if its items look like a map's") {
     test::DatafileWriter stripped;
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
-    stripped.add_item(kItemGroup, 0, group);
-    stripped.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+    stripped.add_item(kItemTypeGroup, 0, group);
+    stripped.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     stripped.add_block(Bytes(36));
     const auto map = Map::parse(stripped.finish());
     REQUIRE(map.has_value());
@@ -488,10 +488,10 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     CHECK(Map::parse(test::DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
     test::DatafileWriter wrong;
     const std::int32_t version[] = {2};
-    wrong.add_item(kItemVersion, 0, version);
+    wrong.add_item(kItemTypeVersion, 0, version);
     CHECK(Map::parse(wrong.finish()).error().code == MapErrc::unknown_map_version);
-    wrong.add_item(kItemGroup, 0, group);
-    wrong.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+    wrong.add_item(kItemTypeGroup, 0, group);
+    wrong.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     wrong.add_block(Bytes(36));
     const auto sane = Map::parse(wrong.finish());
     REQUIRE(sane.has_value());
@@ -503,10 +503,10 @@ TEST_CASE("a layer in no group is not looked at, whatever it is") {
     test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
-    writer.add_item(kItemVersion, 0, version);
-    writer.add_item(kItemGroup, 0, group);
-    writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
-    writer.add_item(kItemLayer, 1, tile_layer(9, 0, 0, 63, 0));
+    writer.add_item(kItemTypeVersion, 0, version);
+    writer.add_item(kItemTypeGroup, 0, group);
+    writer.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
+    writer.add_item(kItemTypeLayer, 1, tile_layer(9, 0, 0, 63, 0));
     writer.add_block(Bytes(36));
     const auto map = Map::parse(writer.finish());
     REQUIRE(map.has_value());
@@ -522,7 +522,7 @@ TEST_CASE("a colour has four parts of a byte each") {
             Ints plain = tile_layer(2, 3, 3, 0, 1);
             plain.at(kColorAt + part) = value;
             const auto map =
-                Map::parse(map_of({tile_layer(2, 3, 3, kFlagGame, 0), plain}, Bytes(36), 2));
+                Map::parse(map_of({tile_layer(2, 3, 3, kLayerFlagGame, 0), plain}, Bytes(36), 2));
             REQUIRE(map.has_value());
             CHECK(map->warnings().contains(WarningId::layer_color) == (value < 0 || value > 255));
         }
@@ -531,10 +531,10 @@ TEST_CASE("a colour has four parts of a byte each") {
 
 TEST_CASE("a group that is too short is named and has no layers") {
     test::DatafileWriter writer;
-    writer.add_item(kItemVersion, 0, Ints{1});
-    writer.add_item(kItemGroup, 0, Ints{1, 0, 0, 100, 100, 0});
-    writer.add_item(kItemGroup, 1, Ints{1, 0, 0, 100, 100, 0, 1});
-    writer.add_item(kItemLayer, 0, tile_layer(2, 3, 3, kFlagGame, 0));
+    writer.add_item(kItemTypeVersion, 0, Ints{1});
+    writer.add_item(kItemTypeGroup, 0, Ints{1, 0, 0, 100, 100, 0});
+    writer.add_item(kItemTypeGroup, 1, Ints{1, 0, 0, 100, 100, 0, 1});
+    writer.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     writer.add_block(Bytes(36));
     const auto map = Map::parse(writer.finish());
     REQUIRE(map.has_value());
@@ -555,7 +555,7 @@ TEST_CASE("without a version item one item that no map has is enough to be none"
 
     const auto group = [](std::int32_t version) { return Ints{version, 0, 0, 100, 100, 0, 1}; };
     const auto layer = [](int version, int width, int height) {
-        return tile_layer(version, width, height, kFlagGame, 0);
+        return tile_layer(version, width, height, kLayerFlagGame, 0);
     };
     const Row rows[] = {
         {"oldest", {group(1)}, {layer(2, 1, 1)}, true},
@@ -579,12 +579,12 @@ TEST_CASE("without a version item one item that no map has is enough to be none"
             CAPTURE(row.name);
             CAPTURE(version.size());
             test::DatafileWriter writer;
-            writer.add_item(kItemVersion, 0, version);
+            writer.add_item(kItemTypeVersion, 0, version);
             for (std::size_t i = 0; i < row.groups.size(); ++i) {
-                writer.add_item(kItemGroup, static_cast<std::uint16_t>(i), row.groups[i]);
+                writer.add_item(kItemTypeGroup, static_cast<std::uint16_t>(i), row.groups[i]);
             }
             for (std::size_t i = 0; i < row.layers.size(); ++i) {
-                writer.add_item(kItemLayer, static_cast<std::uint16_t>(i), row.layers[i]);
+                writer.add_item(kItemTypeLayer, static_cast<std::uint16_t>(i), row.layers[i]);
             }
             writer.add_block(Bytes(36));
             const auto map = Map::parse(writer.finish());

@@ -60,15 +60,16 @@ std::vector<std::byte> lying_map(std::int32_t width, std::int32_t height, std::i
                                  std::uint32_t claimed, std::size_t stored) {
     DatafileWriter writer;
     const std::int32_t map_version[] = {1};
-    writer.add_item(kItemVersion, 0, map_version);
+    writer.add_item(kItemTypeVersion, 0, map_version);
     const std::int32_t group[] = {3, 0, 0, 100, 100, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
-    writer.add_item(kItemGroup, 0, group);
+    writer.add_item(kItemTypeGroup, 0, group);
     const std::int32_t block = writer.add_stored_block(std::vector<std::byte>(stored), claimed);
-    const std::int32_t layer[] = {0,   kLayerTiles, 0,  version, width, height, kFlagGame, 255, 255,
-                                  255, 255,         -1, 0,       -1,    block,  0,         0,   0};
-    writer.add_item(kItemLayer, 0, layer);
+    const std::int32_t layer[] = {
+        0,  kLayerTypeTiles, 0, version, width, height, kLayerFlagGame, 255, 255, 255, 255, -1, 0,
+        -1, block,           0, 0,       0};
+    writer.add_item(kItemTypeLayer, 0, layer);
     const std::int32_t image[] = {1, width, height, 0, -1, block};
-    writer.add_item(kItemImage, 0, image);
+    writer.add_item(kItemTypeImage, 0, image);
     return writer.finish();
 }
 
@@ -76,9 +77,9 @@ std::vector<std::byte> many_items(std::uint16_t type, std::size_t ints) {
     constexpr int kItems = 60'000;
     DatafileWriter writer;
     const std::int32_t version[] = {1};
-    writer.add_item(kItemVersion, 0, version);
+    writer.add_item(kItemTypeVersion, 0, version);
     const std::vector<std::int32_t> group{3, 0, 0, 100, 100, 0, kItems};
-    writer.add_item(kItemGroup, 0, group);
+    writer.add_item(kItemTypeGroup, 0, group);
     const std::vector<std::int32_t> item(ints, 2);
     for (int i = 0; i < kItems; ++i) {
         writer.add_item(type, static_cast<std::uint16_t>(i), item);
@@ -90,7 +91,7 @@ std::vector<std::byte> many_blocks() {
     constexpr int kBlocks = 100'000;
     DatafileWriter writer;
     const std::int32_t version[] = {1};
-    writer.add_item(kItemVersion, 0, version);
+    writer.add_item(kItemTypeVersion, 0, version);
     for (int i = 0; i < kBlocks; ++i) {
         writer.add_stored_block({}, 0);
     }
@@ -151,11 +152,11 @@ TEST_CASE("a file that claims what it cannot back takes no more than three times
         {"a packed layer of 2^26 tiles", lying_map(1 << 13, 1 << 13, 4, 100, 100)},
         {"sides whose product wraps", lying_map(65536, 65537, 3, 262144, 100)},
         {"negative sides", lying_map(-5, -7, 3, 140, 100)},
-        {"60000 layers of nothing", many_items(kItemLayer, 0)},
-        {"60000 short layers", many_items(kItemLayer, 4)},
+        {"60000 layers of nothing", many_items(kItemTypeLayer, 0)},
+        {"60000 short layers", many_items(kItemTypeLayer, 4)},
         {"60000 groups", many_items(9, 1)},
-        {"60000 images", many_items(kItemImage, 6)},
-        {"60000 envelopes", many_items(kItemEnvelope, 4)},
+        {"60000 images", many_items(kItemTypeImage, 6)},
+        {"60000 envelopes", many_items(kItemTypeEnvelope, 4)},
         {"100000 empty blocks", many_blocks()},
     };
     for (const Row& row : rows) {

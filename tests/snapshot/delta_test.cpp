@@ -223,7 +223,7 @@ TEST_CASE("oddities beyond those kept are counted") {
     const auto got = decode_and_apply({}, ints);
     REQUIRE(got.result);
     CHECK(got.warnings.count == 100);
-    CHECK(got.warnings.list().size() == DeltaWarnings::kKept);
+    CHECK(got.warnings.list().size() == DeltaWarnings::kMaxKept);
 }
 
 TEST_CASE("a snapshot holds up to 1024 items and 65536 bytes") {

@@ -490,7 +490,7 @@ TEST_CASE("a mod's own form of a known UUID takes its place, once") {
     ObjectSpec object = orb(0);
     object.fields = fields;
     object.uuid = known.uuid;
-    object.client = ClientSpec{};
+    object.client = ClientIdSpec{};
     object.kind = ObjectKind::event;
     REQUIRE(set.add(object, false));
     CHECK_FALSE(set.add(object, false));

@@ -69,9 +69,9 @@ FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes,
 }
 
 FrameBytes ipv6(std::span<const std::byte> segment, const std::vector<std::uint32_t>& extensions) {
-    constexpr std::uint32_t kUdp = 17;
+    constexpr std::uint32_t kIpProtocolUdp = 17;
     const auto next_after = [&](std::size_t index) {
-        return index < extensions.size() ? extensions[index] : kUdp;
+        return index < extensions.size() ? extensions[index] : kIpProtocolUdp;
     };
     CaptureBytes packet;
     packet.be32(0x60000000)

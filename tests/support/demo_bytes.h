@@ -27,7 +27,7 @@ inline void append(Bytes& bytes, const Bytes& more) {
                             .map_crc = 0x01020304,
                             .length = 3,
                             .timestamp = "2026-11-21_16-15-30"};
-    if (version == demo::kSha256Version) {
+    if (version == demo::kFirstVersionWithSha256) {
         header.sha256.emplace().fill(7);
     }
     return header;

@@ -17,7 +17,7 @@ inline record::SessionStats inspect_file(const std::string& path, record::Record
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, sink, numbers};
     capture::CaptureRun run{{path}, {}};
-    run.read(inspector);
+    run.read_captures(inspector);
     CHECK_FALSE(run.is_damaged());
     return inspector.totals();
 }

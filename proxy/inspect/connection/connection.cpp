@@ -6,8 +6,8 @@
 
 namespace tw::inspect {
 
-void AckWindow::reset(bool from_start) {
-    accepted_ = from_start ? std::optional<std::uint16_t>{0} : std::nullopt;
+void AckWindow::reset(ConnectionStart start) {
+    accepted_ = start == ConnectionStart::seen ? std::optional<std::uint16_t>{0} : std::nullopt;
     newest_sent_ = accepted_;
     num_above_ = 0;
 }
@@ -110,11 +110,11 @@ bool VitalOrder::on_ack(std::uint16_t ack) {
     return true;
 }
 
-void VitalOrder::reset(bool synced) {
+void VitalOrder::reset(ConnectionStart start) {
     last_accepted_ = 0;
     num_accepted_ = 0;
     first_ack_.reset();
-    is_synced_ = synced;
+    is_synced_ = start == ConnectionStart::seen;
     has_gap_ = false;
 }
 
@@ -203,13 +203,14 @@ ConnectionChange SevenHandshake::on_control(wire::Direction direction, const wir
 // A client's packets alone do not prove a connection; only the server's packets do.
 ConnectionChange SevenHandshake::on_seven_packet(wire::Direction direction, wire::Token token) {
     const int count = tokens_[wire::index_of(direction)].count_token(token);
-    return direction == wire::Direction::s2c && count >= kEnoughPackets ? ConnectionChange::midway
-                                                                        : ConnectionChange::none;
+    return direction == wire::Direction::s2c && count >= kEnoughPackets
+               ? ConnectionChange::joined_midway
+               : ConnectionChange::none;
 }
 
 ConnectionChange SevenHandshake::infer_connection_from_client() const {
     return tokens_[wire::index_of(wire::Direction::c2s)].datagrams >= kEnoughPackets
-               ? ConnectionChange::midway
+               ? ConnectionChange::joined_midway
                : ConnectionChange::none;
 }
 
@@ -223,7 +224,7 @@ ConnectionChange SevenHandshake::on_foreign_token(wire::Direction direction, wir
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         tokens_[i].token = std::exchange(foreign_[i], {}).token;
     }
-    return ConnectionChange::midway;
+    return ConnectionChange::joined_midway;
 }
 
 bool SevenHandshake::token_fits(wire::Direction direction, const wire::Packet& packet) {
@@ -276,20 +277,20 @@ std::string_view Connection::protocol_name() const {
     return "";
 }
 
-void Connection::reset_vital_order(bool from_start) {
+void Connection::reset_vital_order(ConnectionStart start) {
     for (VitalOrder& order : order_) {
-        order.reset(from_start);
+        order.reset(start);
     }
     for (AckWindow& window : windows_) {
-        window.reset(from_start);
+        window.reset(start);
     }
 }
 
-void Connection::begin_seven_connection(bool from_start) {
+void Connection::begin_seven_connection(ConnectionStart start) {
     *this = {};
     form_ = TokenForm::seven;
-    guessed_seven_ = !from_start;
-    reset_vital_order(from_start);
+    guessed_seven_ = start == ConnectionStart::missed;
+    reset_vital_order(start);
 }
 
 void Connection::forget_closed_connection() {
@@ -300,18 +301,18 @@ void Connection::forget_closed_connection() {
 }
 
 ConnectionChange Connection::establish(TokenForm form, std::optional<wire::Token> token,
-                                       bool from_start) {
+                                       ConnectionStart start) {
     form_ = form;
     token_ = token;
     closed_ = false;
-    fresh_ = from_start;
+    fresh_ = start == ConnectionStart::seen;
     guessed_seven_ = false;
     foreign_token_.reset();
     unanswered_ = {};
     header_tokens_ = {};
     handshake_ = {};
-    reset_vital_order(from_start);
-    return from_start ? ConnectionChange::established : ConnectionChange::midway;
+    reset_vital_order(start);
+    return fresh_ ? ConnectionChange::established : ConnectionChange::joined_midway;
 }
 
 bool Connection::is_accept_valid(const wire::Control& control) const {
@@ -359,7 +360,7 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     if (!answers && !granted && (!repeats || fresh_)) {
         return ConnectionChange::none;
     }
-    return establish(TokenForm::ddnet, control.token, true);
+    return establish(TokenForm::ddnet, control.token, ConnectionStart::seen);
 }
 
 bool Connection::token_fits(const wire::Packet& packet, std::span<const std::byte> rest) const {
@@ -403,12 +404,13 @@ ConnectionChange Connection::on_chunk_packet(wire::Direction direction, const wi
     fresh_ = false;
     if (begins_connection(direction, packet, chunks, is_one_sided)) {
         const bool has_token = handshake_.form == TokenForm::ddnet;
-        return establish(handshake_.form, has_token ? handshake_.token : std::nullopt, true);
+        return establish(handshake_.form, has_token ? handshake_.token : std::nullopt,
+                         ConnectionStart::seen);
     }
     if (handshake_.answered && handshake_.form == TokenForm::vanilla &&
         direction == wire::Direction::c2s && packet.header_token &&
         packet.header_token == handshake_.token) {
-        return establish(TokenForm::vanilla, handshake_.token, true);
+        return establish(TokenForm::vanilla, handshake_.token, ConnectionStart::seen);
     }
     // A packet with a truncated chunk is no valid 0.6 packet: it is damaged or a 0.7 packet.
     const bool is_foreign = !closed_ && (!is_established() || !token_fits(packet, chunks.rest));
@@ -445,7 +447,8 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
                (chunks.chunks.empty() || header_tokens_.count_token(token) < kEnoughHeaderTokens)) {
         return ConnectionChange::none;
     }
-    return establish(form_of(packet, token), token, handshake_.answered);
+    return establish(form_of(packet, token), token,
+                     handshake_.answered ? ConnectionStart::seen : ConnectionStart::missed);
 }
 
 ConnectionChange Connection::infer_connection_from_client() {
@@ -453,8 +456,9 @@ ConnectionChange Connection::infer_connection_from_client() {
         unanswered_.datagrams < kEnoughPackets) {
         return ConnectionChange::none;
     }
-    const bool from_start = handshake_.accepted && handshake_.accepted_token == unanswered_.token;
-    return establish(unanswered_form_, unanswered_.token, from_start);
+    const bool is_seen = handshake_.accepted && handshake_.accepted_token == unanswered_.token;
+    return establish(unanswered_form_, unanswered_.token,
+                     is_seen ? ConnectionStart::seen : ConnectionStart::missed);
 }
 
 } // namespace tw::inspect

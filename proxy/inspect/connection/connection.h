@@ -12,6 +12,9 @@
 
 namespace tw::inspect {
 
+/// Whether twscope saw the start of a connection, or joined the running connection.
+enum class ConnectionStart : bool { missed, seen };
+
 /// The range of acknowledgements that a receiver accepts: from the newest accepted acknowledgement
 /// to the newest vital chunk that the receiver sent. The receiver drops a packet whose
 /// acknowledgement is outside this range.
@@ -19,9 +22,8 @@ namespace tw::inspect {
 /// Source: DDNet CNetConnection::Feed.
 class AckWindow {
   public:
-    /// Begins a new connection. `from_start`: whether the start of the connection was seen. If so,
-    /// the range is known and empty, otherwise unknown.
-    void reset(bool from_start);
+    /// Begins a new connection. If its start was seen, the range is empty, otherwise unknown.
+    void reset(ConnectionStart start);
 
     /// Called when the receiver sent a vital chunk. Raises the upper bound of the range.
     void on_chunk_sent(std::uint16_t sequence);
@@ -65,9 +67,8 @@ class VitalOrder {
     /// got chunks that twscope did not see. If `ack` includes the missing chunk, the dropped chunks
     /// count as accepted, too.
     bool on_ack(std::uint16_t ack);
-    /// Begins a new connection. `synced`: whether its start was seen, so that the first sequence
-    /// number must be 1.
-    void reset(bool synced);
+    /// Begins a new connection. If its start was seen, the first sequence number must be 1.
+    void reset(ConnectionStart start);
 
   private:
     void drop_chunk(std::uint16_t sequence);
@@ -111,8 +112,8 @@ struct PacketChunks {
 /// How a packet changed the state of its connection.
 enum class ConnectionChange : std::uint8_t {
     none,
-    established, ///< the packet completed a handshake and so began a connection
-    midway,      ///< the packet shows a running connection whose handshake was not seen
+    established,   ///< the packet completed a handshake and so began a connection
+    joined_midway, ///< the packet shows a running connection whose handshake was not seen
 };
 
 /// Counts datagrams in a row with the same token. Enough of them show a connection whose handshake
@@ -160,7 +161,7 @@ class SevenHandshake {
     [[nodiscard]] bool is_accepted_by_ddnet() const { return ddnet_; }
 
     /// Continues a connection from a checkpoint. `ddnet`: whether the server is a DDNet server.
-    void continue_connection(bool ddnet) { ddnet_ = ddnet; }
+    void continue_connection(bool is_ddnet) { ddnet_ = is_ddnet; }
 
     /// Forgets all handshakes and tokens. Called when a 0.6 connection began.
     void reset() { *this = {}; }
@@ -229,7 +230,7 @@ class Connection {
     /// Continues a running 0.6 connection from another observer process's checkpoint.
     [[nodiscard]] ConnectionChange continue_connection(TokenForm form,
                                                        std::optional<wire::Token> token) {
-        return establish(form, token, false);
+        return establish(form, token, ConnectionStart::missed);
     }
 
     /// Adopts a running connection if several packets of the client in a row have the same token.
@@ -237,7 +238,7 @@ class Connection {
     [[nodiscard]] ConnectionChange infer_connection_from_client();
 
     /// Starts a 0.7 connection, which replaces the current one.
-    void begin_seven_connection(bool from_start);
+    void begin_seven_connection(ConnectionStart start);
 
     /// Restarts the count of header tokens. Called when a datagram looks like a 0.7 packet.
     void on_seven_datagram() { header_tokens_ = {}; }
@@ -260,7 +261,7 @@ class Connection {
 
     /// Called when copies of datagrams were lost. The next sequence numbers and acknowledgements
     /// are then accepted, whatever they are.
-    void on_missed_datagrams() { reset_vital_order(false); }
+    void on_missed_datagrams() { reset_vital_order(ConnectionStart::missed); }
 
   private:
     /// A handshake in progress. It does not change the connection until it is complete.
@@ -277,10 +278,10 @@ class Connection {
         return !closed_ && form_ == TokenForm::ddnet;
     }
 
-    ConnectionChange establish(TokenForm form, std::optional<wire::Token> token, bool from_start);
-    /// Forgets the vital chunks and acknowledgements of both directions. `from_start`: whether the
-    /// start of the connection was seen.
-    void reset_vital_order(bool from_start);
+    ConnectionChange establish(TokenForm form, std::optional<wire::Token> token,
+                               ConnectionStart start);
+    /// Forgets the vital chunks and acknowledgements of both directions.
+    void reset_vital_order(ConnectionStart start);
     /// Whether the packet is the first packet of the connection that `handshake_` sets up.
     [[nodiscard]] bool begins_connection(wire::Direction direction, const wire::Packet& packet,
                                          const PacketChunks& chunks, bool is_one_sided) const;

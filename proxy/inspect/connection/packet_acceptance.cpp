@@ -180,7 +180,7 @@ wire::HeaderTokenBit PacketAcceptance::token_bit(std::span<const std::byte> data
 PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.ack_window(direction);
     if (!is_receiver_traffic_recorded(direction)) {
-        window.reset(false);
+        window.reset(ConnectionStart::missed);
     }
     // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
     // did not see, twscope missed the datagram. A client may acknowledge chunks that it did not
@@ -307,11 +307,12 @@ ConnectionChange PacketAcceptance::on_control(const wire::Packet& packet,
 
 ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange change) {
     if (change != ConnectionChange::none) {
-        const bool from_start = change == ConnectionChange::established;
-        if (from_start) {
+        const bool is_established = change == ConnectionChange::established;
+        if (is_established) {
             activity_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
         }
-        connection_.begin_seven_connection(from_start);
+        connection_.begin_seven_connection(is_established ? ConnectionStart::seen
+                                                          : ConnectionStart::missed);
     }
     return change;
 }
@@ -335,7 +336,7 @@ ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte
 
 // An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not
 // prove this, because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
-bool PacketAcceptance::is_translated() const {
+bool PacketAcceptance::is_translated_to_seven() const {
     return connection_.form() == TokenForm::seven &&
            (seven_.is_accepted_by_ddnet() ||
             (connection_.is_guessed_seven() &&
@@ -343,7 +344,7 @@ bool PacketAcceptance::is_translated() const {
 }
 
 std::string_view PacketAcceptance::protocol_name() const {
-    return is_translated() ? "0.7+ddnet" : connection_.protocol_name();
+    return is_translated_to_seven() ? "0.7+ddnet" : connection_.protocol_name();
 }
 
 void PacketAcceptance::close(record::Timestamp time) {
@@ -352,7 +353,7 @@ void PacketAcceptance::close(record::Timestamp time) {
     closed_at_ = time;
 }
 
-void PacketAcceptance::restart() {
+void PacketAcceptance::begin_connection() {
     had_connection_ = true;
     reported_.reset();
     client_version_.reset();

@@ -179,7 +179,7 @@ class PacketAcceptance {
     void on_missed_datagrams() { connection_.on_missed_datagrams(); }
 
     /// Forgets reported refusals and the client's version. Called when a connection begins.
-    void restart();
+    void begin_connection();
 
     [[nodiscard]] const Connection& connection() const { return connection_; }
 
@@ -191,7 +191,7 @@ class PacketAcceptance {
     void save(SessionCheckpoint& checkpoint) const {
         checkpoint.form = connection_.form();
         checkpoint.token = connection_.token();
-        checkpoint.translated = is_translated();
+        checkpoint.translated = is_translated_to_seven();
     }
 
     /// Continues a running connection from another observer process's checkpoint.
@@ -201,7 +201,7 @@ class PacketAcceptance {
             return connection_.continue_connection(checkpoint.form, checkpoint.token);
         }
         seven_.continue_connection(checkpoint.translated);
-        return begin_seven_connection(ConnectionChange::midway);
+        return begin_seven_connection(ConnectionChange::joined_midway);
     }
 
     /// Adopts the client's version, if another observer process's checkpoint contains it.
@@ -212,7 +212,7 @@ class PacketAcceptance {
     }
 
     /// Whether this is a 0.7 connection to a DDNet server, which translates its 0.6 game.
-    [[nodiscard]] bool is_translated() const;
+    [[nodiscard]] bool is_translated_to_seven() const;
 
     [[nodiscard]] bool has_ddnet_token() const { return connection_.form() == TokenForm::ddnet; }
 

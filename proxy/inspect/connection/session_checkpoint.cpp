@@ -9,7 +9,7 @@
 
 namespace tw::inspect {
 
-bool SessionCheckpoint::Snapshot::is_sound() const {
+bool SessionCheckpoint::Snapshot::is_consistent() const {
     if (tick < 0 || num_items > snapshot::kMaxItems || block.size() < 2 * std::size_t{num_items} ||
         view().size_bytes() > snapshot::kMaxSnapshotBytes) {
         return false;
@@ -22,8 +22,8 @@ bool SessionCheckpoint::Snapshot::is_sound() const {
            (ends.empty() ? snapshot.data().empty() : ends.back() == snapshot.data().size());
 }
 
-bool SessionCheckpoint::is_sound() const {
-    return std::ranges::all_of(snapshots, &Snapshot::is_sound) &&
+bool SessionCheckpoint::is_consistent() const {
+    return std::ranges::all_of(snapshots, &Snapshot::is_consistent) &&
            std::ranges::adjacent_find(snapshots, std::greater_equal{}, &Snapshot::tick) ==
                snapshots.end();
 }
@@ -349,8 +349,9 @@ std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> by
     const bool is_seven = checkpoint.dialect == snapshot::Dialect::seven;
     const bool fits =
         checkpoint.form == TokenForm::unknown || (checkpoint.form == TokenForm::seven) == is_seven;
-    return archive.done() && fits && checkpoint.is_sound() ? std::optional{std::move(checkpoint)}
-                                                           : std::nullopt;
+    return archive.done() && fits && checkpoint.is_consistent()
+               ? std::optional{std::move(checkpoint)}
+               : std::nullopt;
 }
 
 } // namespace tw::inspect

@@ -29,7 +29,7 @@ struct SessionCheckpoint {
 
         /// Whether the keys, sizes and order of the items are valid. For data from another process,
         /// this must be checked before view() is called.
-        [[nodiscard]] bool is_sound() const;
+        [[nodiscard]] bool is_consistent() const;
 
         [[nodiscard]] snapshot::SnapshotView view() const {
             return snapshot::SnapshotView::of_block(block, num_items,
@@ -67,7 +67,7 @@ struct SessionCheckpoint {
     bool is_closed = false;
 
     /// Whether all snapshots are sound, and their ticks are different and in ascending order.
-    [[nodiscard]] bool is_sound() const;
+    [[nodiscard]] bool is_consistent() const;
 };
 
 /// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are

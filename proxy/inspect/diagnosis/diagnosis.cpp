@@ -48,7 +48,8 @@ void add_once(ItemKey key, std::vector<ItemKey>& keys) {
 MismatchCause with_candidates(MismatchCause cause, std::span<const ItemKey> items,
                               const record::ItemTypes& types) {
     cause.candidates.count = items.size();
-    for (const ItemKey key : items.first(std::min(items.size(), NamedCandidates::kMaxListed))) {
+    for (const ItemKey key :
+         items.first(std::min(items.size(), NamedCauseCandidates::kMaxListed))) {
         cause.candidates.list.push_back({.item = make_finding_item(types, key)});
     }
     return cause;
@@ -163,7 +164,7 @@ MismatchCause explain_mismatch(const CrcMismatch& mismatch,
                 (may_be_checksum ? ", or one in the announced checksum" : "") +
                 describe_other_causes(mismatch),
             .int_index = likeliest.int_index,
-            .candidates = make_named_candidates(suspects, mismatch.types)};
+            .candidates = make_named_cause_candidates(suspects, mismatch.types)};
 }
 
 namespace {
@@ -223,11 +224,12 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
     finding.bytes = at.bytes;
 }
 
-NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
-                                      const record::ItemTypes& types) {
-    NamedCandidates candidates{.count = values.size()};
-    candidates.fields.reserve(NamedCandidates::kMaxListed); // the list refers to the names
-    for (const auto& value : values.first(std::min(values.size(), NamedCandidates::kMaxListed))) {
+NamedCauseCandidates make_named_cause_candidates(std::span<const SuspectValues::Suspect> values,
+                                                 const record::ItemTypes& types) {
+    NamedCauseCandidates candidates{.count = values.size()};
+    candidates.fields.reserve(NamedCauseCandidates::kMaxListed); // the list refers to the names
+    for (const auto& value :
+         values.first(std::min(values.size(), NamedCauseCandidates::kMaxListed))) {
         candidates.list.push_back({.item = make_finding_item(types, value.key),
                                    .field = candidates.fields.emplace_back(
                                        field_name(types.object(value.key.type), value.index)),
@@ -252,7 +254,7 @@ record::FindingRecord checksum_finding(const CrcMismatch& mismatch, const Mismat
     }
     if (cause.candidates.count != 0) {
         finding.candidates =
-            record::CandidateSummary{cause.candidates.count, cause.candidates.list};
+            record::CauseCandidateSummary{cause.candidates.count, cause.candidates.list};
     }
     return finding;
 }

@@ -22,13 +22,13 @@ namespace tw::inspect {
 
 /// The most likely causes of a wrong checksum, with their names, for a finding. Can be moved, but
 /// not copied: a copy of `list` refers to the original's names.
-struct NamedCandidates {
+struct NamedCauseCandidates {
     /// The most candidates in `list`. Further candidates are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    std::size_t count = 0;                 ///< the number of candidates
-    std::vector<std::string> fields{};     ///< the field names in `list`
-    std::vector<record::Candidate> list{}; ///< the likeliest candidates, likeliest first
+    std::size_t count = 0;                      ///< the number of candidates
+    std::vector<std::string> fields{};          ///< the field names in `list`
+    std::vector<record::CauseCandidate> list{}; ///< the likeliest candidates, likeliest first
 };
 
 /// The cause of a snapshot's wrong checksum, as far as it is known.
@@ -44,7 +44,7 @@ struct MismatchCause {
     std::optional<std::size_t> int_index{};
     std::string field{}; ///< the field of the wrong value, if a single value is the cause
     /// The items or values that may have caused the mismatch; empty if the cause is known.
-    NamedCandidates candidates{};
+    NamedCauseCandidates candidates{};
 };
 
 /// Searches for a cause that explains the wrong checksum exactly: a second update of an item, or
@@ -70,8 +70,9 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
                       std::size_t int_index);
 
 /// Returns the values with their names. `values`: the values that may be wrong, most likely first.
-[[nodiscard]] NamedCandidates make_named_candidates(std::span<const SuspectValues::Suspect> values,
-                                                    const record::ItemTypes& types);
+[[nodiscard]] NamedCauseCandidates
+make_named_cause_candidates(std::span<const SuspectValues::Suspect> values,
+                            const record::ItemTypes& types);
 
 /// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
 /// the wrong value in the delta's body, or to the value that is most likely wrong.

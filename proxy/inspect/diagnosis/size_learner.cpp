@@ -226,13 +226,13 @@ Tick SizeLearner::original_tick_of_repeat(Tick tick) const {
 
 void SizeLearner::on_empty_snapshot(Tick base, Tick tick) {
     if (is_snapshot_undecided(base) && !is_snapshot_undecided(tick) &&
-        repeats_.size() < kMaxRepeats) {
+        repeats_.size() < kMaxRepeatedSnapshots) {
         repeats_.push_back({.tick = tick, .base = base, .original = original_tick_of_repeat(base)});
     }
 }
 
 bool SizeLearner::store_undecided_snapshot(Tick tick, const DeltaGetter& delta_of) {
-    if (explanations_.front().undecided.size() == kMaxUndecided ||
+    if (explanations_.front().undecided.size() == kMaxUndecidedSnapshots ||
         undecided_ints_ > kMaxUndecidedInts) {
         explanations_.resize(1);
         return true;

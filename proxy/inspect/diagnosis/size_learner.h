@@ -109,12 +109,12 @@ class SizeLearner {
 
     /// The most undecided snapshots. If there are more snapshots or ints, the learner chooses the
     /// explanation that differs from the agreed sizes for the fewest types.
-    static constexpr std::size_t kMaxUndecided = 16;
+    static constexpr std::size_t kMaxUndecidedSnapshots = 16;
     /// The most ints in all undecided snapshots together (1 MiB).
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
     /// The most empty snapshots that repeat undecided snapshots. While nothing moves, a client gets
     /// at most this many before the server drops their base.
-    static constexpr std::size_t kMaxRepeats = snapshot::kHistoryTicks;
+    static constexpr std::size_t kMaxRepeatedSnapshots = snapshot::kHistoryTicks;
 
     /// A delta that does not fit the known sizes, with its tick and the newest verified snapshot.
     struct MisfitDelta {
@@ -228,7 +228,7 @@ class SizeLearner {
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far
     NumberedTypeSet reported_types_;        ///< types whose size was reported
     std::uint32_t num_unexplained_ = 0;     ///< number of deltas in a row without an explanation
-    std::int64_t items_left_ = SearchBudget::kPerSession; ///< items that searches may still read
+    std::int64_t items_left_ = SearchBudget::kItemsPerSession; ///< that searches may read
     std::size_t undecided_ints_ = 0; ///< number of ints in all undecided snapshots
     std::vector<RepeatedSnapshot> repeats_;
 };

@@ -333,8 +333,8 @@ void SearchBudget::begin_search(std::int64_t time, std::int64_t most) {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
     time_ = time;
-    saved_ = std::min(saved_ + passed / (kSecond / kPerSecond), kPerSecond);
-    granted_ = std::min({saved_, kPerSearch, std::max<std::int64_t>(most, 0)});
+    saved_ = std::min(saved_ + passed / (kSecond / kItemsPerSecond), kItemsPerSecond);
+    granted_ = std::min({saved_, kItemsPerSearch, std::max<std::int64_t>(most, 0)});
     left_ = granted_;
 }
 
@@ -390,7 +390,7 @@ std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& kn
     if (found.empty() || !delta.base.empty()) {
         return found;
     }
-    const std::int64_t rest = budget.limit_remaining_items(SearchBudget::kPerRivalSearch);
+    const std::int64_t rest = budget.limit_remaining_items(SearchBudget::kItemsPerRivalSearch);
     reader.find_fitting_sizes(cost + 1, &budget);
     budget.return_unread_items(rest);
     for (const AgreedSizes& rival : reader.found()) {

@@ -22,17 +22,17 @@ namespace tw::inspect {
 class SearchBudget {
   public:
     /// The most items that one search reads. Reading them takes a few milliseconds.
-    static constexpr std::int64_t kPerSearch = 400'000;
+    static constexpr std::int64_t kItemsPerSearch = 400'000;
     /// The most items that a search reads after its first solution, to find other solutions.
-    static constexpr std::int64_t kPerRivalSearch = 100'000;
+    static constexpr std::int64_t kItemsPerRivalSearch = 100'000;
     /// The most items that all searches read per second. Reading them takes a few hundredths of a
     /// core.
-    static constexpr std::int64_t kPerSecond = 2'000'000;
+    static constexpr std::int64_t kItemsPerSecond = 2'000'000;
     /// The most items that all searches of one connection read: a few tenths of a second.
-    static constexpr std::int64_t kPerSession = 20'000'000;
+    static constexpr std::int64_t kItemsPerSession = 20'000'000;
 
     /// Starts a search at `time` (ns) that may read at most `most` items.
-    void begin_search(std::int64_t time, std::int64_t most = kPerSearch);
+    void begin_search(std::int64_t time, std::int64_t most = kItemsPerSearch);
 
     [[nodiscard]] bool spend(std::int64_t items = 1) {
         left_ -= items;
@@ -50,7 +50,7 @@ class SearchBudget {
     std::int64_t end_search();
 
   private:
-    std::int64_t saved_ = kPerSecond;
+    std::int64_t saved_ = kItemsPerSecond;
     std::int64_t granted_ = 0;
     std::int64_t left_ = 0;
     std::optional<std::int64_t> time_;

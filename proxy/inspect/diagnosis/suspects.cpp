@@ -130,7 +130,7 @@ ValueProbability::ValueProbability(const ValueHistory& history) : history_{histo
     if (history.before.empty() || history.after.empty()) {
         model_new_or_removed_item(history.before.empty() ? history.after : history.before);
     } else {
-        model_lasting_item();
+        model_item_seen_before_and_after();
     }
 }
 
@@ -187,7 +187,7 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
 }
 
 /// Sets the distribution of values for an item that the snapshots before and after contain.
-void ValueProbability::model_lasting_item() {
+void ValueProbability::model_item_seen_before_and_after() {
     const Movement movement = this->estimate_movement();
     const std::int32_t before = history_.before.front().value;
     const std::int32_t after = history_.after.front().value;
@@ -385,7 +385,7 @@ bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBud
         }
     });
     std::reverse(before.begin(), before.end());
-    before.resize(std::min(before.size(), kMaxBefore));
+    before.resize(std::min(before.size(), kMaxEarlierSnapshots));
     const auto cost =
         std::accumulate(before.begin(), before.end(), values_.size(),
                         [](std::size_t sum, const auto& each) { return sum + each.second.size(); });
@@ -584,9 +584,9 @@ void SuspectValues::report_wrong_value(const std::vector<Suspect>& ranked,
         finding.name = is_exact ? "exact" : "likely";
     }
     const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
-    const auto candidates = make_named_candidates(std::span{ranked}.first(count), *types_);
+    const auto candidates = make_named_cause_candidates(std::span{ranked}.first(count), *types_);
     if (!is_exact) {
-        finding.candidates = record::CandidateSummary{count, candidates.list};
+        finding.candidates = record::CauseCandidateSummary{count, candidates.list};
         finding.detail = is_known ? "the snapshots before and after make it unlikely that another "
                                     "candidate, or several values, are wrong"
                                   : "any of the candidates explains the difference, or several "

@@ -94,7 +94,7 @@ class ValueProbability {
     [[nodiscard]] Movement estimate_movement() const;
     void model_item_of_one_snapshot();
     void model_new_or_removed_item(std::span<const ValueHistory::Point> side);
-    void model_lasting_item();
+    void model_item_seen_before_and_after();
 
     ValueHistory history_;
     std::array<LikelyValue, 2> masses_{};
@@ -131,7 +131,7 @@ class SuspectValues {
     /// more values, none is examined, because an incomplete list would mislead.
     static constexpr std::size_t kMaxValues = 4096;
     /// The most earlier verified snapshots that are examined.
-    static constexpr std::size_t kMaxBefore = 16;
+    static constexpr std::size_t kMaxEarlierSnapshots = 16;
 
     /// A value is reported as the cause only if the probability of any other cause is lower than
     /// this.

@@ -66,7 +66,7 @@ constexpr std::string_view kIncomplete = "incomplete snapshot";
 
 } // namespace
 
-record::ByteCount PayloadBitCounter::advance(std::size_t count) {
+record::ByteCount PayloadBitCounter::advance_bytes(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
     const auto part = bits_.subspan(offset_, std::min(count, bytes_left()));
     for (const std::uint8_t bits : part) {
@@ -97,7 +97,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
         count_payload_bits(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         add_bytes(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-                  payload_.advance(payload_.bytes_left()));
+                  payload_.advance_bytes(payload_.bytes_left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -127,8 +127,8 @@ void ByteAttribution::on_control(const wire::Control& control) {
         control.token && !handshake ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
     const std::string_view name = wire::control_name(control.kind);
     add_bytes(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
-              payload_.advance(payload_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
+              payload_.advance_bytes(payload_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance_bytes(token));
 }
 
 void ByteAttribution::on_accepted_payload(const AcceptedPayload& chunks) {
@@ -143,28 +143,28 @@ void ByteAttribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
     if (taken != wire::VitalClass::next) {
         add_bytes(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
                   BytePart::whole, name_,
-                  payload_.advance(chunk.header_size + chunk.payload.size()));
+                  payload_.advance_bytes(chunk.header_size + chunk.payload.size()));
         return;
     }
     add_bytes(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-              payload_.advance(chunk.header_size));
+              payload_.advance_bytes(chunk.header_size));
     if (head == nullptr) {
         add_bytes(ByteGroup::message, BytePart::whole, name_,
-                  payload_.advance(chunk.payload.size()));
+                  payload_.advance_bytes(chunk.payload.size()));
         return;
     }
     message_end_ = payload_.offset() + chunk.payload.size();
     in_message_ = true;
-    add_bytes(ByteGroup::message, BytePart::head, name_, payload_.advance(head->header_size));
+    add_bytes(ByteGroup::message, BytePart::head, name_, payload_.advance_bytes(head->header_size));
 }
 
 void ByteAttribution::on_message_fields(std::size_t bytes) {
-    add_bytes(ByteGroup::message, BytePart::fields, name_, payload_.advance(bytes));
+    add_bytes(ByteGroup::message, BytePart::fields, name_, payload_.advance_bytes(bytes));
 }
 
 void ByteAttribution::on_snap_message(const ObservedSnapMessage& part) {
     on_message_fields(part.body.data_offset);
-    const record::ByteCount data = payload_.advance(part.body.data.size());
+    const record::ByteCount data = payload_.advance_bytes(part.body.data.size());
     // on_delta() counts the bytes of a complete delta's last part.
     if (part.outcome != SnapMessageOutcome::complete && part.outcome != SnapMessageOutcome::empty) {
         constexpr std::array<std::string_view, 7> kNames{"",
@@ -189,7 +189,8 @@ void ByteAttribution::on_delta(const ObservedDelta& delta) {
             "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
             "snapshot with another checksum"};
         add_bytes(ByteGroup::unused, BytePart::whole,
-                  kNames[static_cast<std::size_t>(delta.outcome)], bits.advance(bits.bytes_left()));
+                  kNames[static_cast<std::size_t>(delta.outcome)],
+                  bits.advance_bytes(bits.bytes_left()));
     }
 }
 
@@ -206,7 +207,7 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     }
     PayloadBitCounter bits{delta_bit_counts_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
-        const record::ByteCount bytes = bits.advance(snapshot::kMaxPartSize);
+        const record::ByteCount bytes = bits.advance_bytes(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
             ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, kIncomplete, bytes);
         }
@@ -217,7 +218,8 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        add_bytes(group, part, name, bits.advance(offsets.byte_offset(end_int) - bits.offset()));
+        add_bytes(group, part, name,
+                  bits.advance_bytes(offsets.byte_offset(end_int) - bits.offset()));
     };
     std::string room;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -233,13 +235,13 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.advance(bits.bytes_left()));
+    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.advance_bytes(bits.bytes_left()));
 }
 
 void ByteAttribution::end_message() {
     if (in_message_) {
         add_bytes(ByteGroup::message, BytePart::trailing, name_,
-                  payload_.advance(message_end_ - payload_.offset()));
+                  payload_.advance_bytes(message_end_ - payload_.offset()));
         in_message_ = false;
     }
 }
@@ -253,7 +255,7 @@ void ByteAttribution::on_datagram_end() {
         return;
     case AcceptanceStage::rejected:
         add_bytes(ByteGroup::unused, BytePart::whole, "rejected",
-                  payload_.advance(payload_.bytes_left()));
+                  payload_.advance_bytes(payload_.bytes_left()));
         return;
     case AcceptanceStage::accepted:
         break;
@@ -261,8 +263,8 @@ void ByteAttribution::on_datagram_end() {
     const std::size_t token =
         chunks_.with_token ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
     add_bytes(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
-              payload_.advance(payload_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance(token));
+              payload_.advance_bytes(payload_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance_bytes(token));
 }
 
 } // namespace tw::inspect

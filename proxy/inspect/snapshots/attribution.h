@@ -20,7 +20,7 @@ class PayloadBitCounter {
 
     /// Advances by `count` bytes, or to the end. Returns the number of these bytes and of their
     /// bits.
-    record::ByteCount advance(std::size_t count);
+    record::ByteCount advance_bytes(std::size_t count);
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
 

@@ -10,7 +10,7 @@ bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick
     constexpr std::int64_t kTickNs = 20'000'000;
     const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
     const std::int64_t ahead = std::int64_t{tick} - before.tick;
-    return ahead >= -kSlack && ahead - kSlack <= passed;
+    return ahead >= -kToleranceTicks && ahead - kToleranceTicks <= passed;
 }
 
 TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time) {
@@ -25,18 +25,18 @@ TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time
         }
         stray_.reset();
         num_strays_ = 0;
-        return TickClass::follows;
+        return TickClass::plausible;
     }
     if (stray_ && stray_->tick == tick) {
-        return TickClass::stray; // another part of the same snapshot does not count again
+        return TickClass::implausible; // another part of the same snapshot does not count again
     }
     if (doubted_) {
         return restart_ticks_from({tick, time});
     }
     num_strays_ = stray_ && is_plausible_after(*stray_, tick, time) ? num_strays_ + 1 : 1;
     stray_ = SeenTick{tick, time};
-    if (num_strays_ < kRestartStrays) {
-        return TickClass::stray;
+    if (num_strays_ < kRestartImplausibleTicks) {
+        return TickClass::implausible;
     }
     return restart_ticks_from({tick, time});
 }
@@ -74,10 +74,10 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                                  .offset = 0,
                                  .detail = "negative tick"});
     } else if (map_filter_.belongs_to_previous_map(part, history_, reporter.head().time)) {
-        outcome = SnapMessageOutcome::leftover;
+        outcome = SnapMessageOutcome::previous_map;
         reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
-        outcome = SnapMessageOutcome::stray;
+        outcome = SnapMessageOutcome::implausible_tick;
     } else if (!empty) {
         outcome = add_part(part, reporter);
     }
@@ -106,14 +106,14 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
 bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
     const Tick expected = ticks_.last_plausible_tick();
     const TickClass tick_class = ticks_.classify_tick(tick, reporter.head().time);
-    if (tick_class == TickClass::follows) {
+    if (tick_class == TickClass::plausible) {
         return true;
     }
     reporter.report_finding({.id = FindingId::snapshot_tick_jump,
                              .tick = tick,
                              .value = std::int64_t{tick} - expected,
-                             .limit = TickPlausibility::kSlack});
-    if (tick_class == TickClass::stray) {
+                             .limit = TickPlausibility::kToleranceTicks});
+    if (tick_class == TickClass::implausible) {
         return false;
     }
     forget_snapshots(reporter); // deltas after a restart are not based on snapshots before it
@@ -391,14 +391,15 @@ void SnapshotTracker::free_all_snapshots(Reporter& reporter) {
 
 void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
     checkpoint.dialect = types_.dialect();
-    history_.for_each_from(
-        acked_tick_ ? *acked_tick_ - kTrimSlack : 0, [&](Tick tick, const SnapshotView& view) {
-            SessionCheckpoint::Snapshot& kept = checkpoint.snapshots.emplace_back();
-            kept.tick = tick;
-            kept.num_items = static_cast<std::uint32_t>(view.size());
-            kept.block.resize(view.block_ints());
-            view.write_block(kept.block.data());
-        });
+    history_.for_each_from(acked_tick_ ? *acked_tick_ - kKeptTicksBeforeAck : 0,
+                           [&](Tick tick, const SnapshotView& view) {
+                               SessionCheckpoint::Snapshot& kept =
+                                   checkpoint.snapshots.emplace_back();
+                               kept.tick = tick;
+                               kept.num_items = static_cast<std::uint32_t>(view.size());
+                               kept.block.resize(view.block_ints());
+                               view.write_block(kept.block.data());
+                           });
     std::ranges::sort(checkpoint.snapshots, {}, &SessionCheckpoint::Snapshot::tick);
     parts_.for_each_incomplete_part([&](const snapshot::Part& part) {
         SessionCheckpoint::Part& kept = checkpoint.parts.emplace_back();

@@ -41,9 +41,9 @@ struct DeltaBase {
 }
 
 enum class TickClass : std::uint8_t {
-    follows,   ///< the tick is plausible for the elapsed time
-    stray,     ///< the tick is implausible, so the snapshot is ignored
-    restarted, ///< several implausible ticks fit each other: the server restarted its ticks
+    plausible,   ///< the tick is plausible for the elapsed time
+    implausible, ///< the tick is implausible, so the snapshot is ignored
+    restarted,   ///< several implausible ticks fit each other: the server restarted its ticks
 };
 
 /// Checks whether the ticks of snapshots are plausible for the elapsed time. A client believes
@@ -54,9 +54,9 @@ enum class TickClass : std::uint8_t {
 class TickPlausibility {
   public:
     /// Tolerance in ticks: the time that the snapshot history covers.
-    static constexpr std::int64_t kSlack = 250;
+    static constexpr std::int64_t kToleranceTicks = 250;
     /// If this many implausible ticks in a row fit each other, the server counts as restarted.
-    static constexpr int kRestartStrays = 3;
+    static constexpr int kRestartImplausibleTicks = 3;
 
     /// Classifies the tick of a snapshot that arrived at `time`.
     [[nodiscard]] TickClass classify_tick(snapshot::Tick tick, std::int64_t time);
@@ -116,11 +116,12 @@ class PreviousMapFilter {
             return false;
         }
         const std::int64_t behind = std::int64_t{previous_->newest} - part.tick;
-        if (behind > TickPlausibility::kSlack || behind < -TickPlausibility::kSlack) {
+        if (behind > TickPlausibility::kToleranceTicks ||
+            behind < -TickPlausibility::kToleranceTicks) {
             return false;
         }
         // The ticks of a new map start at 0, so they are far below those of the previous map.
-        return part.delta_tick == snapshot::kNoBase ? part.tick > TickPlausibility::kSlack
+        return part.delta_tick == snapshot::kNoBase ? part.tick > TickPlausibility::kToleranceTicks
                                                     : !history.contains(part.delta_tick);
     }
 
@@ -210,7 +211,7 @@ class SnapshotTracker {
     /// them as bases again.
     void free_spare_memory() {
         if (acked_tick_) {
-            history_.trim(*acked_tick_ - kTrimSlack);
+            history_.trim(*acked_tick_ - kKeptTicksBeforeAck);
         }
     }
 
@@ -226,13 +227,13 @@ class SnapshotTracker {
                (!checkpoint.snapshots.empty() && checkpoint.snapshots.back().tick > *newest);
     }
 
-    /// Continues from the checkpoint's snapshots. Precondition: checkpoint.is_sound().
+    /// Continues from the checkpoint's snapshots. Precondition: checkpoint.is_consistent().
     void restore(const SessionCheckpoint& checkpoint);
 
   private:
     /// Snapshots that are at most this many ticks older than the acknowledged one are kept, because
     /// inputs may arrive out of order and acknowledge an older tick again.
-    static constexpr snapshot::Tick kTrimSlack = 25;
+    static constexpr snapshot::Tick kKeptTicksBeforeAck = 25;
 
     /// Snapshots in a row that could not be rebuilt or verified.
     struct FailedSnapshots {
@@ -278,8 +279,8 @@ class SnapshotTracker {
     std::optional<FailedSnapshots> failure_;
     PreviousMapFilter map_filter_;
     /// How many ticks of deltas without a base are remembered, to recognise duplicates of them.
-    static constexpr std::size_t kTicksWithoutBase = 16;
-    std::array<std::optional<snapshot::Tick>, kTicksWithoutBase> without_base_{};
+    static constexpr std::size_t kMaxTicksWithoutBase = 16;
+    std::array<std::optional<snapshot::Tick>, kMaxTicksWithoutBase> without_base_{};
     std::size_t num_without_base_ = 0;
     std::optional<record::Timestamp> last_arrival_;
     SnapshotCadence cadence_;

@@ -12,7 +12,7 @@ using record::Timestamp;
 namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
-constexpr std::int64_t kTick = 20 * kReceiptMillisecond;
+constexpr std::int64_t kTickDuration = 20 * kReceiptMillisecond;
 /// The longest time between two stored inputs: the ring buffer then covers ten seconds of silence,
 /// after which the first clients disconnect.
 constexpr Timestamp kWidestSpacing = 200 * kReceiptMillisecond;
@@ -46,14 +46,14 @@ void InputTimingTracker::on_input(snapshot::Tick intended, Timestamp now) {
     }
     kept_ = now;
     if (!inputs_) {
-        inputs_ = std::make_unique<std::array<Input, kInputs>>();
+        inputs_ = std::make_unique<std::array<Input, kStoredInputs>>();
     }
-    (*inputs_)[num_inputs_++ % kInputs] = {.intended = intended, .sent = now};
+    (*inputs_)[num_inputs_++ % kStoredInputs] = {.intended = intended, .sent = now};
 }
 
 InputTimingTracker::Input* InputTimingTracker::find_unanswered_input(snapshot::Tick intended) {
-    for (std::size_t age = 1; age <= std::min(num_inputs_, kInputs); ++age) {
-        Input& input = (*inputs_)[(num_inputs_ - age) % kInputs];
+    for (std::size_t age = 1; age <= std::min(num_inputs_, kStoredInputs); ++age) {
+        Input& input = (*inputs_)[(num_inputs_ - age) % kStoredInputs];
         if (input.is_answered && input.intended < intended) {
             break;
         }
@@ -72,7 +72,7 @@ void InputTimingTracker::on_answer(snapshot::Tick intended, std::int32_t time_le
     }
     input->is_answered = true;
     const std::int64_t read_at =
-        std::int64_t{intended} * kTick - std::int64_t{time_left} * kReceiptMillisecond;
+        std::int64_t{intended} * kTickDuration - std::int64_t{time_left} * kReceiptMillisecond;
     input->read_after = read_at - input->sent;
     read_after_.add(input->read_after, now);
     round_trip_.add(now - input->sent, now);
@@ -100,7 +100,7 @@ InputTimingTracker::InputOutcome InputTimingTracker::outcome_between(Timestamp f
 }
 
 void ChunkAcknowledgements::on_chunk(std::uint16_t sequence, Timestamp now) {
-    Chunk& chunk = chunks_[num_chunks_++ % kChunks];
+    Chunk& chunk = chunks_[num_chunks_++ % kStoredChunks];
     if (chunk.sent == 0 || chunk.acked != 0) {
         ++num_open_;
     }

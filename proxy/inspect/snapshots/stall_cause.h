@@ -74,7 +74,7 @@ class InputTimingTracker {
     /// While the server is silent, kInputSpacing grows to the length of the silence divided by this
     /// number. Otherwise the first inputs of a long silence would be overwritten.
     static constexpr int kSpacingShare = 8;
-    static constexpr std::size_t kInputs = 64;
+    static constexpr std::size_t kStoredInputs = 64;
 
     /// Finds the stored input for tick `intended` that was not answered yet; null if none is
     /// stored. The server answers inputs in order. Therefore the search begins with the newest
@@ -82,7 +82,7 @@ class InputTimingTracker {
     [[nodiscard]] Input* find_unanswered_input(snapshot::Tick intended);
 
     /// A ring buffer of the newest inputs; null before the first input.
-    std::unique_ptr<std::array<Input, kInputs>> inputs_;
+    std::unique_ptr<std::array<Input, kStoredInputs>> inputs_;
     std::size_t num_inputs_ = 0;
     snapshot::Tick intended_ = 0;           ///< the tick for which the newest input was meant
     record::Timestamp kept_ = 0;            ///< time of the newest stored input
@@ -119,11 +119,11 @@ class ChunkAcknowledgements {
         record::Timestamp acked = 0; ///< when the client acknowledged the chunk; 0: not yet
     };
 
-    static constexpr std::size_t kChunks = 16;
+    static constexpr std::size_t kStoredChunks = 16;
 
     void mark_acknowledged(std::uint16_t ack, record::Timestamp now);
 
-    std::array<Chunk, kChunks> chunks_{}; ///< a ring buffer of the server's newest vital chunks
+    std::array<Chunk, kStoredChunks> chunks_{}; ///< ring buffer of the newest vital chunks
     std::size_t num_chunks_ = 0;
     std::size_t num_open_ = 0; ///< number of unacknowledged chunks in the ring buffer
 };

@@ -57,7 +57,7 @@ SnapshotArrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t ti
         arrival.missed = ticks / usual - 1;
         arrival.skipped = arrival.missed * usual;
     }
-    if (ticks <= kMaxStep) {
+    if (ticks <= kMaxStepTicks) {
         ++steps_[ticks];
     }
     return arrival;
@@ -182,7 +182,7 @@ void StallDetector::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp 
     report_known_causes(reporter);
     if (shown_ && time - shown_->time > overdue_delay() &&
         !cadence_->is_join_interval(shown_->tick, snapshot.tick)) {
-        count_freeze(time - shown_->time - usual_step_ * kTick, snapshot, reporter);
+        count_freeze(time - shown_->time - usual_step_ * kTickDuration, snapshot, reporter);
     }
     // Until the first acknowledgement, servers send snapshots rarely, and the player does not play
     // yet. Therefore full snapshots before the first delta are not used to find stalls.
@@ -200,7 +200,8 @@ void StallDetector::show_new_snapshot(const UsableSnapshot& snapshot, Timestamp 
 
 void StallDetector::report_remaining_stalls(Reporter& reporter) {
     if (shown_ && last_input_ - shown_->time > overdue_delay()) {
-        count_freeze(last_input_ - shown_->time - usual_step_ * kTick, std::nullopt, reporter);
+        count_freeze(last_input_ - shown_->time - usual_step_ * kTickDuration, std::nullopt,
+                     reporter);
     }
     end_repeated_acknowledgement(std::nullopt, run_.last, reporter);
     forget_shown_snapshot(reporter);
@@ -220,7 +221,7 @@ void StallDetector::count_freeze(Timestamp frozen, const std::optional<UsableSna
                         .end = usable,
                         .refused = refused_,
                         .asked = describe_request(requested_after_errors_, errors_at_reset_)};
-    const Timestamp to = shown_->time + usual_step_ * kTick + frozen;
+    const Timestamp to = shown_->time + usual_step_ * kTickDuration + frozen;
     add_freeze_to_totals(freeze, reporter);
     if (refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
@@ -257,10 +258,10 @@ void StallDetector::count_freeze(Timestamp frozen, const std::optional<UsableSna
 std::optional<std::size_t> StallDetector::count_quiet_sessions(Timestamp to, bool has_ended) const {
     const Timestamp from = shown_->time;
     if (!has_ended) {
-        return server_->has_answered_since(from + ServerActivity::kSlack)
+        return server_->has_answered_since(from + ServerActivity::kPauseTolerance)
                    ? std::nullopt
                    : std::optional{server_->count_sessions_answered_since(
-                         from - ServerActivity::kRecentlyAnswered)};
+                         from - ServerActivity::kRecentAnswerTime)};
     }
     const ServerActivity::Pause* const pause = server_->find_pause(from, to);
     return pause == nullptr ? std::nullopt : std::optional{pause->sessions};
@@ -309,7 +310,8 @@ StallEvidence StallDetector::evidence_of(const PendingStall& stall,
     StallEvidence evidence = stall.evidence;
     evidence.has_client = last_input_ > stall.from;
     evidence.is_answering = inputs_.has_answers();
-    evidence.receipts = inputs_.outcome_between(first, stall.to - round_trip - usual_step_ * kTick);
+    evidence.receipts =
+        inputs_.outcome_between(first, stall.to - round_trip - usual_step_ * kTickDuration);
     evidence.longest_wait = inputs_.outcome_between(stall.from - round_trip, stall.to).longest_wait;
     if (pause != nullptr) {
         evidence.was_stopped = pause->was_stopped;
@@ -371,7 +373,7 @@ void StallDetector::report_waiting_stalls(Reporter& reporter) {
 
 StallVerdict StallDetector::judge_repeated_acknowledgement(std::optional<Tick> next,
                                                            Timestamp end) const {
-    const Timestamp step = usual_step_ * kTick;
+    const Timestamp step = usual_step_ * kTickDuration;
     // The time of two snapshots is left out at each end, because chunks that the client received
     // just before the first or just after the last input prove nothing.
     if (run_.asked || chunks_.was_any_chunk_acknowledged(run_.first + 2 * step, end - 2 * step)) {
@@ -396,10 +398,10 @@ void StallDetector::end_repeated_acknowledgement(std::optional<Tick> next, Times
     // The stall ended between the last input with this acknowledgement and the next input. If the
     // network delayed the inputs, the ticks for which they were meant (`by_client`) show a much
     // shorter stall. These ticks drift a little while no snapshots arrive.
-    const Timestamp step = usual_step_ * kTick;
+    const Timestamp step = usual_step_ * kTickDuration;
     const Timestamp behind = std::min(end - run_.last, step);
     const Timestamp by_client =
-        (std::int64_t{run_.last_intended} - run_.first_intended) * kTick + behind;
+        (std::int64_t{run_.last_intended} - run_.first_intended) * kTickDuration + behind;
     Timestamp frozen = run_.last - run_.first + behind;
     frozen = (2 * by_client < frozen ? by_client : frozen) - step;
     for (const CountedFreeze& each : freezes_) {

@@ -69,9 +69,9 @@ class SnapshotCadence {
   private:
     /// The longest distance between two snapshots (ticks) that is used to find the usual distance.
     /// A longer distance is a pause.
-    static constexpr std::size_t kMaxStep = 8;
+    static constexpr std::size_t kMaxStepTicks = 8;
 
-    std::array<std::uint64_t, kMaxStep + 1> steps_{};
+    std::array<std::uint64_t, kMaxStepTicks + 1> steps_{};
     std::optional<snapshot::Tick> first_;
     std::optional<snapshot::Tick> newest_;
     bool newest_is_full_ = false;
@@ -242,7 +242,7 @@ class StallDetector {
         record::Timestamp time = 0;
     };
 
-    static constexpr record::Timestamp kTick = 20'000'000; ///< duration of a tick (ns)
+    static constexpr record::Timestamp kTickDuration = 20'000'000; ///< duration of a tick (ns)
     /// The number of rejected snapshots that are remembered, because the client may acknowledge one
     /// of them a round trip later.
     static constexpr std::size_t kStoredRejected = 16;
@@ -251,7 +251,9 @@ class StallDetector {
 
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
     /// between snapshots.
-    [[nodiscard]] record::Timestamp overdue_delay() const { return usual_step_ * kTick * 3 / 2; }
+    [[nodiscard]] record::Timestamp overdue_delay() const {
+        return usual_step_ * kTickDuration * 3 / 2;
+    }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
     [[nodiscard]] static std::uint64_t count_losses(const Reporter& reporter) {

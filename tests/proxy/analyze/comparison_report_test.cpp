@@ -136,7 +136,7 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
         for (const Step& step : row.steps) {
             comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
         }
-        comparison.count_lone_ticks();
+        comparison.count_unpaired_ticks();
         const auto totals = comparison.result().sum_pairs();
         CHECK(fmt::format("{} {} {} {}", totals.common_ticks, totals.different_ticks,
                           totals.lone_ticks[0], totals.lone_ticks[1]) == row.said);
@@ -167,7 +167,7 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
 
 TEST_CASE("a view should wait if it is far ahead of the other") {
     GameComparison comparison{2};
-    for (std::size_t tick = 0; tick <= GameComparison::kMaxLead; ++tick) {
+    for (std::size_t tick = 0; tick <= GameComparison::kMaxLeadSnapshots; ++tick) {
         CHECK_FALSE(comparison.is_ahead(0));
         comparison.on_snapshot(1, 0, static_cast<snapshot::Tick>(tick), tees({}));
     }
@@ -191,7 +191,7 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
         comparison.on_snapshot(0, 1, tick, tees({}));
     }
     CHECK(comparison.result().sum_pairs().dropped_snapshots == kMore);
-    comparison.count_lone_ticks();
+    comparison.count_unpaired_ticks();
     CHECK(comparison.result().sum_pairs().lone_ticks[1] == GameComparison::kMaxWaitingSnapshots);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     comparison.on_snapshot(0, 1, 3, tees({{3, 6}}));
     comparison.on_snapshot(0, 0, 5, tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 5, tees({{3, 6}}));
-    comparison.count_lone_ticks();
+    comparison.count_unpaired_ticks();
     const analyze::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                            .readers = {&a, &b},
                                            .pairs = &pairs,
@@ -316,7 +316,7 @@ TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
         GameComparison comparison{1};
         comparison.on_snapshot(0, 0, 1, row.a);
         comparison.on_snapshot(0, 1, 1, row.b);
-        comparison.count_lone_ticks();
+        comparison.count_unpaired_ticks();
         CHECK(comparison.result().are_games_equal() == row.differ.empty());
         std::string differ;
         for (const auto& [key, unused] : comparison.result().counts) {

@@ -107,7 +107,7 @@ TEST_CASE("the strict verdict on a real map is that of DDNet master") {
 TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
     map::test::DatafileWriter writer;
     const std::int32_t version[] = {1};
-    writer.add_item(map::kItemVersion, 0, version);
+    writer.add_item(map::kItemTypeVersion, 0, version);
     const auto empty = map::Map::parse(writer.finish());
     REQUIRE(empty.has_value());
     const json::object none = map_json(*empty, "x.map");
@@ -163,19 +163,19 @@ TEST_CASE("a description counts what the layers hold, and says what is at a posi
 TEST_CASE("what is too short to be read is counted, and says nothing else") {
     using Ints = std::vector<std::int32_t>;
     map::test::DatafileWriter writer;
-    writer.add_item(map::kItemVersion, 0, Ints{1});
-    writer.add_item(map::kItemImage, 0, Ints{1, 2, 2, 1, -1, -1});
-    writer.add_item(map::kItemImage, 1, Ints{2, 2, 2, 0, -1});
-    writer.add_item(map::kItemEnvelope, 0, Ints{1, 4, 6, 3});
-    writer.add_item(map::kItemEnvelope, 1, Ints{2, 4, 90});
-    writer.add_item(map::kItemGroup, 0, Ints{2, 0, 0, 100, 100, 0, 3});
-    writer.add_item(map::kItemGroup, 1, Ints{3, 0, 0});
-    writer.add_item(map::kItemLayer, 0, map::test::tile_layer(4, 3, 3, map::kFlagGame, 0));
-    writer.add_item(map::kItemLayer, 1, Ints{0, 2});
-    Ints packed = map::test::tile_layer(4, 3, 3, map::kFlagTele, -1);
+    writer.add_item(map::kItemTypeVersion, 0, Ints{1});
+    writer.add_item(map::kItemTypeImage, 0, Ints{1, 2, 2, 1, -1, -1});
+    writer.add_item(map::kItemTypeImage, 1, Ints{2, 2, 2, 0, -1});
+    writer.add_item(map::kItemTypeEnvelope, 0, Ints{1, 4, 6, 3});
+    writer.add_item(map::kItemTypeEnvelope, 1, Ints{2, 4, 90});
+    writer.add_item(map::kItemTypeGroup, 0, Ints{2, 0, 0, 100, 100, 0, 3});
+    writer.add_item(map::kItemTypeGroup, 1, Ints{3, 0, 0});
+    writer.add_item(map::kItemTypeLayer, 0, map::test::tile_layer(4, 3, 3, map::kLayerFlagGame, 0));
+    writer.add_item(map::kItemTypeLayer, 1, Ints{0, 2});
+    Ints packed = map::test::tile_layer(4, 3, 3, map::kLayerFlagTele, -1);
     packed.push_back(0);
-    writer.add_item(map::kItemLayer, 2, packed);
-    writer.add_item(map::kItemEnvelopePoints, 0, Ints(12));
+    writer.add_item(map::kItemTypeLayer, 2, packed);
+    writer.add_item(map::kItemTypeEnvelopePoints, 0, Ints(12));
     writer.add_block(std::vector<std::byte>(36));
     const auto map = map::Map::parse(writer.finish());
     REQUIRE(map.has_value());
@@ -204,7 +204,7 @@ TEST_CASE("a file that is no map is described as far as it goes") {
 
     map::test::DatafileWriter writer;
     const std::int32_t version[] = {7};
-    writer.add_item(map::kItemVersion, 0, version);
+    writer.add_item(map::kItemTypeVersion, 0, version);
     const std::vector<std::byte> other = writer.finish();
     const Row rows[] = {
         {"nothing", {}, false, "rejects:file_too_short"},

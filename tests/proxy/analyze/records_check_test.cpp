@@ -298,7 +298,8 @@ TEST_CASE("a condition selects rows of items and removed items") {
         CAPTURE(row.where);
         RecordsCsv::Options options;
         if (!row.where.empty()) {
-            auto where = tw::filter::LineFilter::parse(row.where, {}, tw::filter::KeyScope::row);
+            auto where =
+                tw::filter::LineFilter::parse(row.where, {}, tw::filter::KeyScope::item_row);
             REQUIRE(where);
             options.where = *std::move(where);
         }

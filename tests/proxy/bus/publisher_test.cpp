@@ -52,7 +52,7 @@ TEST_CASE("at most one window of lines is in flight") {
     while (window.has_room()) {
         window.mark_line_sent();
     }
-    CHECK(window.lines_in_flight() == SendWindow::kSize);
+    CHECK(window.lines_in_flight() == SendWindow::kMaxLinesInFlight);
     CHECK(window.acknowledge_line(2, 2));
     CHECK_FALSE(window.has_room()); // the first line still uses its slot
     CHECK(window.acknowledge_line(1, 1));

@@ -29,8 +29,8 @@ TEST_CASE("a part of a subject has no dots, blanks or wildcards, whatever it is 
         CHECK(is_subject_token(make_subject_token(row.text)));
         CHECK(is_subject_token(row.text) == (row.text == row.token));
     }
-    CHECK(make_subject_token(std::string(1000, 'a')).size() == kMaxToken);
-    CHECK_FALSE(is_subject_token(std::string(kMaxToken + 1, 'a')));
+    CHECK(make_subject_token(std::string(1000, 'a')).size() == kMaxSubjectTokenBytes);
+    CHECK_FALSE(is_subject_token(std::string(kMaxSubjectTokenBytes + 1, 'a')));
 }
 
 TEST_CASE("a subject's server is its second part") {
@@ -54,7 +54,7 @@ TEST_CASE("a line's subject ends with its type") {
 }
 
 TEST_CASE("with several servers, a line's subject has the server name in the line") {
-    const std::string many = name_of_all_servers("fleet");
+    const std::string many = make_all_servers_name("fleet");
     CHECK(is_subject_server(many));
     CHECK(is_subject_server("ctf"));
     CHECK_FALSE(is_subject_token(many));

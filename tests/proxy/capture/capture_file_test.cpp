@@ -517,7 +517,7 @@ namespace {
 /// Builds a file of packets and states as twscope writes it.
 class File {
   public:
-    File() : bytes_{capture::CaptureBlocks::encode_start()} {}
+    File() : bytes_{capture::CaptureEncoder::encode_start()} {}
 
     File& packet() {
         Bytes frame;
@@ -539,7 +539,7 @@ class File {
     }
 
     File& section() {
-        const Bytes head = capture::CaptureBlocks::encode_start();
+        const Bytes head = capture::CaptureEncoder::encode_start();
         return raw(head);
     }
 
@@ -599,11 +599,12 @@ TEST_CASE("a state belongs to the packet after it") {
         {"among blocks of others",
          File{}.block(5, 64).state("a").block(0x8000beef, 3).packet().bytes(), "a"},
         {"of the type, and another's",
-         File{}.block(capture::kStateBlock, 100).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kSessionStateBlock, 100).packet().state("b").packet().bytes(), "-b"},
         {"of the type, and empty",
-         File{}.block(capture::kStateBlock, 0).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kSessionStateBlock, 0).packet().state("b").packet().bytes(), "-b"},
         {"of the type, and too large",
-         File{}.block(capture::kStateBlock, 5'000'000).packet().state("b").packet().bytes(), "-b"},
+         File{}.block(capture::kSessionStateBlock, 5'000'000).packet().state("b").packet().bytes(),
+         "-b"},
         {"behind a broken block", broken, "-"},
     };
     for (const Row& row : rows) {

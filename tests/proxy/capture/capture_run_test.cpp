@@ -75,7 +75,7 @@ std::string records_of(const std::vector<std::string>& files,
     inspect::Inspector inspector{{}, maps, json, numbers};
     capture::CaptureRun captures{files, servers};
     captures.set_quiet(true);
-    captures.read(inspector);
+    captures.read_captures(inspector);
     json.flush();
     return records.text;
 }
@@ -152,7 +152,7 @@ TEST_CASE("a capture written by several threads gives the records of the origina
     REQUIRE(std::ranges::is_sorted(traffic, earlier));
     REQUIRE_FALSE(std::ranges::is_sorted(disordered, earlier));
 
-    const Bytes ours = capture::CaptureBlocks::encode_start();
+    const Bytes ours = capture::CaptureEncoder::encode_start();
     const std::string wanted = records_of(file_of(ours, traffic));
     CHECK((records_of(file_of(ours, disordered)) == wanted));
 
@@ -175,7 +175,7 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
     const Traffic several = on_several_servers(game, server, 6);
     capture::ServerDetector asked_for;
     asked_for.add_server(server, std::nullopt);
-    for (const Bytes& head : {capture::CaptureBlocks::encode_start(), head_of_others()}) {
+    for (const Bytes& head : {capture::CaptureEncoder::encode_start(), head_of_others()}) {
         const std::string wanted = records_of(file_of(head, game), asked_for);
         const std::string records = records_of(file_of(head, several), asked_for);
         // The run with all servers lasts longer, so open sessions are closed later.

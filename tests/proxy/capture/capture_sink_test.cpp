@@ -76,7 +76,9 @@ class Segments final : public sink::Output {
 };
 
 store::RecordingOptions capture_in(const std::filesystem::path& path) {
-    return {.path = path, .format = &capture::capture_format(), .readers = store::Readers::owner};
+    return {.path = path,
+            .format = &capture::capture_format(),
+            .readers = store::AllowedReaders::owner};
 }
 
 /// The records of a capture, which is written again on the way.
@@ -96,7 +98,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
             [&inspector] { return inspector.encode_current_checkpoint(); });
     }
     capture::CaptureRun run{paths, {}};
-    run.read(inspector);
+    run.read_captures(inspector);
     if (capture != nullptr) {
         capture->write_remaining_data(run.last_time());
     }
@@ -311,7 +313,7 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
         capture.on_datagram({.time = 6, .session = session}, bytes);
         found();
         if (wanted) {
-            capture.select_datagram();
+            capture.select_current_datagram();
         }
         capture.on_datagram_end();
     };
@@ -352,7 +354,7 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
 
 TEST_CASE("of more sessions than are known the closed ones are forgotten first") {
     constexpr std::uint32_t kMany = 65'536 + 100;
-    capture::CaptureBlocks blocks;
+    capture::CaptureEncoder blocks;
     const auto event = [&blocks](std::uint32_t session, record::SessionEvent what) {
         const record::SessionRecord record{.head = {.session = session},
                                            .event = what,
@@ -419,7 +421,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
 TEST_CASE("states of many sessions in short segments take a fourth of the traffic, not more") {
     constexpr std::uint32_t kSessions = 64;
     constexpr std::size_t kSegment = std::size_t{1} << 20U;
-    capture::CaptureBlocks blocks;
+    capture::CaptureEncoder blocks;
     const test::Bytes state(43'000);
     const test::Bytes datagram(1000, std::byte{1});
     std::size_t states = 0;
@@ -444,9 +446,10 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
             first = first == 0 ? states : first;
         }
     }
-    constexpr auto kAtOnce = static_cast<std::size_t>(capture::SessionStateBudget::kAtOnce);
+    constexpr auto kMaxStateBytesAtOnce =
+        static_cast<std::size_t>(capture::SessionStateBudget::kMaxStateBytesAtOnce);
     CHECK(first * state.size() > kSegment / 2);
-    CHECK(states * state.size() <= traffic / 4 + kAtOnce + state.size());
+    CHECK(states * state.size() <= traffic / 4 + kMaxStateBytesAtOnce + state.size());
     CHECK(states * state.size() >= traffic / 5);
 }
 

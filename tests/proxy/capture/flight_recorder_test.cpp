@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 
 using namespace tw;
-using capture::FlightOptions;
 using capture::FlightRecorder;
+using capture::FlightRecorderOptions;
 using store::FileQueue;
 
 namespace {
@@ -31,7 +31,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
 /// A capture passes, and a flight recorder looks on.
 struct Flight {
-    explicit Flight(const FlightOptions& options, std::size_t bytes = 4 * kMiB,
+    explicit Flight(const FlightRecorderOptions& options, std::size_t bytes = 4 * kMiB,
                     const std::string& name = "golden/token-map-change.pcap", bool states = true)
         : recorder{in_folder(options), bytes, files} {
         test::NoMaps maps;
@@ -43,12 +43,12 @@ struct Flight {
                 [&inspector] { return inspector.encode_current_checkpoint(); });
         }
         capture::CaptureRun run{{test::test_data(name)}, {}};
-        run.read(inspector);
+        run.read_captures(inspector);
         last = run.last_time();
         seen = inspector.totals();
     }
 
-    [[nodiscard]] FlightOptions in_folder(FlightOptions options) const {
+    [[nodiscard]] FlightRecorderOptions in_folder(FlightRecorderOptions options) const {
         options.folder = folder.file(options.folder);
         return options;
     }

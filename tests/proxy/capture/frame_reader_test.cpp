@@ -236,7 +236,7 @@ Bytes joined(const std::vector<Bytes>& parts) {
 
 std::size_t merged_size(const Bytes& payload) {
     wire::PacketScratch scratch;
-    return capture::find_merged_size(payload, scratch).value_or(0);
+    return capture::find_coalesced_datagram_size(payload, scratch).value_or(0);
 }
 
 } // namespace
@@ -281,7 +281,8 @@ TEST_CASE("merged datagrams are recognised by their content, and nothing else is
         {"the second is cut", {one, Bytes{one.begin(), one.end() - 1}}, false},
         {"bytes behind the second", {one, odd}, false},
         {"a token more", {one, Bytes{one.end() - 4, one.end()}}, false},
-        {"more than a frame holds", std::vector<Bytes>(capture::kMaxMerged + 1, packet(1)), false},
+        {"more than a frame holds",
+         std::vector<Bytes>(capture::kMaxCoalescedDatagrams + 1, packet(1)), false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

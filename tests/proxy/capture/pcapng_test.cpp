@@ -156,7 +156,7 @@ TEST_CASE("what a capture says of a session is read as it was written") {
         const auto head =
             capture::PcapngBlock::read({reinterpret_cast<const char*>(block.data()), block.size()});
         REQUIRE(head);
-        CHECK(head->type == capture::kStateBlock);
+        CHECK(head->type == capture::kSessionStateBlock);
         CHECK(head->size == block.size());
         const Bytes body = block_body(block);
         const auto read = capture::read_session_state(body);

@@ -97,8 +97,8 @@ TEST_CASE("an entry for a known type keeps the meaning of the type") {
     REQUIRE(info->client.has_value());
     CHECK(info->client->field == 1);
     CHECK(find_field(*info, "local")->kind == FieldKind::boolean);
-    CHECK(find_field(*info, "local")->merge == FieldMerge::viewer);
-    CHECK(find_field(*info, "client_id")->merge == FieldMerge::client);
+    CHECK(find_field(*info, "local")->merge == FieldMerge::about_viewer);
+    CHECK(find_field(*info, "client_id")->merge == FieldMerge::client_id);
     CHECK(find_field(*info, "team")->names == &snapshot::names::team);
     CHECK(find_field(*info, "score")->merge == FieldMerge::own_first);
 
@@ -160,11 +160,11 @@ TEST_CASE("an object can name its client, and the fields that differ for each vi
     REQUIRE(read.complaint == "");
     const auto find = [&](std::uint16_t type) { return read.mod.objects.find(type, Dialect::six); };
     CHECK(find(40)->client->field == 0);
-    CHECK(find(40)->fields[0].merge == FieldMerge::client);
+    CHECK(find(40)->fields[0].merge == FieldMerge::client_id);
     REQUIRE(find(41)->client.has_value());
     CHECK_FALSE(find(41)->client->field.has_value());
     CHECK(find(41)->fields[0].kind == FieldKind::boolean);
-    CHECK(find(42)->fields[0].merge == FieldMerge::any);
+    CHECK(find(42)->fields[0].merge == FieldMerge::same_for_all);
     CHECK(find(42)->fields[1].merge == FieldMerge::per_viewer);
     CHECK(find(43)->merge.per_session);
 }

@@ -394,7 +394,7 @@ TEST_CASE("demos are read in their order among captures, each as one session") {
     inspect::Inspector inspector{{}, maps, log, numbers};
     capture::CaptureRun run{{first.path(), capture.path(), second.path()}, {}};
     CHECK_FALSE(run.is_damaged());
-    run.read(inspector);
+    run.read_captures(inspector);
     CHECK(run.is_damaged());
     CHECK(inspector.num_sessions_opened() == 2);
     CHECK(log.lines({"snapshot"}).size() == 4);

@@ -101,7 +101,7 @@ TEST_CASE("a session becomes a demo of all it was shown") {
     CHECK(header.version == 5); // nobody said which hash the map has
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
-    CHECK(stage.demos().losses().num_unwritten() == 0);
+    CHECK(stage.demos().losses().num_unwritten_chunks() == 0);
 }
 
 TEST_CASE("a map in reach is in the demo, with its hash") {
@@ -125,7 +125,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);
     CHECK(stage.demos().losses().mapless == 1);
-    CHECK(stage.demos().losses().num_unwritten() == 0);
+    CHECK(stage.demos().losses().num_unwritten_chunks() == 0);
     stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kMovedPickup);
     stage.script().snap(7, 5, kPickupAndPlayer);
@@ -430,7 +430,7 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     const demo::DemoFile file{path.string()};
     const auto head = demo::decode_demo_parts(file.bytes());
     REQUIRE(head.has_value());
-    CHECK(head->header.version == demo::kSevenVersion);
+    CHECK(head->header.version == demo::kSevenDemoVersion);
     CHECK(head->header.net_version == demo::kSevenNetVersion);
     inspect_file(path, into);
 }
@@ -455,7 +455,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
             inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
             demos.end_demos();
             files.finish_writing();
-            CHECK(demos.losses().num_unwritten() == 0);
+            CHECK(demos.losses().num_unwritten_chunks() == 0);
         }
         Snapshots read;
         for (const auto& path : folder.files()) {

@@ -119,7 +119,7 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
             tunings.number(i < row.bytes - 1 - row.ints ? 1000 : 1);
         }
         REQUIRE(tunings.bytes().size() == static_cast<std::size_t>(row.bytes));
-        auto header = test::demo_header(demo::kSevenVersion);
+        auto header = test::demo_header(demo::kSevenDemoVersion);
         header.net_version = demo::kSevenNetVersion;
         Bytes demo = demo::DemoEncoder::encode_start(header, {});
         demo::DemoEncoder encoder{header.version, snapshot::Dialect::seven};

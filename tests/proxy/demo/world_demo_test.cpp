@@ -188,7 +188,7 @@ TEST_CASE("servers whose worlds come in turn have a demo each") {
     CHECK(demos[0].size() == 10);
     CHECK(demos[1].size() == 10);
     CHECK(stage.losses().late == 0);
-    CHECK(stage.losses().num_unwritten() == 0);
+    CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
 TEST_CASE("one more server than may have demos costs the others nothing, and is counted") {
@@ -235,7 +235,7 @@ TEST_CASE("what is more than a snapshot holds is left out in order, and counted"
     CHECK(stage.losses().items_over_limit == 2 * (2202 - 1024));
     CHECK(stage.losses().ticks_over_limit == 2);
     CHECK(stage.losses().items_without_id == 0);
-    CHECK(stage.losses().num_unwritten() == 0);
+    CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
 TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
@@ -292,7 +292,7 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
     CHECK(stage.losses().items_over_limit ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
-    CHECK(stage.losses().num_unwritten() == 0);
+    CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
 TEST_CASE(

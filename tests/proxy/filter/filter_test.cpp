@@ -90,7 +90,7 @@ TEST_CASE("every key and value of every record's JSON is a condition that the re
 TEST_CASE("every key there is is read from some record") {
     const SampleRecords samples;
     tw::record::FindingRecord ambiguous = samples.finding;
-    ambiguous.candidates = tw::record::CandidateSummary{.count = 2, .likeliest = {}};
+    ambiguous.candidates = tw::record::CauseCandidateSummary{.count = 2, .likeliest = {}};
     for (const std::string& key : tw::filter::all_keys(KeyScope::record)) {
         if (key.starts_with("fields.") || key.starts_with("names.")) {
             continue; // one key per message field; those of the samples are tested above
@@ -404,7 +404,7 @@ TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
         CAPTURE(condition);
         if (const auto place = static_cast<std::size_t>(at->position());
             place >= rows_begin && place < rows_end) {
-            CHECK(tw::filter::LineFilter::parse(condition, {}, tw::filter::KeyScope::row));
+            CHECK(tw::filter::LineFilter::parse(condition, {}, tw::filter::KeyScope::item_row));
             ++count_of_rows;
             continue;
         }

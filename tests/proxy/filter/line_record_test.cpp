@@ -127,7 +127,7 @@ TEST_CASE("a filter for what stands in no line is told apart") {
     const auto filter = LineFilter::parse("snapshot and size_bytes > 5");
     REQUIRE_FALSE(filter);
     CHECK(filter.error().message == "recorded lines have no size_bytes");
-    CHECK_FALSE(LineFilter::parse("character and size_bytes > 5", {}, KeyScope::row));
+    CHECK_FALSE(LineFilter::parse("character and size_bytes > 5", {}, KeyScope::item_row));
     CHECK(LineFilter::parse("snapshots.size_bytes.max > 5"));
 }
 
@@ -277,15 +277,15 @@ TEST_CASE("a condition on rows names keys of the item, of its record, and remove
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        const auto parsed = LineFilter::parse(row.text, {}, KeyScope::row);
+        const auto parsed = LineFilter::parse(row.text, {}, KeyScope::item_row);
         CHECK(parsed.has_value() == std::string_view{row.error}.empty());
         if (!parsed) {
             CHECK_MESSAGE(parsed.error().message.find(row.error) != std::string::npos,
                           parsed.error().message);
         }
     }
-    CHECK(LineFilter::parse("not removed", {}, KeyScope::row)->uses_key(kRowRemoved));
-    CHECK(!LineFilter::parse("character", {}, KeyScope::row)->uses_key(kRowRemoved));
+    CHECK(LineFilter::parse("not removed", {}, KeyScope::item_row)->uses_key(kRemovedRowKey));
+    CHECK(!LineFilter::parse("character", {}, KeyScope::item_row)->uses_key(kRemovedRowKey));
     CHECK(!Filter::parse("removed"));
     CHECK(!Filter::parse("any(items: removed)"));
 }
@@ -298,7 +298,7 @@ TEST_CASE("rows of an item match exactly when any(items: ...) does") {
         for (const std::string& key : all_keys(KeyScope::item)) {
             for (const char* const condition : {" == null", " != null", " == 0", " >= 2", " ~ e"}) {
                 const std::string text = key + condition;
-                auto row = LineFilter::parse(text, {}, KeyScope::row);
+                auto row = LineFilter::parse(text, {}, KeyScope::item_row);
                 const auto filter = Filter::parse("any(items: " + text + ")");
                 REQUIRE(row.has_value() == filter.has_value());
                 if (!row) {

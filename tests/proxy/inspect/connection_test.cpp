@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 using tw::inspect::AckWindow;
+using tw::inspect::ConnectionStart;
 
 TEST_CASE("a receiver takes acknowledgements from the last one up to what it sent") {
     struct Row {
@@ -26,7 +27,7 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
     for (const Row& row : rows) {
         CAPTURE(row.name);
         AckWindow window;
-        window.reset(true);
+        window.reset(ConnectionStart::seen);
         for (std::uint16_t sequence = 1; sequence <= row.sent; ++sequence) {
             window.on_chunk_sent(sequence);
         }
@@ -37,7 +38,7 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
 
 TEST_CASE("the window goes over the end of the sequence") {
     AckWindow window;
-    window.reset(false);
+    window.reset(ConnectionStart::missed);
     window.on_chunk_sent(1023);
     REQUIRE(window.accept_ack(1022)); // joined midway: the first one counts
     window.on_chunk_sent(0);
@@ -55,7 +56,7 @@ TEST_CASE("who says again and again that more was sent is believed, if nobody sa
     for (const bool contradicted : {false, true}) {
         CAPTURE(contradicted);
         AckWindow window;
-        window.reset(true);
+        window.reset(ConnectionStart::seen);
         for (int i = 0; i < kBelieved; ++i) {
             CHECK(window.accept_ack_above_range(10));
             if (contradicted && i == kBelieved / 2) {
@@ -70,7 +71,7 @@ TEST_CASE("who says again and again that more was sent is believed, if nobody sa
 
 TEST_CASE("nothing is out of a window that is not known") {
     AckWindow window;
-    window.reset(false);
+    window.reset(ConnectionStart::missed);
     CHECK_FALSE(window.accept_ack_above_range(900));
     CHECK(window.accept_ack(900));
     CHECK(window.accept_ack(17));
@@ -118,7 +119,7 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
     for (const Row& row : rows) {
         CAPTURE(row.name);
         VitalOrder order;
-        order.reset(row.synced);
+        order.reset(row.synced ? ConnectionStart::seen : ConnectionStart::missed);
         for (const Step& step : row.steps) {
             CAPTURE(step.sequence);
             CHECK(order.classify_chunk(step.sequence, step.resend) == step.taken);
@@ -128,7 +129,7 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
 
 TEST_CASE("what the receiver acknowledges ends the wait for what passed unseen") {
     VitalOrder order;
-    order.reset(true);
+    order.reset(ConnectionStart::seen);
     CHECK(order.classify_chunk(1, false) == kNext);
     CHECK(order.classify_chunk(5, false) == kGap);
     REQUIRE(order.has_gap());
@@ -162,7 +163,7 @@ TEST_CASE("chunks behind one that passed unseen were taken, as far as they came 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         VitalOrder order;
-        order.reset(true);
+        order.reset(ConnectionStart::seen);
         REQUIRE(order.classify_chunk(1, false) == kNext);
         for (const std::uint16_t sequence : row.dropped) {
             REQUIRE(order.classify_chunk(sequence, false) == kGap);
@@ -175,7 +176,7 @@ TEST_CASE("chunks behind one that passed unseen were taken, as far as they came 
 
 TEST_CASE("an acknowledgement moves nothing where nothing is missing") {
     VitalOrder order;
-    order.reset(true);
+    order.reset(ConnectionStart::seen);
     CHECK(order.classify_chunk(1, false) == kNext);
     CHECK_FALSE(order.on_ack(9));
     CHECK(order.classify_chunk(2, false) == kNext);
@@ -185,7 +186,7 @@ TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
     for (const bool taken : {true, false}) {
         CAPTURE(taken);
         VitalOrder order;
-        order.reset(true);
+        order.reset(ConnectionStart::seen);
         REQUIRE(order.classify_chunk(1, false) == kNext);
         order.on_undecided_chunk(1); // had already
         CHECK_FALSE(order.has_gap());
@@ -323,7 +324,7 @@ TEST_CASE("two packets that agree are a connection joined midway, its other toke
     SevenHandshake handshake;
     CHECK(handshake.on_seven_packet(kS2c, kClient) == ConnectionChange::none);
     CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::none);
-    CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::midway);
+    CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::joined_midway);
     CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
     CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kOther)));
@@ -347,7 +348,7 @@ TEST_CASE("what only a client says is no connection, unless no server can be hea
         REQUIRE(handshake.on_seven_packet(kC2s, kServer) == ConnectionChange::none);
     }
     CHECK(handshake.on_seven_packet(kS2c, kClient) == ConnectionChange::none);
-    CHECK(handshake.infer_connection_from_client() == ConnectionChange::midway);
+    CHECK(handshake.infer_connection_from_client() == ConnectionChange::joined_midway);
 }
 
 TEST_CASE("strangers replace a connection when both sides agree on them, not before") {
@@ -361,7 +362,7 @@ TEST_CASE("strangers replace a connection when both sides agree on them, not bef
     }
     CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::none);
     CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
-    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::midway);
+    CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::joined_midway);
     CHECK(handshake.token_fits(kC2s, packet_to(kOther)));
     CHECK(handshake.token_fits(kS2c, packet_to(kNewClient)));
 }

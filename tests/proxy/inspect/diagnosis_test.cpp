@@ -99,7 +99,7 @@ struct Explanations final : SinkOf<Explanations> {
             told.expected = *each.expected;
         }
         if (!told.exact) {
-            for (const record::Candidate& candidate : each.candidates->likeliest) {
+            for (const record::CauseCandidate& candidate : each.candidates->likeliest) {
                 told.candidates.push_back(
                     fmt::format("{} {} {} {} instead of {}", candidate.item.type, candidate.item.id,
                                 candidate.field, *candidate.value, *candidate.expected));

@@ -44,11 +44,11 @@ BudgetRun run(std::size_t limit) {
         TrafficInspector inspector{{.memory = &memory}, witness};
         for (const auto& datagram : test::read_traffic("bench-4.pcap.gz")) {
             inspector.on_datagram(datagram);
-            result.most = std::max(result.most, memory.used());
+            result.most = std::max(result.most, memory.used_bytes());
         }
         inspector.finish();
         result.totals = inspector.inspector().totals();
-        result.left = memory.used();
+        result.left = memory.used_bytes();
     }
     result.shed = witness.shed;
     return result;
@@ -86,7 +86,7 @@ TEST_CASE("what another observer knew is charged with the datagram that takes it
     const test::TrafficDatagram datagram{.session = 1, .bytes = std::vector<std::byte>(3)};
     inspector.on_datagram(datagram);
     inspector.on_datagram(datagram);
-    const std::size_t before = memory.used();
+    const std::size_t before = memory.used_bytes();
     inspect::SessionCheckpoint checkpoint{.map = {}, .form = inspect::TokenForm::none};
     constexpr std::int32_t kInts = 16'000;
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
@@ -95,22 +95,22 @@ TEST_CASE("what another observer knew is charged with the datagram that takes it
     }
     inspector.inspector().restore(1, std::move(checkpoint));
     inspector.on_datagram(datagram);
-    CHECK(memory.used() - before > 6000 * kKiB);
+    CHECK(memory.used_bytes() - before > 6000 * kKiB);
     inspector.finish();
-    CHECK(memory.used() == 0);
+    CHECK(memory.used_bytes() == 0);
 }
 
 TEST_CASE("a charged value counts as long as anybody has it") {
     MemoryBudget memory{1000};
     auto value = inspect::make_shared_in_budget(&memory, std::vector<int>(10), 900);
-    CHECK(memory.used() == 900);
+    CHECK(memory.used_bytes() == 900);
     CHECK(memory.is_nearly_full());
     CHECK_FALSE(memory.is_exceeded());
     auto other = value;
     value.reset();
-    CHECK(memory.used() == 900);
+    CHECK(memory.used_bytes() == 900);
     CHECK(other->size() == 10);
     other.reset();
-    CHECK(memory.used() == 0);
+    CHECK(memory.used_bytes() == 0);
     CHECK(inspect::make_shared_in_budget(nullptr, 7, 900).use_count() == 1);
 }

@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint with any byte changed gives only what is sound") {
             Bytes wrong = bytes;
             wrong[at] ^= static_cast<std::byte>(changed);
             const auto read = decode_checkpoint(wrong);
-            CHECK((!read || read->is_sound()));
+            CHECK((!read || read->is_consistent()));
         }
     }
 }
@@ -497,8 +497,8 @@ TEST_CASE("what is left is looked at before it is believed") {
         CAPTURE(row.name);
         SessionCheckpoint checkpoint{.map = std::nullopt, .snapshots = {two_items()}};
         row.spoil(checkpoint.snapshots.front());
-        CHECK(checkpoint.is_sound() == row.sound);
+        CHECK(checkpoint.is_consistent() == row.sound);
     }
-    CHECK_FALSE(
-        SessionCheckpoint{.map = std::nullopt, .snapshots = {two_items(), two_items()}}.is_sound());
+    CHECK_FALSE(SessionCheckpoint{.map = std::nullopt, .snapshots = {two_items(), two_items()}}
+                    .is_consistent());
 }

@@ -274,8 +274,8 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     }
     REQUIRE(named.sizes == server.sizes);
     inspect::SearchBudget spent;
-    for (std::int64_t left = 2 * inspect::SearchBudget::kPerSecond; left > 0;
-         left -= inspect::SearchBudget::kPerSearch) {
+    for (std::int64_t left = 2 * inspect::SearchBudget::kItemsPerSecond; left > 0;
+         left -= inspect::SearchBudget::kItemsPerSearch) {
         spent.begin_search(800'000'000);
         while (spent.spend()) {
         }
@@ -389,7 +389,7 @@ TEST_CASE("empty snapshots lead on from one that is undecided") {
     }
     Told endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
     endless.send(items);
-    for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeats; ++i) {
+    for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeatedSnapshots; ++i) {
         endless.tell_the_same();
     }
     endless.send(items);

@@ -170,9 +170,9 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     for (int i = 0; i < 10; ++i) {
         taken += spend(kSecond);
     }
-    CHECK(taken == SearchBudget::kPerSecond);
+    CHECK(taken == SearchBudget::kItemsPerSecond);
     CHECK(spend(kSecond) == 0);
-    CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kPerSecond / 10);
+    CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kItemsPerSecond / 10);
     CHECK(spend(kSecond) == 0);          // a clock that goes back gives nothing
     budget.begin_search(8 * kSecond, 3); // what one connection has left
     CHECK(budget.limit_remaining_items(2) == 1);
@@ -182,6 +182,6 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(budget.end_search() == 3);
     budget.begin_search(9 * kSecond);
     budget.end_search(); // what was not taken stays
-    CHECK(spend(9 * kSecond) == SearchBudget::kPerSearch);
-    CHECK(SearchBudget::kPerSession >= SearchBudget::kPerSearch);
+    CHECK(spend(9 * kSecond) == SearchBudget::kItemsPerSearch);
+    CHECK(SearchBudget::kItemsPerSession >= SearchBudget::kItemsPerSearch);
 }

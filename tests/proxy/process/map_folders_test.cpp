@@ -261,18 +261,18 @@ TEST_CASE("a map with several names is in memory once") {
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
         const FoundMap first = maps.find_map(announce("dm1", bytes));
-        const std::size_t once = memory.used();
+        const std::size_t once = memory.used_bytes();
         CHECK(once == first.physics->memory_bytes());
         CHECK(maps.find_map(announce("dm1", bytes, false)).physics == first.physics);
         CHECK(maps.find_map(announce("copy", bytes)).physics == first.physics);
         CHECK(maps.store_map(announce("again", bytes), bytes).physics == first.physics);
-        CHECK(memory.used() == once);
+        CHECK(memory.used_bytes() == once);
 
         maps.free_unused_maps(); // the map is still used
-        CHECK(memory.used() == once);
+        CHECK(memory.used_bytes() == once);
         CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::found);
     }
-    CHECK(memory.used() == 0);
+    CHECK(memory.used_bytes() == 0);
 }
 
 TEST_CASE("unused maps are dropped when memory is needed") {
@@ -282,9 +282,9 @@ TEST_CASE("unused maps are dropped when memory is needed") {
     for (const char* name : {"dm1", "the same"}) {
         CHECK(maps.store_map(announce(name, bytes), bytes).status == MapStatus::found);
     }
-    CHECK(memory.used() != 0);
+    CHECK(memory.used_bytes() != 0);
     maps.free_unused_maps();
-    CHECK(memory.used() == 0);
+    CHECK(memory.used_bytes() == 0);
     CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::not_found);
 }
 

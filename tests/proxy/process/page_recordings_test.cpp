@@ -33,7 +33,7 @@ struct Worker {
     }
 
     void order(RecordingKind kind, bool on) {
-        CHECK(recordings.turn_recording(kind, on).has_value());
+        CHECK(recordings.switch_recording(kind, on).has_value());
         recorder.apply_current_recording_task(0);
     }
 
@@ -116,10 +116,10 @@ TEST_CASE_FIXTURE(
     Worker<false>,
     "without a recording there is no file, and captures need the permission to contain secrets") {
     script.snap(10, kNoBase, kOnePickup);
-    const auto refused = recordings.turn_recording(RecordingKind::capture, true);
+    const auto refused = recordings.switch_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
-    CHECK(recordings.turn_recording(RecordingKind::capture, false).has_value());
+    CHECK(recordings.switch_recording(RecordingKind::capture, false).has_value());
     recorder.apply_current_recording_task(0);
     CHECK(end().empty());
 }
@@ -153,11 +153,11 @@ TEST_CASE_FIXTURE(WorkerWithSmallFolder,
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
     recorder.apply_current_recording_task(0);
-    const auto refused = recordings.turn_recording(RecordingKind::demos, true);
+    const auto refused = recordings.switch_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
     std::filesystem::remove(folder.file("old.pcapng"));
-    CHECK(recordings.turn_recording(RecordingKind::demos, true).has_value());
+    CHECK(recordings.switch_recording(RecordingKind::demos, true).has_value());
     CHECK(recordings.state().stopped.empty());
 }
 

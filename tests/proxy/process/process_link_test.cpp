@@ -46,9 +46,9 @@ TEST_CASE("the end of the peer is noticed after its last message, and sending to
 
 TEST_CASE("sending does not wait for a peer that does not read, and never cuts a text") {
     auto [relay, observer] = ProcessLink::create_pair();
-    CHECK_FALSE(
-        observer.send(ControlMessage::impairment, std::string(ProcessLink::kMaxText + 1, 'x')));
-    const std::string longest(ProcessLink::kMaxText, 'y');
+    CHECK_FALSE(observer.send(ControlMessage::impairment,
+                              std::string(ProcessLink::kMaxTextBytes + 1, 'x')));
+    const std::string longest(ProcessLink::kMaxTextBytes, 'y');
     std::size_t sent = 0;
     while (observer.send(ControlMessage::impairment, longest)) {
         ++sent;
@@ -72,7 +72,7 @@ TEST_CASE("an invalid message does not end the connection") {
     REQUIRE(::send(mad.get(), huge.data(), huge.size(), 0) > 0);
     const auto message = relay.receive();
     REQUIRE(message);
-    CHECK(message->text.size() <= ProcessLink::kMaxText);
+    CHECK(message->text.size() <= ProcessLink::kMaxTextBytes);
     CHECK_FALSE(relay.is_closed());
 }
 

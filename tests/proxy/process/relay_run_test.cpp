@@ -21,7 +21,7 @@ TEST_CASE("the relay promotes sessions by the verdict of wire::judge_datagram") 
     using relay::ClientStanding;
     using relay::Direction;
     CHECK(process::judge_relayed_datagram(memory, Direction::c2s, {}).standing ==
-          ClientStanding::stray);
+          ClientStanding::unrecognised);
     CHECK(says(Direction::c2s, {.kind = wire::ControlKind::connect,
                                 .token = wire::kTokenUnknown}) == ClientStanding::unverified);
     CHECK(says(Direction::s2c, {.kind = wire::ControlKind::connectaccept, .token = token}) ==
@@ -36,10 +36,10 @@ TEST_CASE("the relay distinguishes the kinds of information requests") {
         relay::RequestKind request;
     };
 
-    const Row rows[]{{"gie3", relay::RequestKind::common},
-                     {"fstd", relay::RequestKind::common},
-                     {"chal", relay::RequestKind::reserved},
-                     {"fw??", relay::RequestKind::reserved},
+    const Row rows[]{{"gie3", relay::RequestKind::server_info},
+                     {"fstd", relay::RequestKind::server_info},
+                     {"chal", relay::RequestKind::rare},
+                     {"fw??", relay::RequestKind::rare},
                      {"nope", relay::RequestKind::other}};
     for (const Row& row : rows) {
         CAPTURE(row.magic);
@@ -84,7 +84,7 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     tw::relay::Counters counters;
     /// Returns the next line after a quiet time.
     auto first_line = [&report, last = counters](const tw::relay::Counters& now) mutable {
-        for (int second = 0; second < NewClientReport::kPause; ++second) {
+        for (int second = 0; second < NewClientReport::kMinSecondsBetweenLines; ++second) {
             CHECK_FALSE(report.next_log_line(last));
         }
         last = now;

@@ -70,7 +70,8 @@ struct Watched {
 
     /// Returns the result of the next lookup.
     std::optional<ServerNameResolver::Endpoint> look(bool silent = false) {
-        now += silent ? ServerNameResolver::kSilentInterval : ServerNameResolver::kInterval;
+        now += silent ? ServerNameResolver::kSilentLookupInterval
+                      : ServerNameResolver::kLookupInterval;
         const int before = resolver->times_asked();
         CHECK_FALSE(name.on_second(now, silent));
         CHECK(within(10s, [&] { return resolver->times_asked() > before; }));
@@ -89,7 +90,7 @@ struct Watched {
 TEST_CASE("a name is looked up at intervals, which are shorter while the server is silent") {
     Watched watched;
     watched.resolver->say({at("192.0.2.1")});
-    for (auto time = 0s; time < ServerNameResolver::kInterval; time += 1s) {
+    for (auto time = 0s; time < ServerNameResolver::kLookupInterval; time += 1s) {
         CHECK_FALSE(watched.name.on_second(ServerNameResolver::Time{time}, false));
     }
     CHECK(watched.resolver->times_asked() == 0);
@@ -134,7 +135,7 @@ TEST_CASE("a slow resolver delays neither the run nor its end") {
     {
         ServerNameResolver name{resolver->lookup(resolver), at("192.0.2.1"),
                                 ServerNameResolver::Time{}};
-        for (auto time = 0s; time < 10 * ServerNameResolver::kInterval; time += 1s) {
+        for (auto time = 0s; time < 10 * ServerNameResolver::kLookupInterval; time += 1s) {
             CHECK_FALSE(name.on_second(ServerNameResolver::Time{time}, true));
         }
         CHECK(within(10s, [&] { return resolver->times_asked() == 1; }));

@@ -81,7 +81,7 @@ TEST_CASE("a misbehaving consumer cannot make the producer write outside the rin
 }
 
 TEST_CASE("the facts show each server and its current address") {
-    auto block = std::make_unique<channel::SharedBlock>();
+    auto block = std::make_unique<channel::SharedProcessData>();
     channel::RelayFacts& facts = block->facts;
     CHECK(facts.added_servers().empty());
     for (const std::size_t i : {0U, 1U}) {
@@ -107,7 +107,7 @@ TEST_CASE("the facts show each server and its current address") {
     facts.num_servers = 1'000'000; // a misbehaving relay
     CHECK(facts.added_servers().size() == relay::kMaxServers);
     facts.servers[0].name.fill('x');
-    CHECK(facts.servers[0].name_view().size() == channel::ServerFacts::kMaxName);
+    CHECK(facts.servers[0].name_view().size() == channel::ServerFacts::kMaxNameBytes);
 }
 
 TEST_CASE("counters add up over threads and servers") {

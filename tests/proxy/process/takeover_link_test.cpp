@@ -55,13 +55,13 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK(asking->is_trusted());
     CHECK(answering->is_trusted());
     const auto deadline = Clock::now() + kLinkDeadline;
-    std::vector<std::byte> body(2 * TakeoverLink::kMaxPacket + 1, std::byte{7});
-    body[TakeoverLink::kMaxPacket] = std::byte{8};
+    std::vector<std::byte> body(2 * TakeoverLink::kMaxPacketBytes + 1, std::byte{7});
+    body[TakeoverLink::kMaxPacketBytes] = std::byte{8};
     for (const std::size_t number :
          {std::size_t{0}, std::size_t{1}, tw::base::kMaxPacketDescriptors,
           5 * tw::base::kMaxPacketDescriptors + 1}) {
         for (const std::size_t length :
-             {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxPacket, body.size()}) {
+             {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxPacketBytes, body.size()}) {
             const std::vector<int> descriptors(number, door->descriptor());
             const auto bytes = std::span{body}.first(length);
             bool sent = false;
@@ -97,7 +97,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
 TEST_CASE("what is too long, has too many descriptors, or does not go on ends the line") {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
-    constexpr std::size_t kLongest = 3 * TakeoverLink::kMaxPacket;
+    constexpr std::size_t kLongest = 3 * TakeoverLink::kMaxPacketBytes;
     TakeoverLink link{UniqueFd{ends[0]}, kLongest};
     const UniqueFd raw{ends[1]};
     const auto deadline = Clock::now() + kLinkDeadline;
@@ -131,7 +131,7 @@ TEST_CASE("what is too long, has too many descriptors, or does not go on ends th
     };
     constexpr std::uint8_t kMore = 0x80;
     SUBCASE("a packet too long") {
-        send(1, TakeoverLink::kMaxPacket + 2);
+        send(1, TakeoverLink::kMaxPacketBytes + 2);
     }
     SUBCASE("a message too long") {
         const TakeoverLink other{UniqueFd{::dup(raw.get())}};

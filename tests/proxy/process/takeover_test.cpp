@@ -224,7 +224,7 @@ TEST_CASE("an old one that lies is not believed") {
         .listen = {tw::base::endpoint_from(running.relay->listen_endpoints()[0].data())},
         .listening_sockets = 1,
         .server = running.relay->server_endpoint(),
-        .mode = running.relay->client_address()};
+        .mode = running.relay->client_address_mode()};
     const Said truth{
         .offer = {.network = own_network_namespace(), .observer = 1, .servers = {server}}};
     TakeoverState empty;

@@ -28,13 +28,13 @@ TEST_CASE("texts and keys of any bytes become valid JSON") {
     CHECK(json::parse(text) == json::object{{"k\ufffd", "a\"\\\n\x01\u00e9\ufffd"}});
 }
 
-TEST_CASE(
-    "a spread without numbers has only its count, and limits follow the spreads they are of") {
+TEST_CASE("a distribution without numbers has only its count, and limits follow the distributions "
+          "they are of") {
     tw::record::SessionStats stats;
     stats.items.add(3);
     stats.items.add(4);
     json::object object;
-    tw::record::add_spreads<tw::record::SnapshotSpreads>(object, stats);
+    tw::record::add_distributions<tw::record::SnapshotDistributions>(object, stats);
     CHECK(json_text(object) ==
           R"({"items":{"count":2,"min":3,"mean":3.500,"max":4},"items_limit":1024,)"
           R"("size_bytes":{"count":0},"size_bytes_limit":65536,)"

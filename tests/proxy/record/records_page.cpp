@@ -56,9 +56,10 @@ class TableGatherer {
     template <typename Row>
     void add_row(std::size_t at, Objects& objects, const Row& row) {
         if constexpr (record::kIsTotals<Row>) {
-            constexpr bool kSpread = std::is_same_v<typename Row::CellType, record::Spread>;
+            constexpr bool kDistribution =
+                std::is_same_v<typename Row::CellType, record::Distribution>;
             for (const auto& cell : row.rows()) {
-                add_line(at, cell.key, cell.sentence, kSpread ? " A spread." : "");
+                add_line(at, cell.key, cell.sentence, kDistribution ? " A distribution." : "");
             }
         } else if constexpr (record::kIsInlined<Row>) {
             add_rows(at, objects, *row.schema);
@@ -70,7 +71,7 @@ class TableGatherer {
                                [&row](TableGatherer& gatherer, const std::string& heading) {
                                    gatherer.add(heading, row.key.name(), *row.schema);
                                }});
-        } else if (row.use != record::KeyUse::filter) {
+        } else if (row.use != record::KeyUse::filter_only) {
             add_line(at, row.key.name(), row.sentence, "");
         }
     }

@@ -81,8 +81,9 @@ TEST_CASE("a silent server is a warning, and its next answer is information") {
 TEST_CASE("candidates are counted, the likeliest named") {
     FindingRecord record;
     record.id = FindingId::snapshot_crc_mismatch;
-    const Candidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"}, .field = "x"};
-    record.candidates = CandidateSummary{.count = 7, .likeliest = {&likeliest, 1}};
+    const CauseCandidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"},
+                                   .field = "x"};
+    record.candidates = CauseCandidateSummary{.count = 7, .likeliest = {&likeliest, 1}};
     CHECK(describe_finding(record).starts_with(
         "error snapshot.crc_mismatch: session 0, 7 candidates (the "
         "likeliest: character 2 x). "));

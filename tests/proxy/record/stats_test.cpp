@@ -42,7 +42,7 @@ void check_rows(const Rows& rows, std::set<std::string_view>& keys) {
 
 } // namespace
 
-TEST_CASE("merging adds every counter and joins every spread") {
+TEST_CASE("merging adds every counter and joins every distribution") {
     DirectionStats direction;
     static_cast<DirectionCounters<std::uint64_t>&>(direction) = numbered<DirectionCounters>(1);
     direction.jitter_us.add(5);
@@ -74,25 +74,25 @@ TEST_CASE("merging adds every counter and joins every spread") {
     CHECK(stats.findings[3] == 9);
 }
 
-TEST_CASE("a spread without numbers changes nothing it is merged into") {
-    Spread spread;
-    spread.add(4);
-    spread.merge(Spread{});
-    CHECK(spread.count == 1);
-    CHECK(spread.min == 4);
-    CHECK(spread.mean() == 4);
-    CHECK(Spread{}.mean() == 0);
+TEST_CASE("a distribution without numbers changes nothing it is merged into") {
+    Distribution distribution;
+    distribution.add(4);
+    distribution.merge(Distribution{});
+    CHECK(distribution.count == 1);
+    CHECK(distribution.min == 4);
+    CHECK(distribution.mean() == 4);
+    CHECK(Distribution{}.mean() == 0);
 }
 
 TEST_CASE("every total has a key of its own and a sentence") {
     std::set<std::string_view> keys;
     check_rows(counter_rows<DirectionCounters>(), keys);
-    check_rows(spread_rows<DirectionSpreads>(), keys);
+    check_rows(distribution_rows<DirectionDistributions>(), keys);
     keys.clear();
     check_rows(counter_rows<SnapshotCounters>(), keys);
-    check_rows(spread_rows<SnapshotSpreads>(), keys);
+    check_rows(distribution_rows<SnapshotDistributions>(), keys);
     keys.clear();
-    check_rows(spread_rows<SessionSpreads>(), keys);
+    check_rows(distribution_rows<SessionDistributions>(), keys);
     check_rows(counter_rows<SessionCounters>(), keys);
     keys.clear();
     check_rows(counter_rows<ImpairmentCounters>(), keys);

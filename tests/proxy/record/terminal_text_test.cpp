@@ -43,14 +43,15 @@ TEST_CASE("text for a terminal holds nothing a terminal obeys") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        CHECK(terminal_text(row.text) == row.shown);
+        CHECK(escape_for_terminal(row.text) == row.shown);
     }
 }
 
 TEST_CASE("text of lines keeps its lines, and what is escaped already") {
-    CHECK(terminal_lines("a\tb\n") == "a\tb\n");
-    CHECK(terminal_lines("\\u001b \x1b[1m\r\x08") == "\\u001b \\u001b[1m\\u000d\\u0008");
-    CHECK(terminal_lines(terminal_text("\\\x1b")) == terminal_text("\\\x1b"));
+    CHECK(escape_lines_for_terminal("a\tb\n") == "a\tb\n");
+    CHECK(escape_lines_for_terminal("\\u001b \x1b[1m\r\x08") == "\\u001b \\u001b[1m\\u000d\\u0008");
+    CHECK(escape_lines_for_terminal(escape_for_terminal("\\\x1b")) ==
+          escape_for_terminal("\\\x1b"));
 }
 
 TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the same") {

@@ -78,13 +78,13 @@ TEST_CASE("a UTC time is written in any format of strftime") {
     };
 
     const Row rows[] = {
-        {0, kRecordTime, "1970-01-01T00:00:00"},
-        {-1, kRecordTime, "1969-12-31T23:59:59"},
-        {1'763'741'730, kFileNameTime, "20251121T161530Z"},
-        {253'402'300'799, kRecordTime, "9999-12-31T23:59:59"},
+        {0, kRecordTimeFormat, "1970-01-01T00:00:00"},
+        {-1, kRecordTimeFormat, "1969-12-31T23:59:59"},
+        {1'763'741'730, kFileNameTimeFormat, "20251121T161530Z"},
+        {253'402'300'799, kRecordTimeFormat, "9999-12-31T23:59:59"},
         {1'763'741'730, "%H:%M", "16:15"},
         {0, "text {} UTC%z, 100%%", "text {} UTC+0000, 100%"},
-        {INT64_MAX, kRecordTime, ""}, // a year that does not fit
+        {INT64_MAX, kRecordTimeFormat, ""}, // a year that does not fit
     };
     for (const auto& row : rows) {
         CAPTURE(row.seconds);

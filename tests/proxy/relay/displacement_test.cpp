@@ -33,15 +33,15 @@ DatagramVerdict prove_by_letter(HandshakeMemory& memory, Direction direction,
         const bool plays = letter == 'm';
         return {.standing = !plays                    ? ClientStanding::connless
                             : verified != std::byte{} ? ClientStanding::player
-                                                      : ClientStanding::weak,
+                                                      : ClientStanding::unverified_player,
                 .is_play = plays || letter == 'k'};
     }
     verified |= letter == 'v' ? std::byte{1} : std::byte{0};
-    return letter == 'i'   ? DatagramVerdict{.request = RequestKind::common, .is_answered = true}
+    return letter == 'i' ? DatagramVerdict{.request = RequestKind::server_info, .is_answered = true}
            : letter == 'v' ? DatagramVerdict{.standing = ClientStanding::verified}
            : letter == 'c'
                ? DatagramVerdict{.standing = ClientStanding::unverified, .is_answered = true}
-               : DatagramVerdict{.standing = ClientStanding::stray};
+               : DatagramVerdict{.standing = ClientStanding::unrecognised};
 }
 
 /// `networks`: the bytes that select the /48, the /56 and the /64.

@@ -17,7 +17,7 @@ using namespace tw::relay;
 using namespace tw::relay::test;
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kPercent = DirectionImpairment::kCertain / 100;
+constexpr std::uint32_t kPercent = DirectionImpairment::kCertainPpm / 100;
 
 DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseconds jitter = {},
                          std::uint64_t loss = 0, std::uint64_t duplicate = 0,
@@ -55,7 +55,7 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
          {},
          line(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
          "s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%"},
-        {"c2s:loss=100%", line({}, {}, DirectionImpairment::kCertain), {}, "c2s:loss=100%"},
+        {"c2s:loss=100%", line({}, {}, DirectionImpairment::kCertainPpm), {}, "c2s:loss=100%"},
         {"loss=0.0001%", line({}, {}, 1), line({}, {}, 1), "loss=0.0001%"},
         {"c2s:delay=1ms;s2c:delay=2ms", line(1ms), line(2ms), "c2s:delay=1ms;s2c:delay=2ms"},
         {" c2s : delay = 1 ms , loss = 1 % ; ",
@@ -160,13 +160,14 @@ TEST_CASE("any impairment reads as it was written") {
             each.delay_us = up_to(kMaxImpairDelayUs);
             each.jitter_us = up_to(each.delay_us);
             each.loss = up_to(500'000);
-            each.duplicate = up_to(DirectionImpairment::kCertain);
-            each.reorder = up_to(DirectionImpairment::kCertain);
+            each.duplicate = up_to(DirectionImpairment::kCertainPpm);
+            each.reorder = up_to(DirectionImpairment::kCertainPpm);
             if (each.loss != 0 && up_to(1) == 1) {
                 each.burst = 1000 + up_to(999'000);
             }
             if (up_to(1) == 1) {
-                each.rate = kMinImpairRate + up_to(kMaxImpairRate - kMinImpairRate);
+                each.rate = kMinImpairBitsPerSecond +
+                            up_to(kMaxImpairBitsPerSecond - kMinImpairBitsPerSecond);
             }
         }
         const std::string text = to_string(wanted);
@@ -384,7 +385,7 @@ TEST_CASE("a reordered datagram comes right behind the next one, or late when no
     CHECK(swapped.fates().reordered.value() == 2);
 
     Script alone{impairment_of("delay=5ms,reorder=100%")};
-    const std::vector<Arrival> late{{0, 5ms + ImpairmentQueue::kMaxHold}};
+    const std::vector<Arrival> late{{0, 5ms + ImpairmentQueue::kMaxReorderHold}};
     CHECK((paced(alone, 1, 10ms) == late));
 
     Script slow{impairment_of("delay=5ms,reorder=100%")};
@@ -467,7 +468,7 @@ TEST_CASE("sessions share the queue but not their lines") {
     };
     queue.release_due_datagrams(start + 10ms, note);
     CHECK((owners == std::vector<void*>{&second}));
-    CHECK(queue.next_due_time() == start + 10ms + ImpairmentQueue::kMaxHold);
+    CHECK(queue.next_due_time() == start + 10ms + ImpairmentQueue::kMaxReorderHold);
     queue.release_due_datagrams(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
     CHECK_FALSE(queue.next_due_time());

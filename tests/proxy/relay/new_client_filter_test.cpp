@@ -28,7 +28,7 @@ constexpr std::uint32_t kStart = 10'000; ///< in ms
 bool enters(NewClientFilter& gate, const Endpoint& who, ClientStanding standing, std::uint8_t what,
             std::uint32_t now, bool is_first = true) {
     return gate.decide_new_client(who, standing, is_first, saying(what), now).refusal ==
-           Refusal::none;
+           NewClientRefusal::none;
 }
 
 /// Admits new clients until there are too many.
@@ -87,13 +87,14 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
         std::uint32_t passed = 0;
         for (std::uint32_t i = 0; i < 10'000; ++i) {
             v6.address[row.varied] = static_cast<std::byte>(i);
-            passed +=
-                is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)) ? 1U : 0U;
+            passed += is_answered(gate.decide_request(v6, RequestKind::server_info, true, kStart))
+                          ? 1U
+                          : 0U;
         }
         CHECK(passed <= row.times * limits.request_burst);
         CHECK(passed > row.times * limits.request_burst / 4);
         v6.address[1] = std::byte{1};
-        CHECK(is_answered(gate.decide_request(v6, RequestKind::common, true, kStart)));
+        CHECK(is_answered(gate.decide_request(v6, RequestKind::server_info, true, kStart)));
     }
 }
 
@@ -119,10 +120,11 @@ TEST_CASE("while many ask, those who ask for little are answered") {
             const std::uint32_t now = kStart + i * 1000 / rate;
             static_cast<void>(
                 gate.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
-                                    RequestKind::common, row.has_answer, now));
+                                    RequestKind::server_info, row.has_answer, now));
             if (i % (rate / 40) == 0) {
-                const auto passage = gate.decide_request(client(0x14000000 + i / (rate / 40) % 40),
-                                                         RequestKind::common, row.has_answer, now);
+                const auto passage =
+                    gate.decide_request(client(0x14000000 + i / (rate / 40) % 40),
+                                        RequestKind::server_info, row.has_answer, now);
                 answered += i >= 2 * rate && is_answered(passage) ? 1U : 0U;
             }
         }
@@ -135,11 +137,11 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStart + i / 3;
-        static_cast<void>(gate.decide_request(client(0x0a000000 + i),
-                                              i % 2 == 0 ? RequestKind::common : RequestKind::other,
-                                              false, now));
+        static_cast<void>(gate.decide_request(
+            client(0x0a000000 + i), i % 2 == 0 ? RequestKind::server_info : RequestKind::other,
+            false, now));
         if (i % 3000 == 0) {
-            passed += gate.decide_request(client(2), RequestKind::reserved, false, now) ==
+            passed += gate.decide_request(client(2), RequestKind::rare, false, now) ==
                               RequestDecision::forward
                           ? 1U
                           : 0U;
@@ -155,7 +157,7 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
         const auto passage =
-            gate.decide_request(client(0x0a000000 + i), RequestKind::common, true, kStart + i);
+            gate.decide_request(client(0x0a000000 + i), RequestKind::server_info, true, kStart + i);
         passed_on += passage == RequestDecision::forward ? 1U : 0U;
         repeated += passage == RequestDecision::repeat_answer ? 1U : 0U;
         if (i < limits.forwarded_rate) {
@@ -169,7 +171,7 @@ TEST_CASE("few requests are passed on, though there is an answer to be repeated"
 TEST_CASE("this host's own clients share no limit") {
     NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(gate.decide_request(client(0x7f000001), RequestKind::common, false, kStart) ==
+        CHECK(gate.decide_request(client(0x7f000001), RequestKind::server_info, false, kStart) ==
               RequestDecision::forward);
     }
 }
@@ -178,7 +180,7 @@ TEST_CASE("without a crowd everyone gets in at once") {
     NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 100; ++i) {
         CHECK(enters(gate, client(i), ClientStanding::unverified, 1, kStart));
-        CHECK(enters(gate, client(i, 2), ClientStanding::stray, 2, kStart + 1000));
+        CHECK(enters(gate, client(i, 2), ClientStanding::unrecognised, 2, kStart + 1000));
     }
 }
 
@@ -196,7 +198,7 @@ TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in")
         {"too early", 300, 7, ClientStanding::unverified, false},
         {"too late", 900, 7, ClientStanding::unverified, false},
         {"with something else", 500, 8, ClientStanding::unverified, false},
-        {"with what begins nothing", 500, 7, ClientStanding::stray, false},
+        {"with what begins nothing", 500, 7, ClientStanding::unrecognised, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -227,12 +229,12 @@ TEST_CASE("a repetition that is lost costs a waiting client one interval, no mor
     NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     fill(gate, kStart);
     CHECK_FALSE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
-    const NewClientDecision second =
-        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 500);
-    const NewClientDecision fourth =
-        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 1500);
-    const NewClientDecision fifth =
-        gate.decide_new_client(client(1), ClientStanding::stray, true, saying(7), kStart + 2000);
+    const NewClientDecision second = gate.decide_new_client(client(1), ClientStanding::unrecognised,
+                                                            true, saying(7), kStart + 500);
+    const NewClientDecision fourth = gate.decide_new_client(client(1), ClientStanding::unrecognised,
+                                                            true, saying(7), kStart + 1500);
+    const NewClientDecision fifth = gate.decide_new_client(client(1), ClientStanding::unrecognised,
+                                                           true, saying(7), kStart + 2000);
     CHECK(second.num_repeats == 1);
     CHECK(fourth.num_repeats == 1);
     CHECK(fifth.num_repeats == 2);
@@ -291,7 +293,7 @@ TEST_CASE("strangers get in at a rate that leaves each the time of a round trip"
 constexpr std::uint8_t kKind = 1;
 constexpr auto kFirst = AnswerPart::first;
 constexpr auto kMore = AnswerPart::later;
-constexpr std::uint32_t kWhole = AnswerCache::kMaxPartsMs;
+constexpr std::uint32_t kWhole = AnswerCache::kMaxPartSpanMs;
 
 std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});

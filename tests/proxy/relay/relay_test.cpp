@@ -260,7 +260,7 @@ TEST_CASE("with loopback addresses each client address has its own, the same in 
     std::array<std::set<std::string>, 2> seen;
     for (auto& addresses : seen) {
         TestRelay relay{options};
-        CHECK(relay.client_address() == ClientAddressMode::loopback);
+        CHECK(relay.client_address_mode() == ClientAddressMode::loopback);
         for (std::size_t i = 0; i < kClients; ++i) {
             const auto own = make_address("127.0.1." + std::to_string(1 + i));
             for (const Peer& other : with_other_ports) {

@@ -32,8 +32,8 @@ TEST_CASE("the client knows nothing until the server says everything, and from t
     CHECK(turn.is_in_progress());
     CHECK(turn.next_acknowledgement(kBeforeWrap + 400) == 4711);
     CHECK_FALSE(turn.on_datagram_rewritten());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 40 + ResyncState::kRewriteMs) == 4711);
-    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + 41 + ResyncState::kRewriteMs));
+    CHECK(turn.next_acknowledgement(kBeforeWrap + 40 + ResyncState::kRewriteTimeMs) == 4711);
+    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + 41 + ResyncState::kRewriteTimeMs));
     CHECK_FALSE(turn.is_in_progress());
 }
 

@@ -35,19 +35,19 @@ DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
         told |= letter == kSecret ? std::byte{1} : std::byte{0};
         const bool plays = letter == kProof && returned != std::byte{0};
         return {.standing = plays             ? ClientStanding::player
-                            : letter == kWeak ? ClientStanding::weak
+                            : letter == kWeak ? ClientStanding::unverified_player
                                               : ClientStanding::connless,
                 .is_play = letter != kAsk};
     }
     if (letter == kAsk) {
-        return {.request = RequestKind::common, .is_answered = true};
+        return {.request = RequestKind::server_info, .is_answered = true};
     }
     if (told != std::byte{0} && letter == kProof) {
         returned = std::byte{1};
         return {.standing = ClientStanding::verified, .is_answered = true};
     }
     const bool begins = letter == kBegin || letter == kWeak || letter == kSecret;
-    return {.standing = begins ? ClientStanding::unverified : ClientStanding::stray,
+    return {.standing = begins ? ClientStanding::unverified : ClientStanding::unrecognised,
             .is_answered = begins};
 }
 

@@ -489,25 +489,25 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     }
     for (std::uint32_t newest = 5; newest > 2; --newest) {
         REQUIRE(watch.newest_copied_session()->id == newest);
-        watch.set_session_aside(*watch.newest_copied_session());
+        watch.stop_copying_session(*watch.newest_copied_session());
     }
     TapSession late;
     late.id = 6;
     watch.add_session(late);
     CHECK(late.is_set_aside);
     CHECK(watch.num_copied_sessions() == 2);
-    CHECK(watch.num_sessions_set_aside() == 4);
+    CHECK(watch.num_uncopied_sessions() == 4);
     // Removing a session does not change the others.
     watch.remove_session(*std::next(sessions.begin(), 3));
     watch.remove_session(*std::next(sessions.begin(), 3));
     watch.remove_session(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
-        watch.resume_oldest_sessions(1);
+        watch.resume_copying_oldest_sessions(1);
         CHECK(watch.newest_copied_session()->id == next);
     }
-    watch.resume_oldest_sessions(7);
+    watch.resume_copying_oldest_sessions(7);
     CHECK(watch.num_copied_sessions() == 4);
-    CHECK(watch.num_sessions_set_aside() == 0);
+    CHECK(watch.num_uncopied_sessions() == 0);
     TapSession after;
     watch.add_session(after);
     CHECK_FALSE(after.is_set_aside);

@@ -137,7 +137,7 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
         const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
         const std::vector<std::uint64_t> seen{random() & all, random() & all};
         const std::vector<std::uint32_t> missing_ints(seen.size());
-        const record::Sightings sightings{
+        const record::ItemSightings sightings{
             .sessions = sessions, .bits = seen, .words = 1, .missing_ints = missing_ints};
         record.sightings = &sightings;
         const auto line = boost::json::parse(lines.write(&record));
@@ -158,7 +158,7 @@ TEST_CASE("a world that no session was shown says so") {
     SnapshotRow snapshots;
     auto record = snapshots.next({{{13, 1}, {0, 0}}});
     const std::vector<std::uint32_t> missing_ints{0};
-    const record::Sightings sightings{.missing_ints = missing_ints};
+    const record::ItemSightings sightings{.missing_ints = missing_ints};
     record.sightings = &sightings;
     CHECK(write_json(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
@@ -170,11 +170,11 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         bool counts_against_limit;
     };
 
-    using record::Sightings;
+    using record::ItemSightings;
     const Row rows[] = {{"all told", 0, true},
-                        {"another field missing", Sightings::int_bit(2), true},
-                        {"x missing", Sightings::int_bit(0), false},
-                        {"y missing", Sightings::int_bit(1), false}};
+                        {"another field missing", ItemSightings::int_bit(2), true},
+                        {"x missing", ItemSightings::int_bit(0), false},
+                        {"y missing", ItemSightings::int_bit(1), false}};
     map::PhysicsLayers::Planes planes;
     planes.width = 1;
     planes.height = 1;
@@ -187,7 +187,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
         SnapshotRow snapshots;
         auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
         const std::vector<std::uint32_t> missing_ints{row.missing_ints};
-        const Sightings sightings{.missing_ints = missing_ints};
+        const ItemSightings sightings{.missing_ints = missing_ints};
         record.sightings = &sightings;
         record.tile_map = &world;
         const auto line = write_json(&record);
@@ -205,7 +205,7 @@ TEST_CASE("a world says whose number an id is, and who knows a player by another
         {{9, 0}, std::vector<std::int32_t>(22)},  {{9, 1}, std::vector<std::int32_t>(22)},
         {{9, 2}, std::vector<std::int32_t>(22)},  {{9, 3}, std::vector<std::int32_t>(22)},
         {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
-    record::Sightings sightings{
+    record::ItemSightings sightings{
         .missing_ints = missing_ints, .id_kinds = kinds, .renumbered = renumbered};
     SnapshotRow snapshots;
     const auto next = [&](bool anew) {

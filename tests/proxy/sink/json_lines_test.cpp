@@ -127,11 +127,11 @@ TEST_CASE("the summary of a run counts its sessions") {
 
 TEST_CASE("what a finding may be about is counted, and the likeliest are listed") {
     const test::SampleRecords sample;
-    const std::array<record::Candidate, 2> candidates{
+    const std::array<record::CauseCandidate, 2> candidates{
         {{.item = {9, 2, "character"}, .field = "x", .value = 5, .expected = 4},
          {.item = {40, 7, {}}}}};
     record::FindingRecord finding = sample.finding;
-    finding.candidates = record::CandidateSummary{3, candidates};
+    finding.candidates = record::CauseCandidateSummary{3, candidates};
     CHECK(write_json(&finding).at("candidates") ==
           boost::json::parse(
               R"({"count":3,"likeliest":[{"item":{"type":"character","type_id":9,"id":2},)"

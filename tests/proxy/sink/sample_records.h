@@ -68,12 +68,12 @@ class SampleRecords {
         stats_.snapshots = 10;
         stats_.verified = 9;
         stats_.findings[static_cast<std::size_t>(record::FindingId::snapshot_crc_mismatch)] = 1;
-        for (record::Spread* spread :
+        for (record::Distribution* distribution :
              {&stats_.items, &stats_.snapshot_bytes, &stats_.delta_distance,
               &stats_.snapshot_interval_us, &stats_.freeze_us, &stats_.directions[0].jitter_us,
               &stats_.directions[1].jitter_us, &stats_.ack_lag_ticks, &stats_.input_margin_ms}) {
-            spread->add(2);
-            spread->add(5);
+            distribution->add(2);
+            distribution->add(5);
         }
         summary.stats = &stats_;
         place_ = world_.tiles_at(*snapshot::find_object(9, snapshot::Dialect::six),
@@ -178,7 +178,7 @@ class SampleRecords {
     std::vector<record::IdKind> id_kinds_{record::IdKind::server, record::IdKind::views};
     std::vector<record::RenumberedClient> renumbered_{{2, 0, 1}};
     std::vector<std::uint32_t> untold_{0, 1U << 16U | 1U << 17U | 1U << 18U, 0, 0, 0, 0};
-    record::Sightings sightings_;
+    record::ItemSightings sightings_;
 
   public:
     record::MessageRecord message{.head = head,

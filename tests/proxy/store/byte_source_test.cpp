@@ -236,7 +236,7 @@ TEST_CASE("a frame that needs too much memory is told apart from a damaged one")
     ZSTD_freeCCtx(context);
     const Read found = read(frame.substr(0, out.pos));
     CHECK(found.lines.empty());
-    CHECK(found.end == FileEnd::too_wide);
+    CHECK(found.end == FileEnd::window_too_large);
 }
 
 TEST_CASE("what cannot be opened or read says so") {

@@ -25,7 +25,7 @@ inline std::string packets(const std::vector<std::size_t>& sizes) {
             state = state * 1664525U + 1013904223U;
             datagram[i] = static_cast<std::byte>(state >> 24U);
         }
-        block_buffer.blocks().on_datagram({.session = 1}, datagram);
+        block_buffer.encoder().on_datagram({.session = 1}, datagram);
         block_buffer.end_datagram();
     }
     block_buffer.flush();

@@ -23,7 +23,8 @@ class FaultyDisk final : public store::Disk {
     std::uint64_t free = UINT64_MAX;   ///< bytes that others may write
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
-    [[nodiscard]] int open(const std::string& path, OpenMode how, store::Readers readers) override {
+    [[nodiscard]] int open(const std::string& path, OpenMode how,
+                           store::AllowedReaders readers) override {
         if (open_error != 0) {
             errno = open_error;
             return -1;

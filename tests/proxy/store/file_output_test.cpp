@@ -472,7 +472,7 @@ TEST_CASE("while nothing can be written, what is dropped is one gap, which is co
     CHECK(contains(target.last(), R"("lost":3,)"));
     const auto since = [](const std::string& mark) { return mark.substr(mark.find("since")); };
     const RecordingLoss from_then{.since = waits, .cause = "too_slow"};
-    CHECK(since(target.last()) <= since(record_line_format().loss_unit(from_then, 0)));
+    CHECK(since(target.last()) <= since(record_line_format().loss_notice(from_then, 0)));
 }
 
 TEST_CASE("the next segment begins when all who make records have arrived there") {
@@ -572,7 +572,7 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
         Recording recording{{.path = folder.file(name),
                              .compressed = packed,
                              .format = &capture_format(),
-                             .readers = Readers::owner},
+                             .readers = AllowedReaders::owner},
                             Recording::StartMode::append,
                             disk};
         auto now = OutputFile::Clock::now();
@@ -602,10 +602,10 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
 }
 
 TEST_CASE("what is missing in a capture stands there") {
-    const std::string said = capture_format().loss_unit({.count = 12, .cause = "disk_full"}, 5);
+    const std::string said = capture_format().loss_notice({.count = 12, .cause = "disk_full"}, 5);
     CHECK(contains(said, "twscope: 12 packets are missing here (disk_full)"));
     CHECK(capture_format().size_of_complete_units(said) == said.size());
     CHECK(capture_format().count_units(said) == 0);
-    CHECK(contains(capture_format().loss_unit({.count = 1, .cause = "disk_full"}, 5),
+    CHECK(contains(capture_format().loss_notice({.count = 1, .cause = "disk_full"}, 5),
                    "twscope: 1 packet is missing here (disk_full)"));
 }

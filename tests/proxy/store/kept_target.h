@@ -47,7 +47,7 @@ class KeptTarget : public store::OutputFile {
 
     void finish_writing() override { finished_ = true; }
 
-    void write_loss_unit(std::string_view unit) override { last_ = unit; }
+    void write_loss_notice(std::string_view unit) override { last_ = unit; }
 
     void set_ready(bool ready) {
         const std::scoped_lock lock{mutex_};

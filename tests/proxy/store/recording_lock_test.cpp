@@ -229,7 +229,7 @@ TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
       public:
         explicit RacingDisk(RecordingOptions options) : options_{std::move(options)} {}
 
-        int open(const std::string& path, OpenMode how, Readers readers) override {
+        int open(const std::string& path, OpenMode how, AllowedReaders readers) override {
             first.emplace(options_, StartMode::empty);
             first->write(kLine);
             first->finish_writing();

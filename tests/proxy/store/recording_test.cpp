@@ -128,7 +128,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
 TEST_CASE("a recording can be read by its user and group, one with secrets only by its user") {
     const TemporaryFolder folder;
     for (const auto& [readers, mode] :
-         {std::pair{Readers::group, 0640U}, {Readers::owner, 0600U}}) {
+         {std::pair{AllowedReaders::group, 0640U}, {AllowedReaders::owner, 0600U}}) {
         const std::string path = folder.file(std::to_string(mode));
         const Recording recording{{.path = path, .readers = readers}, StartMode::append};
         CHECK(static_cast<unsigned>(std::filesystem::status(path).permissions()) == mode);
@@ -477,7 +477,7 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
 TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {
     struct Row {
         const char* name;
-        AgeAndSize limits;
+        RetentionLimits limits;
         void (*cause)(Recording& recording, Clockwork& clock, const std::string& current);
     };
 

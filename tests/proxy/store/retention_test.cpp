@@ -125,7 +125,7 @@ TEST_CASE("segments of this run are as old as the time that passed, not as the c
 TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {
     struct Row {
         const char* name;
-        AgeAndSize limits;
+        RetentionLimits limits;
         std::vector<std::size_t> left; ///< of the segments below
     };
 
@@ -176,7 +176,7 @@ TEST_CASE("a clock that jumps deletes nothing of the last hour") {
     const TemporaryFolder folder;
     FaultyDisk disk;
     const SegmentNames names{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
-    const AgeAndSize month{.age = std::chrono::hours{30 * 24}};
+    const RetentionLimits month{.age = std::chrono::hours{30 * 24}};
     SegmentAges ages{month.age};
     std::string current;
     for (std::uint64_t number = 1; number <= 4; ++number) {
@@ -195,7 +195,7 @@ TEST_CASE("a clock that jumps deletes nothing of the last hour") {
 TEST_CASE("old segments make room on the disk, where any may be deleted") {
     struct Row {
         const char* name;
-        AgeAndSize limits;
+        RetentionLimits limits;
         std::uint64_t least_free;
         std::size_t deleted;
     };

@@ -72,7 +72,7 @@ struct AdminPage : tw::test::SamplePage {
         return {};
     }
 
-    bool write_flight_data(std::uint32_t session) override {
+    bool write_flight_recording(std::uint32_t session) override {
         written.push_back(session);
         return session < 77;
     }
@@ -116,7 +116,8 @@ TEST_CASE("every path answers with its status and content type") {
         {"/api/impairment", kOk, kText, "none"},
         {"/api/explain?session=1&tick=12", kOk, kText, "once upon a tick"},
         {"/api/explain?x&tick=12&&session=1", kOk, kText, "once upon a tick"},
-        {"/api/explain?session=2&tick=12", kNotFound, kText, "only the latest findings about snapshots"},
+        {"/api/explain?session=2&tick=12", kNotFound, kText,
+         "only the latest findings about snapshots"},
         {"/api/explain", kBadRequest, kText, "name a finding"},
         {"/api/explain?session=1", kBadRequest, kText, "name a finding"},
         {"/api/explain?session=1&tick=", kBadRequest, kText, "name a finding"},

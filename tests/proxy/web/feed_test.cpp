@@ -119,14 +119,14 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     mine.lines = "1\n";
     mine.world_line = "old";
     mine.lost_lines = 1;
-    CHECK(box.try_put(mine));
+    CHECK(box.try_put_batch(mine));
     CHECK(mine.empty());
     add(mine, 2);
     mine.lines = "2\n";
     mine.world_line = "new";
     mine.ledger.emplace_back();
     mine.lost_snapshots = 2;
-    CHECK(box.try_put(mine));
+    CHECK(box.try_put_batch(mine));
     REQUIRE(box.take_batch(theirs));
     REQUIRE(theirs.snapshots.size() == 2);
     CHECK(theirs.snapshots[0].session == 1);
@@ -151,15 +151,15 @@ TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
     }
     full.lost_snapshots = 0;
     const std::size_t snapshots = full.snapshots.size();
-    CHECK(box.try_put(full));
+    CHECK(box.try_put_batch(full));
     ViewerBatch more;
     add(more, 2);
-    CHECK_FALSE(box.try_put(more));
+    CHECK_FALSE(box.try_put_batch(more));
     CHECK(more.snapshots.size() == 1);
     ViewerBatch theirs;
     REQUIRE(box.take_batch(theirs));
     CHECK(theirs.snapshots.size() == snapshots);
-    CHECK(box.try_put(more));
+    CHECK(box.try_put_batch(more));
 }
 
 TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
@@ -168,24 +168,24 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
     feed.set_listener([&] { ++rings; });
     ViewerBatch batch;
     batch.lines = "1\n";
-    CHECK(feed.try_put(0, batch));
+    CHECK(feed.try_put_batch(0, batch));
     CHECK(rings == 0);
     for (int i = 0; i < 3; ++i) {
         batch.clear();
         add(batch);
-        CHECK(feed.try_put(0, batch));
+        CHECK(feed.try_put_batch(0, batch));
         CHECK(rings == 1);
     }
     feed.rearm_listener();
     batch.clear();
     add(batch);
-    CHECK(feed.try_put(feed.world_mailbox_index(), batch));
+    CHECK(feed.try_put_batch(feed.world_mailbox_index(), batch));
     CHECK(rings == 2);
     feed.set_listener(nullptr);
     feed.rearm_listener();
     batch.clear();
     add(batch);
-    CHECK(feed.try_put(0, batch));
+    CHECK(feed.try_put_batch(0, batch));
     CHECK(rings == 2);
 }
 
@@ -228,7 +228,7 @@ struct FeedPage {
 };
 
 struct Session {
-    explicit Session(const std::vector<int>& paces) { scene.set_paces(paces); }
+    explicit Session(const std::vector<int>& paces) { scene.set_frame_rates(paces); }
 
     void add_snapshot(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);
@@ -241,13 +241,13 @@ struct Session {
                             .parts = 1,
                             .rebuilt = rebuilt},
                            rebuilt ? snapshot.view() : snapshot::SnapshotView{},
-                           [&](const web::Frame& frame) {
+                           [&](const web::PageFrame& frame) {
                                frames[frame.pace].push_back(*frame.delta);
                                fulls[frame.pace].push_back(*frame.full());
                            });
     }
 
-    web::FrameMaker scene{3, snapshot::ObjectSet::standard()};
+    web::PageFrameMaker scene{3, snapshot::ObjectSet::standard()};
     std::map<int, std::vector<std::string>> frames;
     std::map<int, std::vector<std::string>> fulls;
 };
@@ -257,7 +257,7 @@ struct Session {
 TEST_CASE("applying all changes gives the same items as a full frame") {
     std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
     test::Items world;
-    Session session{{web::kEveryTick}};
+    Session session{{web::kEveryTickFrameRate}};
     FeedPage page;
     for (snapshot::Tick tick = 1; tick <= 200; ++tick) {
         for (int change = 0; change < 6; ++change) {
@@ -271,8 +271,8 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
         }
         session.add_snapshot(tick, world);
         FeedPage whole;
-        page.apply_frame(session.frames[web::kEveryTick].back());
-        whole.apply_frame(session.fulls[web::kEveryTick].back());
+        page.apply_frame(session.frames[web::kEveryTickFrameRate].back());
+        whole.apply_frame(session.fulls[web::kEveryTickFrameRate].back());
         REQUIRE(page.items == whole.items);
         REQUIRE(page.items.size() == world.size());
         REQUIRE(page.tick == tick);
@@ -281,11 +281,11 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
 }
 
 TEST_CASE("each pace has its own frames, with the bars of all snapshots between them") {
-    Session session{{5, 20, web::kEveryTick}};
+    Session session{{5, 20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
     }
-    CHECK(session.frames[web::kEveryTick].size() == 100);
+    CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
     CHECK(session.frames[20].size() >= 39);
     CHECK(session.frames[20].size() <= 41);
     CHECK(session.frames[5].size() >= 9);
@@ -298,32 +298,32 @@ TEST_CASE("each pace has its own frames, with the bars of all snapshots between 
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
-    Session session{{5, web::kEveryTick}};
+    Session session{{5, web::kEveryTickFrameRate}};
     session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
     session.add_snapshot(2, {}, false);
     const auto last = [&](int pace) {
         return json::parse(session.frames[pace].back()).as_object();
     };
     CHECK(session.frames[5].size() == 1);
-    REQUIRE(session.frames[web::kEveryTick].size() == 2);
-    const json::object red = last(web::kEveryTick);
+    REQUIRE(session.frames[web::kEveryTickFrameRate].size() == 2);
+    const json::object red = last(web::kEveryTickFrameRate);
     CHECK(red.at("k") == "bars");
     CHECK(red.at("session") == 3);
     CHECK(red.at("bars").as_array().size() == 1);
     CHECK(red.at("bars").at(0).at(7) == 2); // the checksum differs
     session.add_snapshot(3, {{{4, 1}, {1, 2, 3, 5}}});
-    CHECK(last(web::kEveryTick).at("bars").as_array().size() == 1);
-    CHECK(last(web::kEveryTick).at("bars").at(0).at(7) == 0);
-    CHECK(last(web::kEveryTick).at("n") == 2); // no frame is missing
+    CHECK(last(web::kEveryTickFrameRate).at("bars").as_array().size() == 1);
+    CHECK(last(web::kEveryTickFrameRate).at("bars").at(0).at(7) == 0);
+    CHECK(last(web::kEveryTickFrameRate).at("n") == 2); // no frame is missing
     CHECK(session.scene.snapshot_count() == 2);
 }
 
 TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
-    Session session{{20, web::kEveryTick}};
+    Session session{{20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {}, false);
     }
-    CHECK(session.frames[web::kEveryTick].size() == 100);
+    CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
     CHECK(session.frames[20].size() >= 39);
     CHECK(session.frames[20].size() <= 41);
     FeedPage page;
@@ -335,7 +335,7 @@ TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
 }
 
 TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
-    Session session{{web::kEveryTick}};
+    Session session{{web::kEveryTickFrameRate}};
     const auto uuid = [](const snapshot::ObjectSpec& spec) {
         std::vector<std::int32_t> ints;
         for (std::size_t i = 0; i < spec.uuid.size(); i += 4) {
@@ -358,7 +358,8 @@ TEST_CASE("types with a UUID are sent as an index of the objects, unknown types 
     }
     REQUIRE(other != nullptr);
     session.add_snapshot(1, {{{0, 0x7fff}, uuid(*named)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
-    const json::object frame = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    const json::object frame =
+        json::parse(session.frames[web::kEveryTickFrameRate].back()).as_object();
     const json::array& items = frame.at("items").as_array();
     REQUIRE(items.size() == 2);
     CHECK(items[0].as_array().at(0) == -1 - 0x7ffe);
@@ -366,13 +367,15 @@ TEST_CASE("types with a UUID are sent as an index of the objects, unknown types 
 
     // A restarted server uses the number for another type, so the frame is a full one.
     session.add_snapshot(2, {{{0, 0x7fff}, uuid(*other)}, {{0x7fff, 2}, {1}}, {{0x7ffe, 2}, {1}}});
-    const json::object next = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    const json::object next =
+        json::parse(session.frames[web::kEveryTickFrameRate].back()).as_object();
     CHECK(next.at("full") == true);
     REQUIRE(next.at("items").as_array().size() == 2);
     CHECK(next.at("items").at(1).at(0) == static_cast<std::int64_t>(objects.index_of(*other)));
     // The number now stands for an unknown type, not for the previous one.
     session.add_snapshot(3, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 2}, {1}}});
-    const json::object last = json::parse(session.frames[web::kEveryTick].back()).as_object();
+    const json::object last =
+        json::parse(session.frames[web::kEveryTickFrameRate].back()).as_object();
     CHECK(last.at("full") == true);
     CHECK(last.at("items").at(0).at(0) == -1 - 0x7fff);
 }

@@ -55,16 +55,16 @@ struct DesignMap {
     std::uint16_t groups = 0;
     std::uint16_t images = 0;
 
-    DesignMap() { writer.add_item(map::kItemVersion, 0, Ints{1}); }
+    DesignMap() { writer.add_item(map::kItemTypeVersion, 0, Ints{1}); }
 
     /// Starts a group that holds the next `count` layers.
     void group(std::int32_t count, std::int32_t parallax = 100, std::int32_t offset = 0) {
-        writer.add_item(map::kItemGroup, groups++,
+        writer.add_item(map::kItemTypeGroup, groups++,
                         Ints{1, offset, -offset, parallax, parallax, layers, count});
     }
 
     void layer(const Ints& ints) {
-        writer.add_item(map::kItemLayer, static_cast<std::uint16_t>(layers++), ints);
+        writer.add_item(map::kItemTypeLayer, static_cast<std::uint16_t>(layers++), ints);
     }
 
     void layer(std::int32_t image, std::int32_t flags = 0, const Ints& color = {255, 128, 0, 64}) {
@@ -78,11 +78,11 @@ struct DesignMap {
                const Ints& format = {}) {
         Ints ints{format.empty() ? 1 : 2, width, height, external ? 1 : 0, -1, data};
         ints.insert(ints.end(), format.begin(), format.end());
-        writer.add_item(map::kItemImage, images++, ints);
+        writer.add_item(map::kItemTypeImage, images++, ints);
     }
 
     [[nodiscard]] json::object design() const {
-        const auto text = web::design_json(writer.finish());
+        const auto text = web::map_design_json(writer.finish());
         REQUIRE(text.has_value());
         return json::parse(*text).as_object();
     }
@@ -100,11 +100,11 @@ TEST_CASE("a design has the plain layers that move with the game layer, from bac
     map.layer(0);
     map.group(3, 7, 99); // the game ignores what the group of its own layer says
     map.layer(0);
-    map.layer(-1, map::kFlagGame);
+    map.layer(-1, map::kLayerFlagGame);
     map.layer(1, 0, {999, -1, 0, 255});
     map.group(2, 100, 16);
     map.layer(-1);
-    map.layer(Ints{0, map::kLayerQuads, 0, 1, 0, -1, -1});
+    map.layer(Ints{0, map::kLayerTypeQuads, 0, 1, 0, -1, -1});
     map.image(16, 16, map.pixels);
     map.image(16, 16, -1, true);
     const json::object design = map.design();
@@ -146,7 +146,7 @@ TEST_CASE("an image that cannot be drawn is left out, and a design without image
         CAPTURE(row.name);
         DesignMap map;
         map.group(2);
-        map.layer(-1, map::kFlagGame);
+        map.layer(-1, map::kLayerFlagGame);
         map.layer(0);
         map.image(row.width, row.height, row.data, false, row.format);
         CHECK(text_of(map.design()) == R"({"v":1,"images":[],"layers":[]})");
@@ -159,7 +159,7 @@ TEST_CASE("an image whose data are missing or too short has no pixels") {
         CAPTURE(data);
         DesignMap map;
         map.group(1);
-        map.layer(-1, map::kFlagGame);
+        map.layer(-1, map::kLayerFlagGame);
         map.image(16, 16, data);
         CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
     }
@@ -185,7 +185,7 @@ TEST_CASE("a layer whose tiles are missing or too many is left out") {
         DesignMap map;
         map.writer.add_block(filled(std::size_t{2048} * 2048 * 4, 1));
         map.group(3);
-        map.layer(-1, map::kFlagGame);
+        map.layer(-1, map::kLayerFlagGame);
         Ints layer = map::test::tile_layer(2, row.width, row.height, 0, row.data);
         layer[13] = 0;
         map.layer(layer);
@@ -198,7 +198,7 @@ TEST_CASE("a layer whose tiles are missing or too many is left out") {
 TEST_CASE("a design has no more layers, tiles and images than the limits") {
     DesignMap many;
     many.group(1000);
-    many.layer(-1, map::kFlagGame);
+    many.layer(-1, map::kLayerFlagGame);
     for (std::int32_t i = 0; i < 100; ++i) {
         many.layer(i);
         many.image(16, 16, many.pixels);
@@ -210,7 +210,7 @@ TEST_CASE("a design has no more layers, tiles and images than the limits") {
     const std::int32_t tiles = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
     const std::int32_t pixels = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
     large.group(1000);
-    large.layer(-1, map::kFlagGame);
+    large.layer(-1, map::kLayerFlagGame);
     for (std::int32_t i = 0; i < 20; ++i) {
         Ints layer = map::test::tile_layer(2, 1024, 1024, 0, tiles);
         layer[13] = i;
@@ -225,7 +225,7 @@ TEST_CASE("a design has no more layers, tiles and images than the limits") {
     DesignMap tiled; // each of the small layers claims a block of 4 MiB
     const std::int32_t block = tiled.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
     tiled.group(1000);
-    tiled.layer(-1, map::kFlagGame);
+    tiled.layer(-1, map::kLayerFlagGame);
     for (int i = 0; i < 10; ++i) {
         Ints layer = map::test::tile_layer(2, 2, 1, 0, block);
         layer[13] = 0;
@@ -238,14 +238,14 @@ TEST_CASE("a design has no more layers, tiles and images than the limits") {
 TEST_CASE("a map file that is cut at any byte or too large gives no design, or one within it") {
     DesignMap map;
     map.group(2);
-    map.layer(-1, map::kFlagGame);
+    map.layer(-1, map::kLayerFlagGame);
     map.layer(0);
     map.image(16, 16, map.pixels);
     const Bytes whole = map.writer.finish();
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CAPTURE(size);
         const std::span<const std::byte> cut{whole.data(), size};
-        if (const auto design = web::design_json(cut)) {
+        if (const auto design = web::map_design_json(cut)) {
             CHECK(json::parse(*design).as_object().at("layers").as_array().size() <= 1);
         }
         CHECK_FALSE(web::image_pixels(cut, 0).has_value());
@@ -254,20 +254,20 @@ TEST_CASE("a map file that is cut at any byte or too large gives no design, or o
         for (const unsigned mask : {0x01U, 0x80U, 0xffU}) {
             Bytes damaged = whole;
             damaged[at] ^= static_cast<std::byte>(mask);
-            static_cast<void>(web::design_json(damaged));
+            static_cast<void>(web::map_design_json(damaged));
             static_cast<void>(web::image_pixels(damaged, 0));
         }
     }
     Bytes large = whole;
     large.resize((std::size_t{8} << 20U) + 1);
-    CHECK_FALSE(web::design_json(large).has_value());
+    CHECK_FALSE(web::map_design_json(large).has_value());
     CHECK_FALSE(web::image_pixels(large, 0).has_value());
 }
 
 TEST_CASE("a request for a design names a session whose map is known") {
     DesignMap map;
     map.group(2);
-    map.layer(-1, map::kFlagGame);
+    map.layer(-1, map::kLayerFlagGame);
     map.layer(0);
     map.image(16, 16, map.pixels);
     const auto file = std::make_shared<const Bytes>(map.writer.finish());
@@ -279,19 +279,19 @@ TEST_CASE("a request for a design names a session whose map is known") {
                [&](const web::Response& response) { got = response; });
         return got;
     };
-    CHECK(ask(web::show_map_design, page, "session=1").body == web::design_json(*file));
-    const auto image = ask(web::show_map_image, page, "session=1&image=0");
+    CHECK(ask(web::send_map_design, page, "session=1").body == web::map_design_json(*file));
+    const auto image = ask(web::send_map_image, page, "session=1&image=0");
     CHECK(image.status == 200);
     CHECK(image.body.size() == kImageBytes);
     for (const std::string_view query : {"", "session=2", "session=x", "session=-1"}) {
         CAPTURE(query);
-        CHECK(ask(web::show_map_design, page, query).status == 404);
+        CHECK(ask(web::send_map_design, page, query).status == 404);
     }
     for (const std::string_view query :
          {"session=1", "session=1&image=1", "session=1&image=-1", "session=2&image=0", "image=0"}) {
         CAPTURE(query);
-        CHECK(ask(web::show_map_image, page, query).status == 404);
+        CHECK(ask(web::send_map_image, page, query).status == 404);
     }
     test::SamplePage without; // a collector has no maps
-    CHECK(ask(web::show_map_design, without, "session=1").status == 404);
+    CHECK(ask(web::send_map_design, without, "session=1").status == 404);
 }

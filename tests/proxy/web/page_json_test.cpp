@@ -85,13 +85,13 @@ TEST_CASE("a map is compressed once while it is in use") {
     web::CompressedMapCache packed;
     const auto one = std::make_shared<const map::PhysicsLayers>(small_map());
     auto other = std::make_shared<const map::PhysicsLayers>(small_map());
-    const auto first = packed.compressed_json(one);
+    const auto first = packed.compressed_map_json(one);
     CHECK(*first == web::gzip_text(web::map_json(*one)));
-    const std::weak_ptr second = packed.compressed_json(other);
+    const std::weak_ptr second = packed.compressed_map_json(other);
     CHECK(second.lock() != first);
-    CHECK(packed.compressed_json(other) == second.lock());
+    CHECK(packed.compressed_map_json(other) == second.lock());
     other.reset();
-    CHECK(packed.compressed_json(one) == first);
+    CHECK(packed.compressed_map_json(one) == first);
     CHECK(second.expired());
 }
 

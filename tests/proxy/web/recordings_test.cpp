@@ -57,7 +57,7 @@ std::string large() {
 
 /// A page whose viewers can start and download recordings.
 struct RecordingPage final : test::SamplePage {
-    tl::expected<void, std::string> turn_recording(RecordingKind kind, bool on) override {
+    tl::expected<void, std::string> switch_recording(RecordingKind kind, bool on) override {
         if (kind == RecordingKind::capture) {
             return tl::unexpected{std::string{"not now"}};
         }

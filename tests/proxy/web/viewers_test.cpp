@@ -102,7 +102,7 @@ struct ViewersFixture : test::SamplePage {
                 R"({"v":1,"type":"snapshot","session":1,"tick":)" + std::to_string(tick) + "}\n";
         }
         if (!batch.empty()) {
-            CHECK(feed.mailboxes[0].try_put(batch));
+            CHECK(feed.mailboxes[0].try_put_batch(batch));
         }
         update();
     }
@@ -110,7 +110,7 @@ struct ViewersFixture : test::SamplePage {
     /// Adds a snapshot that is not fetched.
     void add_unfetched_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
         web::ViewerBatch batch = batch_of(session, at);
-        CHECK(feed.mailboxes[0].try_put(batch));
+        CHECK(feed.mailboxes[0].try_put_batch(batch));
     }
 
     /// Adds a merged snapshot of three sessions.
@@ -118,7 +118,7 @@ struct ViewersFixture : test::SamplePage {
         web::ViewerBatch batch = batch_of(0, ++tick, 3);
         batch.world_line = std::move(line);
         batch.world_server = world_server;
-        CHECK(feed.mailboxes.back().try_put(batch));
+        CHECK(feed.mailboxes.back().try_put_batch(batch));
         update();
     }
 
@@ -304,7 +304,7 @@ TEST_CASE_FIXTURE(
         batch.lines += R"({"line":)" + std::to_string(i) + R"(,"filler":")" + filler + "\"}\n";
     }
     batch.lost_lines = 5; // lines for which the worker had no room
-    CHECK(feed.mailboxes[0].try_put(batch));
+    CHECK(feed.mailboxes[0].try_put_batch(batch));
     update();
     REQUIRE(socket->messages_of_kind("log").size() == 1);
     const json::object log = socket->messages_of_kind("log")[0];
@@ -346,7 +346,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the new
             batch.lines +=
                 R"({"line":)" + std::to_string(part * 60 + i) + R"(,"filler":")" + filler + "\"}\n";
         }
-        CHECK(feed.mailboxes[0].try_put(batch));
+        CHECK(feed.mailboxes[0].try_put_batch(batch));
         if (part < 2) {
             viewers.fetch_and_send(now); // the responses are not due yet
         } else {
@@ -392,7 +392,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
     for (std::uint32_t i = 0; i < kViewers; ++i) {
         sockets.push_back(connect_viewer(R"({"watch":)" + std::to_string(101 + i) + '}'));
     }
-    for (std::uint32_t i = 0; i < web::Viewers::kMaxWaiting; ++i) {
+    for (std::uint32_t i = 0; i < web::Viewers::kMaxWaitingRequests; ++i) {
         viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
         CHECK(feed.interest.wants_session(1 + i));
     }
@@ -402,7 +402,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting requests") {
-    for (std::size_t i = 0; i < web::Viewers::kMaxWaitingOfPeer; ++i) {
+    for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequestsOfPeer; ++i) {
         viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
         viewers.request_snapshot(1, source_of(1), keep);
     }
@@ -457,7 +457,7 @@ TEST_CASE_FIXTURE(
     CHECK(answers[0].find("\"tick\":4}\n") != std::string::npos);
     CHECK(answers[0].find("\"tick\":2}\n") == std::string::npos);
     answers.clear();
-    for (std::size_t i = 0; i < web::Viewers::kMaxWaiting + 3; ++i) {
+    for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequests + 3; ++i) {
         viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8), keep);
     }
     CHECK(answers.size() == 3);
@@ -505,7 +505,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
                        R"(,"slow":true})"
                        "\n";
     }
-    REQUIRE(feed.mailboxes[0].try_put(batch));
+    REQUIRE(feed.mailboxes[0].try_put_batch(batch));
     for (int i = 0; i < 20 && quick->count_log_lines() < kLines; ++i) {
         update();
     }

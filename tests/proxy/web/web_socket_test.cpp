@@ -63,7 +63,7 @@ struct Page final : test::SamplePage {
                                         .tick = tick,
                                         .rebuilt = true},
                                        test::to_snapshot(items).view());
-                    if (feed.mailboxes[0].try_put(batch)) {
+                    if (feed.mailboxes[0].try_put_batch(batch)) {
                         batch.clear();
                     }
                 }
@@ -327,7 +327,7 @@ TEST_CASE("a viewer beyond the limit is refused until another one leaves") {
     };
     const auto own = asio::ip::address_v4::loopback();
     const auto other = asio::ip::make_address_v4("127.0.0.2");
-    while (clients.size() < web::Viewers::kMaxOfPeer) {
+    while (clients.size() < web::Viewers::kMaxViewersOfPeer) {
         come(own);
     }
     CHECK_THROWS(Client{page.port()}); // the other places are for other peers

@@ -238,14 +238,16 @@ TEST_CASE("who is let in without a secret is trusted less, until one comes back"
         {"a tokenless handshake that is not answered with chunks",
          {kOldConnect, kAccepted, {kC2s, control(ControlKind::accept)}},
          Trust::unverified},
-        {"a tokenless handshake", {kOldConnect, kAccepted, {kC2s, input(1)}, ready}, Trust::plays},
-        {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::plays},
+        {"a tokenless handshake",
+         {kOldConnect, kAccepted, {kC2s, input(1)}, ready},
+         Trust::unverified_player},
+        {"a connection joined midway", {{kC2s, input(1)}, ready}, Trust::unverified_player},
         {"a tick of the game, acknowledged",
          {kOldConnect, kAccepted, ready, {kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
-         Trust::plays},
+         Trust::unverified_player},
         {"a tick before any handshake, acknowledged",
          {{kS2c, chunks({{6, {9, 10}}})}, {kC2s, input(9)}},
-         Trust::plays},
+         Trust::unverified_player},
         {"the prelude's tick after the server went on",
          {kOldConnect, kAccepted, {kS2c, prelude()}, ready, {kC2s, input(kSecret)}},
          Trust::player},
@@ -320,7 +322,7 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
         CAPTURE(row.name);
         ClientTrustState state{.trust = Trust::player, .token = kToken};
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
-        state.trust = Trust::plays;
+        state.trust = Trust::unverified_player;
         CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
     }
 }
@@ -354,7 +356,7 @@ TEST_CASE("only what servers are known to answer counts as asked") {
         {"garbage", Trust::connless, Bytes(14, std::byte{1}), false},
         {"garbage behind a CONNECT", Trust::unverified, Bytes(14, std::byte{1}), false},
         {"an input of a player", Trust::player, input(1), true},
-        {"an input where the server plays", Trust::plays, input(1), true},
+        {"an input where the server plays", Trust::unverified_player, input(1), true},
     };
     for (const Asked& row : rows) {
         CAPTURE(row.name);

@@ -336,7 +336,7 @@ std::string name(int number) {
 }
 
 /// Returns the id of a name; 0 if it has none.
-int id_of(world::NameIds& ids, const std::string& of) {
+int id_of(world::PlayerNameIds& ids, const std::string& of) {
     const auto id = ids.assign_id(of);
     return id ? id->id : 0;
 }
@@ -344,7 +344,7 @@ int id_of(world::NameIds& ids, const std::string& of) {
 } // namespace
 
 TEST_CASE("an id that a view tells is taken from the name that had it") {
-    world::NameIds ids;
+    world::PlayerNameIds ids;
     ids.begin_tick();
     ids.learn_id("foo", 0);
     ids.begin_tick();
@@ -364,7 +364,7 @@ TEST_CASE("an id that a view tells is taken from the name that had it") {
 }
 
 TEST_CASE("an id of a name that no view tells is taken when a view tells it of another") {
-    world::NameIds ids;
+    world::PlayerNameIds ids;
     ids.begin_tick();
     CHECK(id_of(ids, "foo") == 128);
     ids.learn_id("bar", 128); // an id of a server with more players than servers support today
@@ -373,13 +373,13 @@ TEST_CASE("an id of a name that no view tells is taken when a view tells it of a
 }
 
 TEST_CASE("what views offer gives way to what the server says, and to nobody else") {
-    world::NameIds ids;
+    world::PlayerNameIds ids;
     ids.begin_tick();
     ids.learn_id("foo", 3);
-    ids.offer_id("bar", 3); // the server uses the id for another name
-    ids.offer_id("foo", 5); // the server uses another id for the name
-    ids.offer_id("baz", 4);
-    ids.offer_id("qux", 4); // assigned in this tick already
+    ids.assign_id_if_free("bar", 3); // the server uses the id for another name
+    ids.assign_id_if_free("foo", 5); // the server uses another id for the name
+    ids.assign_id_if_free("baz", 4);
+    ids.assign_id_if_free("qux", 4); // assigned in this tick already
     CHECK(id_of(ids, "foo") == 3);
     CHECK(ids.assign_id("foo")->kind == IdKind::server);
     CHECK(id_of(ids, "baz") == 4);
@@ -389,14 +389,14 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
     ids.keep_learned_id("foo");
-    ids.offer_id("qux", 4); // baz left
-    ids.offer_id("bar", 3);
+    ids.assign_id_if_free("qux", 4); // baz left
+    ids.assign_id_if_free("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
     CHECK(id_of(ids, "foo") == 3);
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.offer_id("foo", 9); // a learned id is kept only after keep_learned_id()
+    ids.assign_id_if_free("foo", 9); // a learned id is kept only after keep_learned_id()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);
@@ -405,7 +405,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
 }
 
 TEST_CASE("names beyond those that are kept have ids of their own, and who stays keeps them") {
-    world::NameIds ids;
+    world::PlayerNameIds ids;
     for (int tick = 0; tick < 500; ++tick) {
         ids.begin_tick();
         CHECK(id_of(ids, "who stays") == 128);
@@ -420,13 +420,13 @@ TEST_CASE("names beyond those that are kept have ids of their own, and who stays
 }
 
 TEST_CASE("more names in one tick than are kept have none, and no two of the others have one") {
-    world::NameIds ids;
+    world::PlayerNameIds ids;
     ids.begin_tick();
     std::set<std::uint16_t> given;
-    for (int player = 0; player < static_cast<int>(world::NameIds::kMaxNames); ++player) {
+    for (int player = 0; player < static_cast<int>(world::PlayerNameIds::kMaxNames); ++player) {
         given.insert(static_cast<std::uint16_t>(id_of(ids, name(player))));
     }
-    CHECK(given.size() == world::NameIds::kMaxNames);
+    CHECK(given.size() == world::PlayerNameIds::kMaxNames);
     CHECK(id_of(ids, "one more") == 0);
     ids.learn_id("another", 5);
     CHECK(id_of(ids, "another") == 0);

@@ -440,7 +440,7 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     }
     CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // The forged servers have no more events, so one of them is evicted although its session is open.
-    const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdle / kTick);
+    const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdleTimeout / kTick);
     for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
         attack.show(1000, tick, small);
     }

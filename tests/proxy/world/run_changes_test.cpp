@@ -116,7 +116,7 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
         // A silence is detected with the current clock.
         const std::size_t closed = script.closed.size();
         script.collector.advance_time(script.epoch + tick * kScriptTick +
-                                      world::ViewCollector::kSilence);
+                                      world::ViewCollector::kMaxSilence);
         CHECK(script.closed.size() > closed);
     }
 }

@@ -240,7 +240,7 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
     script.play({2}, 104, 110);
     CHECK(script.closed.size() == 4);
     script.collector.advance_time(script.epoch + 110 * kScriptTick +
-                                  world::ViewCollector::kSilence);
+                                  world::ViewCollector::kMaxSilence);
     CHECK(script.closed.size() == 6);
 }
 

@@ -13,7 +13,7 @@ export interface RelayTraffic { datagrams: number; bytes: number; dropped: numbe
 
 /** One of several servers. A server from a stream of records also has the address of its own page (empty if unknown), its
  *  number of records, and the time of the latest record. */
-export interface ServerState {
+export interface NamedServerState {
     name: string; server: string; listen: string[]; silent: boolean; players: number; findings: number;
     page?: string; records?: number; last_ms?: number;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
@@ -46,7 +46,7 @@ export interface State {
     version: string; now_ms: number; started_ms: number; listen: string[]; server: string; server_silent: boolean;
     server_silent_since_ms?: number; server_unanswered?: number; server_refused?: number;
     impairment: string; impaired_by: { time_ms: number; from: string } | null; observer: number; viewers: number; viewers_lost: number;
-    inspecting: boolean; servers: ServerState[];
+    inspecting: boolean; servers: NamedServerState[];
     /** The stream from which all data comes; null if this twscope itself forwards or taps the traffic. */
     stream: { name: string; trouble: string; records: number; left_out: number } | null;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };

@@ -2,7 +2,7 @@
 import { keyed, updateChildren } from './children';
 import { link, linkButton, make, number, row } from './dom';
 import { clock, count, size } from './format';
-import type { ServerState, State } from './protocol';
+import type { NamedServerState, State } from './protocol';
 import { rate } from './rates';
 
 const COMMON = ['server', 'state', 'players', 'sessions', 'findings'];
@@ -28,7 +28,7 @@ export class Servers {
         updateChildren(this.rows, state.servers.map((server) => this.row(server, then.get(server.name), seconds)));
     }
 
-    private row(server: ServerState, old: ServerState | undefined, seconds: number): HTMLTableRowElement {
+    private row(server: NamedServerState, old: NamedServerState | undefined, seconds: number): HTMLTableRowElement {
         const chosen = server.name === this.chosen;
         const name = linkButton(server.name, chosen ? 'sessions of all servers' : 'show this server',
             () => { this.onChosen(this.chosen = this.chosen === server.name ? null : server.name); });
@@ -42,12 +42,12 @@ export class Servers {
         return keyed(server.name, made);
     }
 
-    private forwarded({ relay: { c2s, s2c }, listen, server }: ServerState, old: ServerState | undefined, seconds: number): (Node | string)[] {
+    private forwarded({ relay: { c2s, s2c }, listen, server }: NamedServerState, old: NamedServerState | undefined, seconds: number): (Node | string)[] {
         return [number(`${size(rate(s2c.bytes, old?.relay.s2c.bytes, seconds))}/s`),
             number(`${size(rate(c2s.bytes, old?.relay.c2s.bytes, seconds))}/s`), listen.join(', '), server];
     }
 
-    private collected({ records, last_ms: last, page }: ServerState, old: ServerState | undefined, seconds: number): (Node | string)[] {
+    private collected({ records, last_ms: last, page }: NamedServerState, old: NamedServerState | undefined, seconds: number): (Node | string)[] {
         return [number(count(Math.round(rate(records ?? 0, old?.records, seconds)))),
             make('td', 'soft', last ? clock(last) : '–'), page ? make('td', '', link(page, 'see its game')) : '–'];
     }
