@@ -123,7 +123,7 @@ class Ring {
     /// page-aligned, `shared_memory_size(…)` long, and zeroed before the first Ring is constructed.
     explicit Ring(std::span<std::byte> shared);
 
-    /// Returns the size of the memory for a ring of `bytes`, which is rounded up to a power of two of
+    /// Returns the size of the memory for a ring of `bytes`, rounded up to a power of two of
     /// at least kMinBytes.
     [[nodiscard]] static std::size_t shared_memory_size(std::size_t bytes) noexcept;
 

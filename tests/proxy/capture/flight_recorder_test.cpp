@@ -4,6 +4,7 @@
 #include "tests/support/inspect_file.h"
 #include "tests/support/program.h"
 #include "tests/support/record_log.h"
+#include "tests/support/snapshot_messages.h"
 #include "tests/support/test_data.h"
 #include "tests/support/time.h"
 
