@@ -24,7 +24,8 @@ struct SecretsFile {
     /// The first certificate in the file, which is twscope's (PEM); empty if the file has no key.
     std::string certificate{};
     std::string key{}; ///< the private key of `certificate` (PEM)
-    /// All other certificates (PEM); empty to trust the system's authorities.
+    /// The file's other certificates (PEM), of the trusted authorities; empty to trust the system's
+    /// authorities.
     std::string authorities{};
 
     [[nodiscard]] bool wants_tls() const { return !certificate.empty() || !authorities.empty(); }

@@ -39,8 +39,8 @@ inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 /// part.
 [[nodiscard]] std::string_view server_of_subject(std::string_view subject);
 
-/// Returns the server part of a subject with wildcards that matches all lines of `server`.
-/// `server`: a name, or a make_all_servers_name().
+/// Returns the text in place of the server, in a subject with wildcards that receives all lines of
+/// `server`. `server`: a server's name, or what make_all_servers_name() returned.
 [[nodiscard]] std::string_view subject_wildcard(std::string_view server);
 
 /// Returns a URL without user and password, such as "nats://host:4222".

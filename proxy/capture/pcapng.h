@@ -165,8 +165,8 @@ inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20U;
 /// Limits the session states in a capture: in the long run, to a quarter of the traffic's bytes.
 class SessionStateBudget {
   public:
-    /// The most bytes of states at once. This is enough for about 200 sessions with 64 players,
-    /// which are encoded in less than 0.1 s.
+    /// The most bytes of session states that are encoded at the same time: about 200 sessions with
+    /// 64 players each, which takes less than 0.1 s.
     static constexpr std::int64_t kMaxStateBytesAtOnce = std::int64_t{8} << 20U;
     static constexpr std::int64_t kTrafficBytesPerStateByte = 4;
 

@@ -492,7 +492,8 @@ class DemoPlayer {
         return true;
     }
 
-    /// Decompresses a chunk of an unused type, whose errors end the demo, as in demo players.
+    /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error:
+    /// the demo ends there, because it also does in the games' demo players.
     bool play_unused(const DemoChunk& chunk) {
         const auto ints = payload_.decode_ints(chunk);
         if (!ints) {

@@ -174,7 +174,8 @@ class TakeoverRequester {
     /// Returns the old relay's last message; nullopt if the old relay ended without that message.
     [[nodiscard]] std::optional<EndReport> receive_end_report();
 
-    /// Logs changes by a takeover: moved servers, ended servers, and threads without sockets.
+    /// Logs what the takeover changed: servers that moved or are no longer relayed, and how many of
+    /// the relay's `threads` are idle because they got no sockets.
     void log_takeover_changes(const relay::Relay& relay, unsigned threads) const;
 
   private:

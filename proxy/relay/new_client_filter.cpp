@@ -91,7 +91,7 @@ TokenBucket& NewClientFilter::bucket_of(const base::Network& network, BucketPurp
 
 class NewClientFilter::NetworkBuckets {
   public:
-    /// `rate` and `burst`: the limit of the smallest network.
+    /// `rate` and `burst`: the limit of the narrowest of the networks that contain `client`.
     NetworkBuckets(NewClientFilter& filter, const base::Endpoint& client, BucketPurpose purpose,
                    std::uint32_t rate, std::uint32_t burst, std::uint32_t now_ms) noexcept {
         if (base::is_loopback(client)) {

@@ -76,7 +76,8 @@ std::optional<map::Image> find_embedded_image(const map::Map& map, std::size_t n
     return image;
 }
 
-/// The images that a design uses, by number; nullopt for images that are not sent.
+/// The images that the visible layers use, by index in the map; nullopt for an image that is not
+/// sent to the page.
 using Images = std::map<std::int32_t, std::optional<map::Image>>;
 
 void add_image(Images& images, const map::Map& map, std::int32_t number, std::size_t& bytes_left) {

@@ -43,7 +43,7 @@ struct SilenceState {
     std::uint64_t refused = 0;    ///< number of ICMP errors "port unreachable" since `since_ms`
 };
 
-/// A change of the impairment that was made on the page.
+/// New settings of the impairment that a user made on the page.
 struct ImpairmentChange {
     std::int64_t time_ms = 0;  ///< in milliseconds since 1970
     std::string client_name{}; ///< the client's address, or "the unix socket"

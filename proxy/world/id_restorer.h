@@ -124,7 +124,7 @@ class IdRestorer {
                                                                       : nullptr;
     }
 
-    /// Returns the origins of the client ids, see record::ItemSightings::id_kinds.
+    /// Returns where the client ids come from, as in record::ItemSightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::RenumberedClient> renumbered_clients() const {

@@ -20,8 +20,8 @@ constexpr int kMaxChange = 12;
 constexpr int kMaxNewSize = 24;
 /// The highest cost of an explanation. An unknown type or a type with a changed size costs one.
 constexpr int kMaxCost = 20;
-/// The cost of a type if deltas contain its size although the protocol defines one, or do not
-/// contain its size although the protocol defines none. This is rarer than a different size.
+/// The cost of a type whose size deltas contain although the protocol defines the size, or omit
+/// although the protocol does not. It is higher than the cost of a changed size, which is likelier.
 constexpr int kWrittenCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
