@@ -58,6 +58,19 @@ void log_recording(const RunFlags& flags) {
     }
 }
 
+/// Logs how much this process recorded to a file or folder, and the command that reads it.
+void log_recorded_size(const RunFlags& flags, const store::OutputFile* file) {
+    const std::uint64_t bytes = file == nullptr ? 0 : file->state.written_bytes.load();
+    if (bytes != 0) {
+        std::error_code ignored;
+        const std::string folder = flags.recording.segment_folder(flags.recordings().front());
+        const auto path =
+            std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored);
+        log::info("recorded {}; read it with: twscope records {}", record::size_text(bytes),
+                  quote_for_shell(record::escape_for_terminal(path.lexically_normal().string())));
+    }
+}
+
 /// Flags that must be the same in both processes of a takeover.
 constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
                                                         "server", "state"};
@@ -212,12 +225,14 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
-                 sink::BoundedWaitStream& console, store::OutputFile* summary) {
+                 sink::BoundedWaitStream& console, const store::OutputFile* file,
+                 store::OutputFile* summary) {
     try {
         const process::ObserverResult result = run.inspect_until_stopped();
         if (!result.inspected) {
             return 0;
         }
+        log_recorded_size(flags, file);
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_write_timeout(kLastWords);
         if (flags.records.config.stats) {
@@ -307,7 +322,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
         log_recording(flags);
     }
     process::ObserverRun run{std::move(options), std::move(post)};
-    return run_observer(flags, run, after_loss, console, summary.get());
+    return run_observer(flags, run, after_loss, console, file.get(), summary.get());
 }
 
 /// Returns the options of a live run's supervisor: its observer, its duration, and the effect of

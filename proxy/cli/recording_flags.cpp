@@ -329,6 +329,27 @@ RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) 
 std::string RecordingFlags::segment_folder(const NamedRecording& recording) const {
     const auto found = disk_options(recording);
     return found && found->segments ? found->segments->folder : std::string{};
+std::string RecordingFlags::describe_place(const NamedRecording& recording) const {
+    const auto planned = disk_options(recording);
+    if (!planned) {
+        return recording.path == "-" ? "standard output" : recording.path;
+    }
+    std::error_code ignored;
+    const auto path = std::filesystem::absolute(recording.path, ignored).lexically_normal();
+    std::string text = path.string() + (planned->segments ? " in segments" : "");
+    if (planned->segments && !keep.empty()) {
+        text += ", keeping " + keep;
+    } else if (min_free.empty()) {
+        text += ", with no size limit (--keep sets one for a folder)";
+    }
+    if (!min_free.empty()) {
+        text += ", leaving " + min_free + " free";
+    }
+    const std::uint64_t free = store::system_disk().free_bytes(existing_part(path.string()));
+    return free == UINT64_MAX ? text
+                              : fmt::format("{}, {} free now", text, record::size_text(free));
+}
+
 }
 
 std::unique_ptr<store::OutputFile>

@@ -77,6 +77,8 @@ struct RecordingFlags {
     /// Returns a sentence for each recording whose disk has no room for the size of --keep.
     [[nodiscard]] std::vector<std::string>
     disk_space_warnings(std::span<const NamedRecording> recordings) const;
+    /// Describes where the recording is written, its limits, and how much of the disk is free.
+    [[nodiscard]] std::string describe_place(const NamedRecording& recording) const;
     /// Returns the folder of the segments; empty if the recording has none.
     [[nodiscard]] std::string segment_folder(const NamedRecording& recording) const;
     /// Opens the file or stream of a live recording; returns null if the path is empty.

@@ -141,21 +141,17 @@ void RunFlags::check_flags(const Settings& settings) const {
 }
 
 std::string RunFlags::describe_recording() const {
+    const char* const names = records.config.pseudonym_key.empty() ? "" : " with pseudonyms";
     std::vector<std::string> parts;
     for (const NamedRecording& each : recordings()) {
-        if (each.path.empty()) {
-            continue;
+        if (!each.path.empty()) {
+            const bool is_capture = &each.kind == &capture_recording_kind();
+            parts.push_back(fmt::format("{}{} to {}", each.kind.content, is_capture ? "" : names,
+                                        recording.describe_place(each)));
         }
-        std::string place = each.path == "-" ? "standard output" : each.path;
-        if (!recording.segment_folder(each).empty()) {
-            place += fmt::format(
-                " in segments{}{}", recording.keep.empty() ? "" : ", keeping " + recording.keep,
-                recording.min_free.empty() ? "" : ", leaving " + recording.min_free + " free");
-        }
-        parts.push_back(fmt::format("{} to {}", each.kind.content, place));
     }
     if (bus.is_enabled()) {
-        parts.emplace_back("records to the bus");
+        parts.push_back(fmt::format("records{} to the bus", names));
     }
     if (!records.demo.empty()) {
         parts.push_back("demos to " + records.demo);
@@ -235,15 +231,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
                                                           ? "recorded as they are"
                                                           : "pseudonyms");
     }
-    const RecordingFlags& recording = flags.recording;
-    const auto recordings = flags.recordings();
-    if (recording.keep.empty() && recording.min_free.empty() &&
-        std::ranges::any_of(recordings, [&](const auto& each) {
-            return recording.disk_options(each).has_value();
-        })) {
-        text += "no limit on disk space (--keep 10GiB sets one for a folder)\n";
-    }
-    for (const std::string& warning : recording.disk_space_warnings(recordings)) {
+    for (const std::string& warning : flags.recording.disk_space_warnings(flags.recordings())) {
         text += "warning: " + warning + '\n';
     }
     text += flags.http.is_enabled()

@@ -271,26 +271,27 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
                                "127.0.0.1:8304\n"
                                "at most 2 sessions per address, 5 in all\n"
-                               "recording records to " +
-                               output +
-                               "\n"
-                               "client addresses: pseudonyms\n"
-                               "no limit on disk space (--keep 10GiB sets one for a folder)\n"
-                               "live page on 9303\n"
-                               "from command line: config, server\n"
-                               "from environment: pseudonyms, http\n"
-                               "from " +
-                               config + ": "));
+                               "recording records with pseudonyms to " +
+                               output + ", with no size limit (--keep sets one for a folder), "));
+    CHECK(contains(done.out, " free now\n"
+                             "client addresses: pseudonyms\n"
+                             "live page on 9303\n"
+                             "from command line: config, server\n"
+                             "from environment: pseudonyms, http\n"
+                             "from " +
+                                 config + ": "));
     CHECK(done.out.find("max-sessions", done.out.find(config)) != std::string::npos);
     CHECK(done.out.ends_with("from " + config + ", but overridden: http\n"));
     CHECK_FALSE(contains(done.out, "secret"));
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
     const Arguments check{"proxy", "-s", "127.0.0.1:1", "--check-config"};
-    CHECK(contains(twscope(check, {"-o", records, "--keep", "1GiB", "--min-free", "2GiB"}).out,
-                   "recording records to " + records +
-                       " in segments, keeping 1GiB, leaving 2GiB free\n"
-                       "client addresses: recorded as they are\n"));
+    const Finished limited = // a relative path is shown as an absolute one
+        in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:1 --check-config " +
+                 "-o ./records/ --keep 1GiB --min-free 2GiB");
+    CHECK(contains(limited.out, "recording records to " + records +
+                                    " in segments, keeping 1GiB, leaving 2GiB free, "));
+    CHECK(contains(limited.out, " free now\nclient addresses: recorded as they are\n"));
     CHECK_FALSE(std::filesystem::exists(records));
     CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==
           "observing eth0, servers by what they send\n"

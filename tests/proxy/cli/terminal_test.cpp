@@ -83,19 +83,25 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
             in_shell("XDG_STATE_HOME=" + folder.path() + " $twscope proxy -s " + where +
                      " -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
         CHECK(done.status == 0);
-        return done.err.substr(0, done.err.find("stopping: "));
+        return done.err;
     };
     const std::string records = folder.file("game.jsonl");
-    const std::string start = lines_of("-o " + records);
+    const std::string all = lines_of("-o " + records);
+    CHECK(contains(all, " KiB; read it with: twscope records '" + records + "'\n"));
+    const std::string start = all.substr(0, all.find("stopping: "));
     CAPTURE(start);
     CHECK(std::count(start.begin(), start.end(), '\n') == 3);
     CHECK(contains(start, "listening on 127.0.0.1:"));
     CHECK(contains(start,
                    " (this machine only), forwarding to " + where +
                        "; the server sees each client as its own 127.x.y.z (it is on loopback)\n"));
-    CHECK(contains(start, "recording records to " + records + "\n"));
+    CHECK(contains(start, "recording records to " + records + ", with no size limit "));
+    CHECK(contains(start, " free now\n"));
     CHECK(contains(start, "live page on port "));
     CHECK(contains(lines_of(""), "not recording (use -o FILE)\n"));
+    CHECK_FALSE(contains(lines_of("-o /dev/null"), "read it with"));
+    CHECK(contains(lines_of("-o " + folder.file("r/")),
+                   "; read it with: twscope records '" + folder.file("r") + "'\n"));
     CHECK(contains(lines_of("--log-level debug"), "confined by: "));
     const Finished early = in_shell("XDG_STATE_HOME=" + folder.path() +
                                     " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
