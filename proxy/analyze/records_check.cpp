@@ -423,6 +423,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
         }
         const bool any = joined.finish();
         column.begins_with_text = joined.begins_with_text();
+        column.has_value = column.has_value || any;
         wanted = wanted || (any && !column.is_common);
     }
     return wanted;
@@ -441,7 +442,6 @@ std::vector<std::string> RecordsCsv::empty_columns() const {
 void RecordsCsv::append_row(std::string& out) {
     ++num_rows_;
     for (Column& column : columns_) {
-        column.has_value = column.has_value || !column.cell.empty();
         if (&column != columns_.data()) {
             out.push_back(',');
         }

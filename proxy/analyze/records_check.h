@@ -127,7 +127,8 @@ class RecordsCsv {
     /// Returns whether rows are items.
     [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
-    /// Returns the names of the columns that are empty in all rows so far.
+    /// Returns the names of the columns for which no record so far has a value; an empty text is
+    /// one.
     [[nodiscard]] std::vector<std::string> empty_columns() const;
 
   private:
@@ -141,7 +142,7 @@ class RecordsCsv {
         bool is_of_items = false;      ///< the column's name is `items.KEY`
         bool is_common = false;        ///< every record has this key
         bool begins_with_text = false; ///< the current row's cell starts with text, not a number
-        bool has_value = false;        ///< at least one row has a value
+        bool has_value = false;        ///< at least one record has a value; may be ""
         std::string cell{};            ///< the cell of the current row
     };
 

@@ -216,6 +216,12 @@ TEST_CASE("columns must be keys of records") {
     CHECK(empty.status == 0);
     CHECK(empty.err == "twscope: --columns at.x: no value in these records; items have it as "
                        "items.at.x\n");
+    const std::string clans = folder.file("clans.jsonl");
+    write_text(clans, R"({"v":1,"t":"T","type":"message","session":1,"fields":{"clan":""}})"
+                      "\n");
+    const Finished no_clan = twscope({"records", clans, "--columns", "t,fields.clan"});
+    CHECK(no_clan.out == "t,fields.clan\r\nT,\r\n");
+    CHECK(no_clan.err.empty()); // an empty text is a value
     const std::string nulls = folder.file("nulls.jsonl");
     write_text(nulls, R"({"v":1,"t":"T","type":"finding","session":1,"tick":null})"
                       "\n");
