@@ -89,8 +89,8 @@ void RunFlags::add_lifecycle_flags(Command& command, const std::string& backgrou
         "At the end, print traffic by message and item type, as 'twscope decode --stats' does");
     command.add_switch("-q,--quiet", quiet, "Do not print the status, findings or their table");
     command.add_switch("--check-config", check_config,
-                       "Read flags, variables and --config, print what a run would do, or every "
-                       "error, and exit");
+                       "Read flags, variables and --config, print what a run would do, or its "
+                       "errors, and exit");
     add_log_level_flag(command, log_level);
 }
 
@@ -217,6 +217,9 @@ int check_config(const RunFlags& flags, Settings& settings) {
     }
     for (const std::string& problem : problems) {
         sink::print_error("{}", settings.add_source_to_message(problem));
+    }
+    if (!settings.is_config_file_read()) {
+        sink::print_error("correct the file first; there may be more errors");
     }
     if (!problems.empty()) {
         return kExitUsage;

@@ -118,7 +118,7 @@ struct RunFlags {
 };
 
 /// Checks the configuration of a live run without starting it: prints a description of the run, or
-/// every error. Returns the exit code.
+/// its errors. Returns the exit code.
 [[nodiscard]] int check_config(const RunFlags& flags, Settings& settings);
 
 void add_duration_flag(Command& command, double& seconds);

@@ -383,12 +383,13 @@ void Settings::fill_flags_from_file() {
         const std::string where = fmt::format("--config {}, line {}", file_, line->number);
         const auto same = std::ranges::find(found, flag, &std::pair<Flag*, ConfigLine>::first);
         if (flag == nullptr && line->has_equals) {
-            command_->problems.push_back(
-                fmt::format("{}: unknown key '{}'{} (keys are the long flags of "
-                            "'twscope {} --help' without dashes)",
-                            where, line->key,
-                            line->key == "config" ? "" : command_->suggest_flag(line->key, ""),
-                            command_->name));
+            const bool is_in_section = line->key.find('.') != std::string::npos;
+            command_->problems.push_back(fmt::format(
+                "{}: unknown key '{}'{} (keys are the long flags of "
+                "'twscope {} --help' without dashes{})",
+                where, line->key,
+                line->key == "config" ? "" : command_->suggest_flag(line->key, ""), command_->name,
+                is_in_section ? ", and not in sections such as [x]" : ""));
         } else if (flag == nullptr) {
             command_->problems.push_back(
                 fmt::format("{}: expected 'flag-name = value', not '{}'", where, line->key));

@@ -113,6 +113,7 @@ TEST_CASE("an error in a configuration is reported with its line") {
         {"nonsense = true\n", "unknown key 'nonsense' (keys are"},
         {"kepp = \"10GiB\"\n", "unknown key 'kepp'; did you mean keep? (keys are"},
         {"config = c.conf\n", "unknown key 'config' (keys are"},
+        {"[page]\nhttp = 1\n", "without dashes, and not in sections such as [x])"},
         {"\xEF\xBB\xBFno-inspect = true\n", ""},
         {"\xEF\xBB\xBFno-inspect\n", ", line 1: 'no-inspect' needs a value"},
         {"", ""},
@@ -368,7 +369,9 @@ TEST_CASE("--check-config names no error that only follows from another") {
     CHECK(contains(done.err, prefix + ", line 3: unknown key 'outptu'; did you mean output?"));
     CHECK(std::ranges::count(done.err, '\n') == 3); // not that there is no server
     write_text(config, "server = \"127.0.0.1:1\n");
-    check_refused({"proxy", "--check-config", "--config", config}, "the quotes are not closed");
+    CHECK(twscope({"proxy", "--check-config", "--config", config}).err ==
+          prefix + ", line 1: the quotes are not closed\n" +
+              "twscope: correct the file first; there may be more errors\n");
     // What is no folder for files is noticed, too.
     check_refused(
         {"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", "/proc/records/", "--keep", "1GiB"},
