@@ -216,20 +216,24 @@ std::string Console::take_status(record::Timestamp now, double seconds, const St
         !notes.recording.empty() && fits(text)) {
         line = text;
     }
-    // Shows as many players as fit into the line, and the number of the players left out.
+    // Shows as many players as fit into the line, without their places if only that makes room, and
+    // the number of the players left out.
+    bool has_places = true;
     for (std::size_t left_out = tees_.size() - std::min(tees_.size(), kMaxTees);
-         left_out < tees_.size(); ++left_out) {
+         left_out < tees_.size(); left_out += has_places ? 1 : 0) {
         std::string text = line;
         std::size_t most = tees_.size() - left_out;
         for (auto each = tees_.begin(); most != 0; ++each, --most) {
             const auto& [session, tee] = *each;
-            text += tee.name.empty() ? fmt::format(" | session {} {}", session, tee.state)
-                                     : fmt::format(" | {} {}", colored("1", tee.name), tee.place);
+            text += " | " + (tee.name.empty() ? fmt::format("session {} {}", session, tee.state)
+                                              : colored("1", tee.name));
+            text += has_places && !tee.name.empty() ? ' ' + tee.place : std::string{};
         }
         text += left_out == 0 ? std::string{} : fmt::format(" | and {} more", left_out);
         if (fits(text)) {
             return text;
         }
+        has_places = !has_places;
     }
     return cut_to_columns(line, columns);
 }

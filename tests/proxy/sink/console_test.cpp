@@ -129,8 +129,10 @@ TEST_CASE("the status leaves out a recording for which it has no space, rather t
         return console.take_status(0, 1, {.recording = "recording to a"}, columns);
     };
     CHECK(status(88).ends_with("warnings | recording to a | ann (1,2) | bob (3,4)"));
-    CHECK(status(77).ends_with("warnings | recording to a"));
-    CHECK(status(62).ends_with("no warnings"));
+    CHECK(status(77).ends_with("warnings | recording to a | ann | bob"));
+    CHECK(status(70).ends_with("warnings | recording to a"));
+    CHECK(status(62).ends_with("no warnings | ann | bob"));
+    CHECK(status(57).ends_with("no warnings"));
 }
 
 TEST_CASE("players for whom the status has no space are counted") {
@@ -140,15 +142,17 @@ TEST_CASE("players for whom the status has no space are counted") {
     };
 
     const Row rows[] = {
-        {200, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
-        {80, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2)"},
-        {78, "warnings | p0 (1,2) | and 2 more"},
+        {200, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2) | p3 (1,2)"},
+        {91, "warnings | p0 (1,2) | p1 (1,2) | p2 (1,2) | p3 (1,2)"},
+        {89, "warnings | p0 | p1 | p2 | p3"}, // places are left out before players are
+        {66, "warnings | p0 | p1 | p2 | p3"},
+        {65, "warnings | p0 | and 3 more"},
         {61, "no warnings"},
         {48, "no warnings"},
-        {29, "3 players, 0 snapsho"},
+        {29, "4 players, 0 snapsho"},
     };
     Console console{{}};
-    for (std::uint32_t tee = 0; tee < 3; ++tee) {
+    for (std::uint32_t tee = 0; tee < 4; ++tee) {
         console.set_tee(tee, {.name = "p" + std::to_string(tee), .place = "(1,2)", .state = {}});
     }
     for (const Row& row : rows) {
