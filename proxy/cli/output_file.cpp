@@ -50,6 +50,12 @@ UsageError make_open_error(const std::string& flag, const std::string& path,
         return usage_error("{} {}: {} is a file; leave out the slash, or name a folder", flag, path,
                            file);
     }
+    if (error.code() == std::errc::permission_denied) {
+        const bool exists = std::filesystem::exists(path, ignored);
+        return usage_error("{} {}: {}; let user {} write to {}, or name another place", flag, path,
+                           error.code().message(), ::geteuid(),
+                           (exists ? full_path(path) : full_path(file).parent_path()).string());
+    }
     return usage_error("{} {}: {}; name a file in an existing, writable folder", flag, path,
                        error.code().message());
 }

@@ -238,20 +238,23 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
 }
 
 void RecordingFlags::check_recordings(std::span<const NamedRecording> recordings) const {
-    bool has_files = false;
+    const NamedRecording* file = nullptr;
     bool has_segments = false;
     for (const NamedRecording& each : recordings) {
         const auto found = disk_options(each);
-        has_files = has_files || found;
+        file = file == nullptr && found ? &each : file;
         has_segments = has_segments || (found && found->segments);
     }
     if (!keep.empty() && !has_segments) {
-        throw UsageError{
-            "--keep deletes segments; name a folder with --output or --write, or add --rotate"};
+        throw usage_error("--keep deletes segments; {}, or add --rotate",
+                          file == nullptr
+                              ? "name a folder with --output or --write"
+                              : fmt::format("{0} {1} is a file: write {1}/ for a folder",
+                                            file->kind.flag, file->path));
     }
     for (const auto& [flag, value] :
          {std::pair{"--min-free", &min_free}, std::pair{"--rotate", &rotate}}) {
-        if (!value->empty() && !has_files) {
+        if (!value->empty() && file == nullptr) {
             throw usage_error("{} needs --output or --write with a file or folder", flag);
         }
     }
@@ -326,9 +329,6 @@ RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) 
     return found;
 }
 
-std::string RecordingFlags::segment_folder(const NamedRecording& recording) const {
-    const auto found = disk_options(recording);
-    return found && found->segments ? found->segments->folder : std::string{};
 std::string RecordingFlags::describe_place(const NamedRecording& recording) const {
     const auto planned = disk_options(recording);
     if (!planned) {
@@ -350,6 +350,9 @@ std::string RecordingFlags::describe_place(const NamedRecording& recording) cons
                               : fmt::format("{}, {} free now", text, record::size_text(free));
 }
 
+std::string RecordingFlags::segment_folder(const NamedRecording& recording) const {
+    const auto found = disk_options(recording);
+    return found && found->segments ? found->segments->folder : std::string{};
 }
 
 std::unique_ptr<store::OutputFile>

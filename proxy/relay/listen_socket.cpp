@@ -36,7 +36,7 @@ constexpr std::size_t kBufferMemory = kBufferStride * DatagramBatch::kDatagrams;
     if (error == EADDRNOTAVAIL) {
         throw RetryableStartError{text + " (ip address shows the addresses that this host has)"};
     }
-    throw StartError{text};
+    throw StartError{text + (error == EACCES ? " (ports below 1024 need root)" : "")};
 }
 
 void set_socket_option(int socket, int level, int option, int value, const char* what,

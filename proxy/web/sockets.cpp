@@ -39,7 +39,8 @@ base::UniqueFd open_socket(int family) {
     const std::string text =
         "cannot listen on " + where + ": " + std::generic_category().message(error);
     if (!is_temporary || (error != EADDRINUSE && error != EADDRNOTAVAIL)) {
-        throw ListenError{text};
+        const bool is_port = error == EACCES && !where.starts_with("unix:");
+        throw ListenError{text + (is_port ? " (ports below 1024 need root)" : "")};
     }
     throw RetryableListenError{text + (error == EADDRINUSE && !where.starts_with("unix:")
                                            ? " (ss -tlpn shows which program has the port)"

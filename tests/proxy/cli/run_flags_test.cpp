@@ -254,7 +254,35 @@ TEST_CASE("addresses and files that cannot be opened are rejected with the reaso
         {{"--http-token-file", "token"}, "--http-token-file has no effect without --http"},
         {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
         {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "overlap; leave one of them out"},
+        {{"-o", "game", "--keep", "1h"}, "--output game is a file: write game/ for a folder, or"},
+        {{"-o", "-", "--keep", "1h"}, "segments; name a folder with --output or --write, or"},
     });
+}
+
+TEST_CASE("a user who may not write to a folder or listen on a port is told so") {
+    const TemporaryFolder folder;
+    const std::string locked = folder.file("locked");
+    std::filesystem::create_directory(locked);
+    std::filesystem::permissions(locked, std::filesystem::perms::owner_read |
+                                             std::filesystem::perms::owner_exec);
+    const auto run_without_rights = [](const std::string& flags) {
+        return in_shell("$(test $(id -u) != 0 || echo setpriv --bounding-set=-all) $twscope proxy "
+                        "-s 127.0.0.1:2 --duration 1ms " +
+                        flags)
+            .err;
+    };
+    const std::string where = " write to " + locked + ", or name another place\n";
+    for (const std::string path : {"/", "/game.jsonl", "/new/"}) {
+        CAPTURE(path);
+        const std::string flags = "--check-config -o " + locked + path;
+        CHECK(contains(run_without_rights(flags), ": Permission denied; let user "));
+        CHECK(contains(run_without_rights(flags), where));
+    }
+    if (read_text("/proc/sys/net/ipv4/ip_unprivileged_port_start") == "1024\n") {
+        const std::string why = ":1: Permission denied (ports below 1024 need root)\n";
+        CHECK(contains(run_without_rights("-l 127.0.0.1:1"), why));
+        CHECK(contains(run_without_rights("-l 127.0.0.1:0 --http 1"), why));
+    }
 }
 
 TEST_CASE("--check-config describes the run and starts nothing") {
