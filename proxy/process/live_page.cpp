@@ -51,11 +51,13 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
                              : address.is_unspecified()               ? "localhost"
                              : address.is_v6() ? fmt::format("[{}]", where.address)
                                                : where.address;
+    const std::string token = options.token.shell_text_for_log(options.log_is_private);
     log::info("{0} on port {1}: http://{2}:{1}/{3}", page, where.port, host,
               !has_changes && reads_freely
                   ? ""
-                  : fmt::format("#token={} (without the token it {})",
-                                options.token.shell_text_for_log(options.log_is_private),
+                  : fmt::format("{} (without the token{} it {})",
+                                token.empty() ? "" : "#token=" + token,
+                                token.empty() ? ", which needs a writable state folder," : "",
                                 reads_freely ? "is read-only" : "shows nothing"));
     if (is_open) {
         log::warn("anyone who can reach the {} sees the players' names and addresses", page);

@@ -131,7 +131,7 @@ std::string PageToken::shell_text_for_log(bool is_read_by_people_only) const {
         return value;
     }
     if (file.empty()) {
-        return "[not logged, because the state folder cannot be written]";
+        return {};
     }
     return is_plain_shell_text(file) ? fmt::format("$(cat {})", file)
                                      : fmt::format("$(cat '{}')", file);

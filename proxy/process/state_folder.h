@@ -28,7 +28,7 @@ struct PageToken {
     std::string file; ///< the file with the token; empty: the token is for this run only
 
     /// Returns the shell text that stands for the token in a log: the token itself if only people
-    /// read the log, else a command that prints the file; a note if the token is in no file.
+    /// read the log, else a command that prints the file; empty if the token is in no file.
     [[nodiscard]] std::string shell_text_for_log(bool is_read_by_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;

@@ -103,6 +103,9 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     CHECK(contains(lines_of("-o " + folder.file("r/")),
                    "; read it with: twscope records '" + folder.file("r") + "'\n"));
     CHECK(contains(lines_of("--log-level debug"), "confined by: "));
+    CHECK(
+        contains(lines_of("--state /proc/none"),
+                 "/ (without the token, which needs a writable state folder, it is read-only)\n"));
     const Finished early = in_shell("XDG_STATE_HOME=" + folder.path() +
                                     " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
     CHECK(contains(early.err, "nothing listens on 127.0.0.1:1 yet"));

@@ -130,6 +130,6 @@ TEST_CASE("a log that programs read contains the token's file, not the token") {
     CHECK(kept.shell_text_for_log(true) == "correct-horse-battery");
     CHECK(kept.shell_text_for_log(false) == "$(cat /var/lib/twscope/http.token)");
     CHECK(PageToken{.value = "x", .file = "/a b/t"}.shell_text_for_log(false) == "$(cat '/a b/t')");
-    CHECK(PageToken{.value = "correct-horse-battery", .file = ""}.shell_text_for_log(false) ==
-          "[not logged, because the state folder cannot be written]");
+    CHECK(
+        PageToken{.value = "correct-horse-battery", .file = ""}.shell_text_for_log(false).empty());
 }
