@@ -124,7 +124,10 @@ inspect::FoundMap MapFolders::find_loaded_map_locked(const map::Sha256& sha256) 
 
 inspect::FoundMap MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    return find_loaded_map_locked(sha256);
+    const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
+        return entry.second.sha256 == sha256 || entry.first.sha256 == sha256;
+    });
+    return known == known_.end() ? inspect::FoundMap{} : known->second;
 }
 
 void MapFolders::free_unused_maps() {

@@ -42,7 +42,9 @@ class MapFolders final : public inspect::MapSource {
     find_stored_map(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
-    /// Returns the map with this checksum; an empty result if the map is not loaded.
+    /// Returns the map with this checksum, or the map that was found for an announcement of this
+    /// checksum, which differs for 0.7 clients (MapAnnouncement::any_version). Returns an empty
+    /// result if the map is not loaded.
     [[nodiscard]] inspect::FoundMap find_loaded_map(const map::Sha256& sha256);
 
   private:

@@ -123,6 +123,20 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
     }
 }
 
+TEST_CASE("a map of another version is found by the checksum announced to a 0.7 client, too") {
+    const Bytes bytes = map_with(1);
+    MapAnnouncement announcement = announce("dm1", map_with(2));
+    announcement.any_version = true;
+    const TemporaryFolder folder;
+    save(folder.file("dm1.map"), bytes);
+    MapFolders maps{{folder.path()}};
+    const FoundMap found = maps.find_map(announcement);
+    REQUIRE(found.physics != nullptr);
+    CHECK(maps.find_loaded_map(*announcement.sha256).physics == found.physics);
+    CHECK(maps.find_loaded_map(map::identify(bytes).sha256).physics == found.physics);
+    CHECK(maps.find_loaded_map(map::identify(map_with(3)).sha256).physics == nullptr);
+}
+
 TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") {
     constexpr std::size_t kKept = 16;
     const Bytes bytes = map_with(1);
