@@ -50,13 +50,15 @@ bool read_log(const json::value& value, ViewerMessage& message) {
 }
 
 bool read_bytes(const json::value& value, ViewerMessage& message) {
-    message.wants_traffic = value == json::value{true};
-    return value.is_bool();
+    const bool* const wanted = value.if_bool();
+    message.wants_traffic = wanted != nullptr && *wanted;
+    return wanted != nullptr;
 }
 
 bool read_again(const json::value& value, ViewerMessage& message) {
-    message.wants_full_frame = value == json::value{true};
-    return value.is_bool();
+    const bool* const wanted = value.if_bool();
+    message.wants_full_frame = wanted != nullptr && *wanted;
+    return wanted != nullptr;
 }
 
 constexpr std::array<Setting, 5> kSettings{

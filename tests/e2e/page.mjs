@@ -536,7 +536,8 @@ test('each view in both themes, on a screen and on a phone', async () => {
     await seesAll(page);
     game.bots[3].say('hello there');
     await page.click('#tab-traffic');
-    await delay(4000);
+    const charts = () => inPage(page, () => document.querySelectorAll('#panel-traffic .chart canvas').length);
+    await waitUntil('the chart of each kind of bytes', async () => await charts() >= 4, WAIT_MS);
     for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
         for (const panel of PANELS) {

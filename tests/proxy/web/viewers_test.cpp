@@ -196,6 +196,14 @@ TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
             CHECK(wishes.error().find(row.error) != std::string::npos);
         }
     }
+    for (const bool wanted : {true, false}) {
+        const std::string text = wanted ? "true" : "false";
+        const auto message =
+            parse_viewer_message(R"({"bytes":)" + text + R"(,"again":)" + text + "}");
+        REQUIRE(message.has_value());
+        CHECK(message->wants_traffic == wanted);
+        CHECK(message->wants_full_frame == wanted);
+    }
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
@@ -209,6 +217,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
     CHECK_FALSE(feed.interest.wants_anything());
     socket->on_text(R"({"watch":1,"log":"","bytes":true})");
     CHECK(feed.interest.wants(web::ViewerTopic::log));
+    CHECK(feed.interest.wants(web::ViewerTopic::traffic_totals));
     socket.reset();
     CHECK_FALSE(update());
     CHECK_FALSE(feed.interest.wants_anything());
