@@ -274,7 +274,7 @@ web::RunState LivePage::state() const {
     state.http_connections_rejected = admin_.server().rejected_connection_count();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
-        state.recording.failed = parts_.file->failed();
+        state.recording.error = parts_.file->failed() ? parts_.file->error_text() : "";
         state.recording.lost = parts_.file->num_lost_units() + parts_.queue->num_dropped_units();
     }
     return state;

@@ -194,9 +194,13 @@ json::value bus_json(const std::optional<record::BusTotals>& totals) {
 }
 
 json::object recording_json(const RecordingState& recording) {
-    json::object object{{"output", recording.output},     {"failed", recording.failed},
-                        {"lost", recording.lost},         {"flight", recording.has_flight},
-                        {"bus", bus_json(recording.bus)}, {"page", nullptr}};
+    json::object object{{"output", recording.output},
+                        {"failed", !recording.error.empty()},
+                        {"error", recording.error},
+                        {"lost", recording.lost},
+                        {"flight", recording.has_flight},
+                        {"bus", bus_json(recording.bus)},
+                        {"page", nullptr}};
     if (const auto& page = recording.page) {
         object["page"] =
             json::object{{"captures", page->captures},
@@ -556,7 +560,7 @@ void add_run(Metrics& out, const RunState& state) {
         out.add(kGauge, "server_silent", kSilentSentence, state.server_silent ? 1 : 0);
     }
     out.add(kGauge, "recording_failed", "1 while records cannot be written.",
-            state.recording.failed ? 1 : 0);
+            state.recording.error.empty() ? 0 : 1);
     out.add(kCounter, "records_lost_total", "Records that could not be written.",
             state.recording.lost);
     if (state.recording.bus) {

@@ -63,7 +63,7 @@ struct PageRecordingState {
 struct RecordingState {
     /// File or bus to which records are written; empty if they are not written.
     std::string output{};
-    bool failed = false;
+    std::string error{};                      ///< why recording stopped; empty while it works
     std::uint64_t lost = 0;                   ///< number of records that could not be written
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
     std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record

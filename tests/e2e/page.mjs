@@ -331,7 +331,7 @@ test('the page reports within two seconds that recording has stopped', async () 
     const game = await play({ names: ['anna'], records: '/dev/full' });
     const page = await openPage(browser, game.address);
     const opened = Date.now();
-    const said = await saidAfter(page, /Recording stopped: \d+ records? could not be written/, opened);
+    const said = await saidAfter(page, /Recording stopped: No space left on device\. [\d,]+ records? could not be written/, opened);
     console.log(`said ${said} ms after the page was opened, ${Date.now() - since} ms after the start`);
     assert.ok(said < SAID_WITHIN_MS, `${said} ms`);
     assert.equal(await end(game), 3);

@@ -127,6 +127,7 @@ TEST_CASE("the state is one JSON object with the given values") {
     CHECK(state.at("relay").at("s2c").at("bytes") == 12'345);
     CHECK(state.at("snapshots").at("mismatched") == 1);
     CHECK(state.at("recording").at("failed").as_bool());
+    CHECK(state.at("recording").at("error") == "No space left on device");
     REQUIRE(state.at("findings").as_array().size() == 1);
     CHECK(state.at("findings").at(0).at("id") == "snapshot.crc_mismatch");
     CHECK(state.at("recent").at(0).at("text") == "<i>off");

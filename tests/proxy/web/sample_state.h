@@ -26,7 +26,7 @@ inline web::RunState sample_state() {
     state.relay.directions[1].datagrams = 100;
     state.relay.directions[1].bytes = 12'345;
     state.relay.directions[0].dropped = 3;
-    state.recording = {.output = "game.jsonl", .failed = true, .lost = 7};
+    state.recording = {.output = "game.jsonl", .error = "No space left on device", .lost = 7};
     state.view.totals.snapshots = 50;
     state.view.totals.verified = 49;
     state.view.totals.mismatched = 1;

@@ -65,7 +65,9 @@ export class Alarms {
             alarms.push({ about: 'stream', text: `No records from the bus: ${state.stream.trouble}. Trying again.` });
         }
         if (state.recording.failed) {
-            alarms.push({ about: 'recording', text: `Recording stopped: ${count(state.recording.lost)} records could not be written. The game continues.` });
+            const { error, lost } = state.recording;
+            const losses = lost === 0 ? '' : ` ${count(lost)} ${lost === 1 ? 'record' : 'records'} could not be written.`;
+            alarms.push({ about: 'recording', text: `Recording stopped: ${error}.${losses} The game continues.` });
         }
         if (state.recording.page?.stopped) {
             alarms.push({ about: 'page recording', text: `Recording from the page stopped: ${state.recording.page.stopped}. The game continues.` });

@@ -50,7 +50,7 @@ export interface State {
     /** The stream from which all data comes; null if this twscope itself forwards or taps the traffic. */
     stream: { name: string; trouble: string; records: number; left_out: number } | null;
     relay: { sessions: number; c2s: RelayTraffic; s2c: RelayTraffic };
-    recording: { output: string; failed: boolean; lost: number; flight: boolean; bus: Record<string, number> | null; page: PageRecording | null };
+    recording: { output: string; failed: boolean; error: string; lost: number; flight: boolean; bus: Record<string, number> | null; page: PageRecording | null };
     snapshots: Record<string, number>;
     sessions_seen_by_inspection: number; sessions: SessionState[]; findings: FindingCount[]; recent: RecentFinding[];
     items: Record<string, number>;
