@@ -449,7 +449,7 @@ test('a button keeps a press while numbers change; a paused view stays after its
     await page.keyboard.press('ArrowLeft');
     assert.ok((await paused()).tick < before.tick);
     await page.click('#live');
-    await waitUntil('its end to be said', () => inPage(page, () => /have left/.test(document.getElementById('empty').textContent) && !document.getElementById('empty').hidden), WAIT_MS);
+    await waitUntil('its end to be said', () => inPage(page, () => /^bob has left/.test(document.getElementById('empty').textContent) && !document.getElementById('empty').hidden), WAIT_MS);
     await page.selectOption('#source', { label: await inPage(page, () => [...document.getElementById('source').options].find(({ text }) => /anna/.test(text)).text) });
     await waitUntil('anna’s view', () => inPage(page, () => window.twscope.store.history.length > 5 && document.getElementById('empty').hidden), WAIT_MS);
     assert.deepEqual(page.complaints, []);

@@ -150,6 +150,52 @@ test('sessions that ended are last and grey; the table fits, is searchable, and 
     assert.deepEqual(view.page.complaints, []);
 });
 
+test('a view whose player has left says so and does not look live', async () => {
+    const view = await open();
+    const sessions = [session(1, 'anna'), session(2, 'bob')];
+    await view.state({ sessions });
+    await view.frame(1, 100, [[0, 'anna', 500, 500]]);
+    const looks = async () => [await view.page.getAttribute('#live', 'aria-pressed'), ...await view.text('#empty')];
+    await view.state({ sessions });
+    assert.deepEqual(await looks(), ['true']);
+    await view.state({ sessions: [session(1, 'anna', { closed: true }), session(2, 'bob')] });
+    assert.deepEqual(await looks(), ['false',
+        'anna has left; this is the last snapshot.\nOthers are playing: choose one under “view”, or press W for all players.']);
+    await keepPicture(view.page, 'left');
+    await view.state({ sessions: [session(2, 'bob')] }); // twscope has forgotten the session
+    assert.match((await looks())[1], /^anna has left/);
+    await view.state({ sessions: [] });
+    assert.deepEqual(await looks(), ['false', 'The players have left; this is the last snapshot.']);
+    assert.deepEqual(view.page.complaints, []);
+});
+
+test('where no map is shown, the page says why', async () => {
+    const view = await open();
+    const texts = [];
+    for (const more of [{ map: '' }, { map: 'ctf1' }, { map: 'ctf1', map_id: 'ab' }]) {
+        await view.state({ sessions: [session(1, 'anna', more)] });
+        if (texts.length === 0) await view.frame(1, 100, [[0, 'anna', 500, 500]]);
+        await waitUntil('another text', async () => {
+            await view.state({ sessions: [session(1, 'anna', more)] });
+            const [text] = await view.text('#no-map');
+            return text !== undefined && text !== texts.at(-1) && texts.push(text);
+        }, WAIT_MS);
+    }
+    assert.deepEqual(texts, ['No map: twscope did not see which one the server announced.',
+        'No map: twscope has no file of ctf1. Start it with --maps DIR, a folder with the server’s version.',
+        'No map: the map of that session is unknown.']);
+    await keepPicture(view.page, 'no-map');
+});
+
+test('a recording that stopped is reported with the reason', async () => {
+    const view = await open();
+    const stopped = (lost) => ({ recording: { ...EMPTY.recording, failed: true, error: 'No space left on device', lost } });
+    await view.state(stopped(0));
+    assert.deepEqual(await view.text('#alarm'), ['Recording stopped: No space left on device. The game continues.']);
+    await view.state(stopped(1));
+    assert.deepEqual(await view.text('#alarm'), ['Recording stopped: No space left on device. 1 record could not be written. The game continues.']);
+});
+
 test('a link opens its session, tab and moment, or says that they are gone; the address follows the view', async () => {
     const view = await open('#session=3&tick=104&tab=findings');
     await waitUntil('session 3 to be asked for', () => view.asked.watch === 3, WAIT_MS);

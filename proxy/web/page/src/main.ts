@@ -3,7 +3,7 @@ import './page.css';
 import { Alarms } from './alarms';
 import { skin } from './colors';
 import { showsImages, toggleImages } from './design';
-import { at } from './dom';
+import { at, shown } from './dom';
 import { Findings } from './findings';
 import { span } from './format';
 import { StoreWriter } from './store_writer';
@@ -51,6 +51,8 @@ const connection: Connection = new Connection(handleMessage, (isOpen, refused) =
 connection.request({ pace: EVERY_SNAPSHOT, log: log.filter });
 /** Id of the map that is shown or being loaded; undefined: no map was requested. */
 let mapId: string | null | undefined;
+/** Why no map is shown; empty if there is no reason. */
+let mapProblem = '';
 /** Whether the data comes from a stream of records. */
 let showsStream = false;
 /** The session shown before the view of all players. */
@@ -106,24 +108,35 @@ function showSource(source: Source): void {
     storeWriter.clearSource();
     connection.request({ watch: source === WORLD ? 'all' : source });
     mapId = undefined;
+    mapProblem = '';
     store.notify('source');
     void loadMap();
 }
 
 async function loadMap(): Promise<void> {
-    const isOfWorld = (each: SessionState): boolean => !each.closed && each.map_id !== null && (each.server_name ?? null) === store.worldServer;
-    const session = store.state?.sessions.find((each) => (store.source === WORLD ? isOfWorld(each) : each.number === store.source));
-    if (!session || session.map_id === mapId) return;
+    const isOfWorld = (each: SessionState): boolean => !each.closed && (each.server_name ?? null) === store.worldServer;
+    const sessions = store.state?.sessions.filter((each) => (store.source === WORLD ? isOfWorld(each) : each.number === store.source)) ?? [];
+    const session = sessions.find(({ map_id: id }) => id !== null) ?? sessions[0];
+    if (!session) return;
+    if (session.map_id === null) mapProblem = missingMapText(session);
+    if (session.map_id === mapId) return;
     const id = mapId = session.map_id;
     store.setMap(null); // the previous map no longer applies
-    const tiles = id === null ? null : await Tiles.load(session.number).catch(() => undefined);
+    if (id === null) return;
+    const tiles = await Tiles.load(session.number).catch((error: unknown) => (error as Error).message);
     if (mapId !== id) return; // another source was chosen meanwhile
-    if (tiles === undefined) {
+    if (typeof tiles === 'string') {
+        mapProblem = `No map: ${tiles}.`;
         setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
         return;
     }
+    mapProblem = '';
     store.setMap(tiles);
 }
+
+/** Returns why the map of a session is not shown, and what to do. */
+const missingMapText = ({ map }: SessionState): string => (map === '' ? 'No map: twscope did not see which one the server announced.'
+    : `No map: twscope has no file of ${map}. Start it with --maps DIR, a folder with the server’s version.`);
 
 function showHeader(): void {
     const { state } = store;
@@ -131,19 +144,30 @@ function showHeader(): void {
     document.body.classList.toggle('collected', state.stream !== null);
     at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
     at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
-    const isOver = hasEnded(state) && store.moment.tick >= 0;
+    const isOver = hasEnded(state);
     at('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
-    at('empty').textContent = isOver ? 'The players have left; this is the last snapshot.' : waitingText(state);
+    at('empty').classList.toggle('over', isOver);
+    at('empty').textContent = shown(isOver ? endedText(state) : waitingText(state));
+    at('no-map').hidden = mapProblem === '' || store.tiles !== null || store.moment.tick < 0;
+    at('no-map').textContent = shown(mapProblem);
+    showPlaying();
 }
 
-/** Whether all sessions of the current source have ended. */
-const hasEnded = ({ sessions }: State): boolean =>
-    !sessions.some((session) => !session.closed && (store.source === WORLD || session.number === store.source));
+/** Whether snapshots are shown, but all sessions of the current source have ended. */
+const hasEnded = ({ sessions }: State): boolean => store.moment.tick >= 0
+    && !sessions.some((session) => !session.closed && (store.source === WORLD || session.number === store.source));
+
+function endedText(state: State): string {
+    if (state.sessions.every(({ closed }) => closed)) return 'The players have left; this is the last snapshot.';
+    return `${sessions.nameOf(state, store.source) || `Session ${store.source}`} has left; this is the last snapshot.\n`
+        + 'Others are playing: choose one under “view”, or press W for all players.';
+}
 
 function showPlaying(): void {
+    const isRunning = store.isLive && !(store.state && hasEnded(store.state));
     at('pause').setAttribute('aria-pressed', String(!store.isLive));
-    at('live').setAttribute('aria-pressed', String(store.isLive));
-    document.body.classList.toggle('paused', !store.isLive);
+    at('live').setAttribute('aria-pressed', String(isRunning));
+    document.body.classList.toggle('paused', !isRunning);
 }
 
 const pause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());

@@ -269,7 +269,7 @@ export class Sessions {
     private left = { number: 0, name: '' };
 
     /** Returns a session's player name. It is remembered, because twscope forgets sessions that have ended. */
-    private nameOf(state: State, number: number): string {
+    nameOf(state: State, number: number): string {
         const name = state.sessions.find((session) => session.number === number)?.name;
         if (name) this.left = { number, name };
         return this.left.number === number ? this.left.name : '';
