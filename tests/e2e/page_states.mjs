@@ -76,6 +76,11 @@ test('an empty page says which address to enter; a client without an answer is s
     await view.state();
     const [text] = await view.text('#empty');
     assert.match(text, new RegExp(`enter:\nconnect 127\\.0\\.0\\.1:${proxy.port}$`));
+    assert.match((await view.text('#age'))[0], /^up .* · twscope \d+\.\d+\.\d+/);
+    await view.page.click('#tab-selection');
+    assert.match((await view.text('#panel-selection'))[0], /^Click a tee or an item/);
+    await view.page.click('#tab-log');
+    assert.match(await view.page.evaluate(() => getComputedStyle(document.querySelector('.lines'), '::before').content), /Nothing yet/);
     await drawn(view.page);
     const isBlank = () => view.page.evaluate(() => {
         const canvas = document.getElementById('timeline');
@@ -111,17 +116,18 @@ test('the server is shown as silent only if twscope reports it', async () => {
 test('sessions that ended are last and grey; the table fits, is searchable, and is orange only while counts grow', async () => {
     const view = await open();
     const relay = { ...EMPTY.relay, sessions: 2 };
-    const sessions = (anna) => [session(1, 'gone', { closed: true, missed: 3 }), session(2, 'anna', anna), session(3, 'bob', { score: -9999 })];
+    const sessions = (anna) => [session(1, 'gone', { closed: true, missed: 3 }), session(2, 'anna', anna), session(3, 'bob', { score: -9999 }),
+        session(4, 'cleo', { protocol: '0.7+ddnet', score: -1 })];
     await view.state({ relay, sessions: sessions({ missed: 4 }) });
     const rows = () => view.page.evaluate(() => [...document.querySelectorAll('table.players tbody tr')].map((row) =>
         [row.className, ...[...row.cells].filter((cell) => cell.checkVisibility()).map((cell) => cell.textContent)]));
     const heads = await view.text('table.players th');
     assert.deepEqual(heads, ['#', 'player', 'score', 'ping', 'verified', 'missed', 'frozen', 'findings']);
-    const [all, anna, bob, gone] = await rows();
+    const [all, anna, bob, cleo, gone] = await rows();
     assert.match(all[2], /^all players/);
     assert.deepEqual(anna.slice(1, 5), ['2', 'anna', '7', '40 ms']);
-    assert.deepEqual(bob.slice(1, 4), ['3', 'bob', '–']);
-    assert.deepEqual(gone.slice(0, 3), ['left', '1', 'gone (left)']);
+    assert.deepEqual([bob, cleo].map((row) => row.slice(1, 4)), [['3', 'bob', '–'], ['4', 'cleo', '–']]);
+    assert.deepEqual(gone.slice(0, 5), ['left', '1', 'gone', '7', 'left']);
     assert.deepEqual((await view.text('.card')).slice(0, 1), ['2sessions']);
     const fits = () => view.page.evaluate(() => { const box = document.querySelector('table.players').parentElement; return box.scrollWidth <= box.clientWidth; });
     assert.ok(await fits(), 'wider than the panel');
@@ -150,11 +156,19 @@ test('sessions that ended are last and grey; the table fits, is searchable, and 
     assert.deepEqual(view.page.complaints, []);
 });
 
-test('a view whose player has left says so and does not look live', async () => {
+test('a view whose player has left says so and does not look live; the timeline draws no line across a gap', async () => {
     const view = await open();
     const sessions = [session(1, 'anna'), session(2, 'bob')];
     await view.state({ sessions });
-    await view.frame(1, 100, [[0, 'anna', 500, 500]]);
+    for (const tick of [100, 110, 400, 410, 420, 430, 440, 450]) await view.frame(1, tick, [[0, 'anna', 500, 500]]);
+    await drawn(view.page);
+    /** Returns whether the line of distances is drawn this long before the end. */
+    const hasLine = (seconds) => view.page.evaluate((before) => {
+        const canvas = document.getElementById('timeline');
+        const { data } = canvas.getContext('2d').getImageData(Math.round(canvas.width * (1 - before / 60)) - 2, canvas.height / 2, 3, canvas.height / 2);
+        return data.some((red, at) => at % 4 === 0 && red > 200 && data[at + 2] < 150 && data[at + 3] > 100);
+    }, seconds);
+    assert.deepEqual([await hasLine(4), await hasLine(0.5)], [false, true]);
     const looks = async () => [await view.page.getAttribute('#live', 'aria-pressed'), ...await view.text('#empty')];
     await view.state({ sessions });
     assert.deepEqual(await looks(), ['true']);
@@ -194,6 +208,17 @@ test('a recording that stopped is reported with the reason', async () => {
     assert.deepEqual(await view.text('#alarm'), ['Recording stopped: No space left on device. The game continues.']);
     await view.state(stopped(1));
     assert.deepEqual(await view.text('#alarm'), ['Recording stopped: No space left on device. 1 record could not be written. The game continues.']);
+});
+
+test('on a phone, the open tab is in sight; the list of keys is read downwards', async () => {
+    const view = await open('#tab=network', { width: 390, height: 844 });
+    const { x, width } = await view.page.locator('#tab-network').boundingBox();
+    assert.ok(x >= 0 && x + width <= 390, `from ${x}, ${width} wide`);
+    await view.page.setViewportSize({ width: 1440, height: 900 });
+    await view.page.keyboard.press('?');
+    const places = await view.page.evaluate(() => [...document.querySelectorAll('#key-list dt')].map((each) => each.getBoundingClientRect()).map(({ x, y }) => [x, y]));
+    assert.equal(places[0][0], places[1][0]);
+    assert.ok(places[0][1] < places[1][1]);
 });
 
 test('a link opens its session, tab and moment, or says that they are gone; the address follows the view', async () => {
@@ -295,7 +320,7 @@ test('W keeps all players in view; ◎ follows living players', async () => {
 test('the log names players, and shows a message to several players once', async () => {
     const view = await open('#tab=log');
     await view.state({ sessions: [session(1, 'anna'), session(2, 'bob')] });
-    assert.match(view.asked.log, /name != sv_weapon_pickup/);
+    assert.match(view.asked.log, /name != sv_weapon_pickup.* and name != cl_show_distance/);
     await view.frame(1, 100, [[0, 'anna', 500, 500], [5, 'bob', 900, 500]]);
     const told = (at, number, name, fields) => ({ v: 1, t: `2026-11-20T10:00:0${at}Z`, type: 'message', session: number, dir: 's2c', name, fields });
     const kill = { killer: 5, victim: 0, weapon: 1 };

@@ -8,8 +8,8 @@ export interface Key { keys: string[]; title: string; act: () => void }
 export function listenToKeys(keys: readonly Key[]): void {
     const dialog = at<HTMLDialogElement>('keys');
     const all: Key[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
-    setChildren(at('key-list'), all.flatMap(({ keys: names, title }) => [
-        make('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), make('dd', '', title)]));
+    setChildren(at('key-list'), all.map(({ keys: names, title }) =>
+        make('div', '', make('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), make('dd', '', title))));
     at('help').addEventListener('click', () => dialog.showModal());
     document.addEventListener('keydown', (event) => {
         const target = event.target as HTMLElement;

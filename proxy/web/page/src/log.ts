@@ -6,7 +6,8 @@ import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
 
 // Leaves out messages that some games send many times a second, or at every respawn.
-const USUAL = 'finding or session or map or impairment or (message and vital and name != sv_weapon_pickup and name != sv_emoticon and name != sv_tune_params)';
+const FREQUENT = ['sv_weapon_pickup', 'sv_emoticon', 'sv_tune_params', 'sv_command_info', 'cl_show_distance', 'cl_camera_info'];
+const USUAL = `finding or session or map or impairment or (message and vital and ${FREQUENT.map((name) => `name != ${name}`).join(' and ')})`;
 const KEPT = 'twscope-filter';
 const MAX_LINES = 400;
 const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer', 'system', 'vital', 'seq', 'size', 'fields', 'names', 'id', 'severity']);

@@ -143,7 +143,7 @@ function showHeader(): void {
     if (!state) return;
     document.body.classList.toggle('collected', state.stream !== null);
     at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
-    at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · ${state.version}`;
+    at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · twscope ${state.version}`;
     const isOver = hasEnded(state);
     at('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
     at('empty').classList.toggle('over', isOver);

@@ -20,7 +20,10 @@ export function open(id: string): void {
         tab.button.setAttribute('aria-selected', String(chosen));
         tab.button.tabIndex = chosen ? 0 : -1;
         tab.body.hidden = !chosen;
-        if (chosen) for (const act of tab.opened) act();
+        if (!chosen) continue;
+        const bar = at('tabs');
+        bar.scrollLeft = tab.button.offsetLeft - bar.offsetLeft - (bar.clientWidth - tab.button.offsetWidth) / 2; // in sight on a phone
+        for (const act of tab.opened) act();
     }
     localStorage.setItem(KEPT, id);
 }

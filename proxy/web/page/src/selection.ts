@@ -3,7 +3,7 @@ import { fetchJson } from './api';
 import { updateChildren } from './children';
 import { make, number, row } from './dom';
 import { clientOf, fieldsOf, keyOf, nameOf, objectNamed, positionOf, type Item } from './objects';
-import { panel } from './panels';
+import { onOpened, panel } from './panels';
 import { WORLD, type Store } from './store';
 import { TILE, type TileFact } from './tiles';
 
@@ -49,6 +49,7 @@ export class Selection {
         store.on('selection', show);
         store.on('moment', () => { if (!store.isLive || performance.now() - this.shownAt > EVERY_MS) show(); });
         store.on('map', show);
+        onOpened('selection', show);
     }
 
     private show(): void {

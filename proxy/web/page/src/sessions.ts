@@ -30,7 +30,8 @@ interface Column {
 }
 
 const TICK_MS = 20;
-const NO_SCORE = -9999; // what servers send as the score of a player who has not finished a race
+/** What DDNet's servers send to clients of 0.6 and 0.7 as the score of a player who has not finished a race. */
+const NO_SCORE = { six: -9999, seven: -1 };
 
 const duration = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
@@ -54,10 +55,10 @@ function ping({ session: now, old }: CellContext): string {
 
 const COLUMNS: readonly Column[] = [
     { title: '#', room: 0, inStream: true, cell: ({ session }) => `${session.number}` },
-    { title: 'player', room: 0, inStream: true, cell: ({ session, name }) => make('td', '', name, session.closed ? ' (left)' : '') },
+    { title: 'player', room: 0, inStream: true, cell: ({ name }) => make('td', '', name) },
     { title: 'score', room: 0,
-        cell: ({ session: { score } }) => number(typeof score === 'number' && score !== NO_SCORE ? count(score) : '–') },
-    { title: 'ping', tip: 'time from a snapshot until the client acknowledges it', room: 0, cell: (told) => number(ping(told)) },
+        cell: ({ session }) => number(scoreText(session)) },
+    { title: 'ping', tip: 'time from a snapshot until the client acknowledges it', room: 0, cell: (told) => number(told.session.closed ? 'left' : ping(told)) },
     { title: 'verified', tip: 'share of the snapshots whose checksum was right', room: 0, cell: verified },
     { title: 'missed', tip: 'snapshots that were due and did not come', room: 1,
         cell: (told) => counted(told, 'missed', told.session.missed, count(told.session.missed)) },
@@ -76,6 +77,11 @@ const COLUMNS: readonly Column[] = [
     { title: 'map', room: 3, inStream: true,
         cell: ({ session }) => `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}` },
 ];
+
+function scoreText({ score, protocol }: SessionState): string {
+    const none = protocol === '0.7+ddnet' ? NO_SCORE.seven : NO_SCORE.six;
+    return typeof score === 'number' && score !== none ? count(score) : '–';
+}
 
 const card = (value: string, text: string, className = ''): HTMLElement =>
     make('div', 'card', make('b', className, value), make('span', '', text));
@@ -201,7 +207,7 @@ export class Sessions {
         const { state, source } = this.store;
         const key = state?.stream ? `${session.server_name ?? ''} ${session.number}` : `${session.number}`;
         const name = session.name || '–';
-        const told: CellContext = { session, old, seconds, name: state?.stream ? name : this.viewButton(name, 'view this session', session.number),
+        const told: CellContext = { session, old, seconds, name: state?.stream ? `${name}${session.closed ? ' (left)' : ''}` : this.viewButton(name, 'view this session', session.number),
             grew: (counter, value) => this.growth.hasGrown(`${key} ${counter}`, value, state?.now_ms ?? 0) };
         const made = make('tr');
         for (const { room, cell } of this.columns()) {

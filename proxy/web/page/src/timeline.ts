@@ -10,6 +10,7 @@ const LIVE_EVERY_MS = 60; // a faster pace is not visible, and would take time f
 const EDGE = 28; // pixels: half the width of a clock time; closer to the edge it would be cut off
 const BIN = 22; // pixels: findings that are closer than this become one mark with their number
 const MOST_KINDS = 4;
+const GAP_MS = 1000; // a line that joins points farther apart would show data where there is none
 const FATE_COLORS = ['--bar', '--bad', '--bad'];
 
 interface Bin { x: number; marks: RecentFinding[] }
@@ -229,12 +230,13 @@ export class Timeline {
         context.strokeStyle = color;
         context.lineWidth = 1.25;
         context.beginPath();
-        let drawn = false;
+        const gap = Math.max(GAP_MS, 3 * this.spanMs / this.width); // bars are at least a pixel apart
+        let before = -Infinity;
         for (const [, t, tick, deltaTick] of bars) {
             const y = TOP + height - height * Math.min(deltaTick < 0 ? 0 : tick - deltaTick, 150) / 150;
-            if (drawn) context.lineTo(this.xOf(t, end), y);
+            if (t - before < gap) context.lineTo(this.xOf(t, end), y);
             else context.moveTo(this.xOf(t, end), y);
-            drawn = true;
+            before = t;
         }
         context.stroke();
     }

@@ -122,7 +122,7 @@ function flag(context: Context, item: Item): void {
 }
 
 const EVENTS: Record<string, string> = {
-    explosion: '#ff8a3d', hammer_hit: '#fff176', spawn: '#a5d6a7', death: '#ef5350', damage_ind: '#ffee58',
+    explosion: '#ff8a3d', hammer_hit: '#ffffff', spawn: '#a5d6a7', death: '#ef5350', damage_ind: '#ffab91',
     sound_world: 'rgb(255 255 255 / 40%)', map_sound_world: 'rgb(255 255 255 / 40%)',
 };
 
