@@ -355,7 +355,7 @@ json::object ticks_json(const VisitPairTotals& totals) {
 json::value value_json(const std::string& text) {
     json::error_code error;
     json::value value = json::parse(text, error);
-    return error ? json::value{text} : value;
+    return error ? json::value(text) : value;
 }
 
 json::value first_difference_json(const ComparisonReport& report) {
