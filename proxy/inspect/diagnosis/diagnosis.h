@@ -168,7 +168,7 @@ class SnapshotDiagnosis {
     void forget_snapshots(Reporter& reporter) {
         report_suspects(reporter);
         if (learner_) {
-            learner_->forget_undecided_snapshots();
+            learner_->forget_snapshots();
         }
     }
 

@@ -188,7 +188,7 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
         return false;
     }
     num_unexplained_ = 0;
-    count_delta_as_evidence(delta_of);
+    count_delta_as_evidence(delta_of, misfit.tick);
     if (const auto seen = count_types_if_valid(misfit.delta, explanations_.front().sizes)) {
         report_learned_sizes(*seen, {}, misfit.tick, reporter);
     }
@@ -206,8 +206,7 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
     for (std::uint16_t type = 0; type < kTypes; ++type) {
         if (known.sizes[type] != agreed_[type] &&
             (seen.count[type] != 0 || first_id_of(made, type))) {
-            known.evidence[type].items += seen.count[type];
-            ++known.evidence[type].snapshots;
+            known.evidence[type].add_snapshot(tick, seen.count[type]);
         }
     }
     report_learned_sizes(seen, made, tick, reporter);
@@ -259,7 +258,7 @@ bool SizeLearner::on_delta_with_undecided_base(std::span<const std::int32_t> int
     if (!drop_contradicted_explanations(delta_of)) {
         return false;
     }
-    count_delta_as_evidence(delta_of);
+    count_delta_as_evidence(delta_of, tick);
     return explanations_.size() == 1 || store_undecided_snapshot(tick, delta_of);
 }
 
@@ -308,6 +307,15 @@ void SizeLearner::restore(std::span<const LearnedSize> learned) {
     explanations_.push_back(std::move(restored));
 }
 
+void SizeLearner::forget_snapshots() {
+    for (Explanation& explanation : explanations_) {
+        for (Evidence& each : explanation.evidence) {
+            each.first_tick.reset();
+        }
+    }
+    forget_undecided_snapshots();
+}
+
 void SizeLearner::forget_undecided_snapshots() {
     for (Explanation& each : explanations_) {
         each.undecided.clear();
@@ -328,13 +336,12 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     return types;
 }
 
-void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of) {
+void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of, Tick tick) {
     for (Explanation& each : explanations_) {
         const auto seen = count_types_if_valid(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
             if (seen->count[type] != 0) {
-                each.evidence[type].items += seen->count[type];
-                ++each.evidence[type].snapshots;
+                each.evidence[type].add_snapshot(tick, seen->count[type]);
             }
         }
     }
@@ -369,6 +376,7 @@ void SizeLearner::report_learned_sizes(const TypeCounts& seen, const SnapshotVie
             {.id = record::FindingId::snapshot_size_differs,
              .tick = tick,
              .item = make_finding_item(*types_, {type, *id}),
+             .since_tick = evidence.first_tick,
              .value = sizes[type],
              .limit = agreed_[type],
              .confirmed = evidence.snapshots,

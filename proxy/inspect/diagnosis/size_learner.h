@@ -149,8 +149,9 @@ class SizeLearner {
     /// size, it is reported again.
     void restore(std::span<const LearnedSize> learned);
 
-    /// Forgets the undecided snapshots. Called if later deltas are not based on them (map change).
-    void forget_undecided_snapshots();
+    /// Forgets the undecided snapshots and all ticks. Called if later deltas are not based on
+    /// earlier snapshots, and ticks may begin again (map change).
+    void forget_snapshots();
 
     [[nodiscard]] std::size_t memory_bytes() const {
         return sizeof(*this) + undecided_ints_ * sizeof(std::int32_t);
@@ -172,6 +173,14 @@ class SizeLearner {
     struct Evidence {
         std::uint32_t items = 0;     ///< number of items read from deltas
         std::uint32_t snapshots = 0; ///< number of verified snapshots that contain the type
+        /// The first of these snapshots; nullopt if another map or observer saw it.
+        std::optional<snapshot::Tick> first_tick{};
+
+        void add_snapshot(snapshot::Tick tick, std::uint32_t new_items) {
+            first_tick = snapshots == 0 ? tick : first_tick;
+            items += new_items;
+            ++snapshots;
+        }
     };
 
     using EvidenceTable = std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>>;
@@ -216,7 +225,8 @@ class SizeLearner {
     /// Returns the types whose size is the same in all possible explanations of the snapshots,
     /// differs from the protocol's size, and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
-    void count_delta_as_evidence(const DeltaGetter& delta_of);
+    void count_delta_as_evidence(const DeltaGetter& delta_of, snapshot::Tick tick);
+    void forget_undecided_snapshots();
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
     void report_learned_sizes(const TypeCounts& seen, const snapshot::SnapshotView& made,

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -132,11 +133,13 @@ struct Named final : SinkOf<Named> {
         if (found.id == record::FindingId::snapshot_size_differs) {
             sizes[found.item->type_id] = static_cast<std::uint8_t>(*found.value);
             agreed = agreed && found.limit == kAgreedSizes[found.item->type_id];
+            since = found.since_tick;
         }
     }
 
     AgreedSizes sizes = kAgreedSizes;
     bool agreed = true;
+    std::optional<snapshot::Tick> since; ///< as in the last finding
 };
 
 const record::ItemTypes kTypes;
@@ -258,6 +261,27 @@ TEST_CASE("without leave to learn, the client's view is kept and the size is rep
     CHECK(script.log().count_of("snapshot.size_differs") == 1);
 }
 
+TEST_CASE("a named size comes with the tick of the first snapshot that shows it on this map") {
+    std::mt19937 random{29};
+    const ModServer server{random, {9}};
+    const Items items{{{9, 0}, Ints(server.sizes[9], 7)}};
+    for (const snapshot::Tick last_of_map : {0, 10, 20}) {
+        CAPTURE(last_of_map);
+        inspect::SizeLearner learner{kTypes};
+        Named named;
+        inspect::Reporter reporter{1, named};
+        inspect::SearchBudget budget;
+        for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
+            static_cast<void>(show(learner, server, items, tick, reporter, budget));
+            if (tick == last_of_map) {
+                learner.forget_snapshots();
+            }
+        }
+        CHECK(named.sizes == server.sizes);
+        CHECK(named.since == (last_of_map == 0 ? std::optional{10} : std::nullopt));
+    }
+}
+
 TEST_CASE("a later session reads with what an earlier one of its server named, without a search") {
     std::mt19937 random{26};
     const ModServer server{random, {9, 10}};
@@ -325,6 +349,7 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
             static_cast<void>(show(second, server, items, 10 * tick, next, budget));
         }
         CHECK(again.sizes == server.sizes);
+        CHECK_FALSE(again.since); // the previous observer saw it
     }
 }
 
