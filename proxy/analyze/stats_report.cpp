@@ -276,6 +276,10 @@ std::string totals_text(const std::vector<std::string>& captures,
         }
     }
     text += '\n';
+    if (std::ranges::any_of(totals.findings, [](std::uint64_t count) { return count != 0; })) {
+        // Of repeated findings, records and the table of findings contain only some.
+        text += fmt::format("{:7} {:30} {:>6}\n", "", "finding", "in all");
+    }
     for (const record::FindingId id : record::findings_by_importance()) {
         const record::FindingInfo& info = record::finding_info(id);
         if (const auto count = totals.findings[static_cast<std::size_t>(id)]; count != 0) {

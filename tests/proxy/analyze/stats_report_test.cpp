@@ -127,10 +127,12 @@ TEST_CASE("totals recommend the search for sizes if sizes may explain undecoded 
             row.size_differs;
         const std::string text = analyze::totals_text({"a.pcap"}, totals, 1, "the command");
         CHECK(text.ends_with("run:\n  the command\n") == row.said);
+        CHECK(contains(text, "in all\n") == (row.size_differs != 0));
         if (row.size_differs != 0) {
             totals.findings[static_cast<std::size_t>(record::FindingId::snapshot_unknown_base)] = 7;
             const std::string lines = analyze::totals_text({"a.pcap"}, totals, 1, "the command");
             CHECK(lines.find("snapshot.size_differs") < lines.find("snapshot.unknown_base"));
+            CHECK(contains(lines, "\n        finding                        in all\nerror "));
         }
     }
 }
