@@ -246,7 +246,8 @@ std::string int_text(const json::object* item, std::int64_t index) {
                : escape_for_terminal(json::serialize((*data)[at]));
 }
 
-/// Returns the table of the item's fields before and after the finding.
+/// Returns the table of the item's fields before and after the finding; empty if the records have
+/// no fields of it.
 std::string fields_table(const Explanation& story) {
     const json::object* const before = story.suspect_item_in(story.before);
     const json::object* const after = story.suspect_item_in(story.after);
@@ -257,7 +258,7 @@ std::string fields_table(const Explanation& story) {
                          std::string_view new_value, std::string_view remark) {
         return fmt::format("  {:<20} {:>14} {:>14}{}\n", name, old_value, new_value, remark);
     };
-    std::string text = line("", tick(story.before_tick), tick(story.after_tick), "");
+    std::string text;
     const json::object* const suspect = story.suspect();
     const json::object* const old_fields = object_of(before, "fields");
     const json::object* const new_fields = object_of(after, "fields");
@@ -287,7 +288,11 @@ std::string fields_table(const Explanation& story) {
     }
     const std::string from = tile_text(before);
     const std::string to = tile_text(after);
-    return from.empty() && to.empty() ? text : text + line("where", from, to, "");
+    if (!from.empty() || !to.empty()) {
+        text += line("where", from, to, "");
+    }
+    return text.empty() ? text
+                        : line("", tick(story.before_tick), tick(story.after_tick), "") + text;
 }
 
 std::string item_text(const Explanation& story) {
@@ -307,10 +312,12 @@ std::string item_text(const Explanation& story) {
     if (any == nullptr) {
         return text + "\n  neither in the snapshot before nor in the one after\n";
     }
-    if (const auto player = safe_text(*any, "player"); !player.empty()) {
-        text += fmt::format(", player {}", player);
+    const std::string player = safe_text(*any, "player");
+    const std::string table = fields_table(story);
+    if (table.empty() && player.empty() && !item_line(story.finding).empty()) {
+        return {}; // the item was named before, and nothing more is known
     }
-    return text + '\n' + fields_table(story);
+    return text + (player.empty() ? "" : ", player " + player) + '\n' + table;
 }
 
 /// Returns a time in nanoseconds since 1970 as "16:33:18.902224".

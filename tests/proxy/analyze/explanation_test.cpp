@@ -425,6 +425,29 @@ TEST_CASE("the ints beyond the agreed size are shown") {
     }
 }
 
+TEST_CASE("an item without a known field has no table") {
+    struct Row {
+        std::string_view item;
+        bool shown;
+    };
+
+    const Row rows[] = {{R"({"type":"","type_id":40,"id":1,"data":[1]})", false},
+                        {R"({"type":"","type_id":40,"id":1,"player":"ann"})", true},
+                        {R"({"type":"","type_id":40,"id":1,"fields":{"x":1}})", true}};
+    for (const Row& row : rows) {
+        CAPTURE(row.item);
+        const std::string text = explanation_text(told(
+            {finding("snapshot.missing_descriptor", "warning",
+                     R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
+             fmt::format(
+                 R"({{"t":"","type":"snapshot","session":1,"tick":12,"ok":true,"items":[{}]}})",
+                 row.item)}));
+        CHECK(contains(text, "  the item: type 40 1\n"));
+        CHECK(contains(text, "\nThe item: ") == row.shown);
+        CHECK(contains(text, " tick 12\n") == contains(row.item, "fields"));
+    }
+}
+
 TEST_CASE("an unknown base is explained by the error that rejected it") {
     const std::string error = finding("snapshot.size_out_of_range", "error", R"(,"tick":10)");
     const auto snapshot = [](bool ok) {
