@@ -1,6 +1,13 @@
 #include "proxy/analyze/cause_text.h"
 
+#include "proxy/analyze/explanation.h"
+#include "proxy/record/json.h"
+#include "proxy/record/terminal_text.h"
+
 #include <array>
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace tw::analyze {
 
@@ -68,6 +75,53 @@ std::string_view find_cause_hint(std::string_view id, std::string_view name) {
         }
     }
     return {};
+}
+
+std::string size_cause_text(const Explanation& story) {
+    if (story.sizes.empty()) {
+        return {};
+    }
+    const std::size_t others = story.num_other_resized_sessions;
+    std::string text = fmt::format(
+        "Cause: an object of another size than agreed ({} session {}{})\n",
+        others == 0 ? "seen in" : "counted in", story.session,
+        others == 0 ? "" : "; also seen in " + record::count_with_noun(others, "other session[s]"));
+    for (const SizeDifference& each : story.sizes) {
+        text += fmt::format("  {}\n", each.text);
+    }
+    return text + "  Clients that do not know this size drop the snapshots.\n\n";
+}
+
+std::string size_change_text(const Explanation& story) {
+    std::vector<std::string> objects;
+    bool has_new_fields = false;
+    for (const SizeDifference& each : story.sizes) {
+        objects.push_back(
+            fmt::format("{} {}", each.object, record::count_with_noun(each.agreed, "int[s]")));
+        has_new_fields = has_new_fields || each.ints > each.agreed;
+    }
+    return objects.empty()
+               ? std::string{}
+               : fmt::format(
+                     "Either give {} again{}: all clients then play. Or keep the size, if "
+                     "only your own clients play, built with the same datasrc/network.py, and read "
+                     "the traffic with an objects file.",
+                     fmt::join(objects, ", "),
+                     has_new_fields ? ", and move the new fields into an object of your "
+                                      "own with a UUID, which may have any size"
+                                    : "");
+}
+
+std::string first_snapshot_text(const Explanation& story) {
+    if (record::text_of(story.finding, "id") != "snapshot.size_differs") {
+        return {};
+    }
+    const std::int64_t first = story.datagram_tick();
+    return fmt::format("twscope became certain of the size at tick {}. {}\n", story.finding_tick(),
+                       first == story.finding_tick()
+                           ? "The object was sent before."
+                           : fmt::format("It first read the size in the snapshot of tick {}{}",
+                                         first, story.datagrams.empty() ? "." : ":"));
 }
 
 } // namespace tw::analyze

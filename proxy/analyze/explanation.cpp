@@ -356,6 +356,13 @@ std::int64_t Explanation::finding_tick() const {
     return number_of(finding, "tick").value_or(-1);
 }
 
+std::int64_t Explanation::datagram_tick() const {
+    const auto first = text_of(finding, "id") == "snapshot.size_differs"
+                           ? number_of(finding, "since_tick")
+                           : std::nullopt;
+    return first.value_or(finding_tick());
+}
+
 const json::object* Explanation::suspect() const {
     if (!is_uncertain_suspect()) {
         return explaining_finding.empty() ? &finding : &explaining_finding;
@@ -395,9 +402,9 @@ std::vector<SnapshotDatagram> SnapshotDatagrams::find_datagrams(std::int64_t ses
     std::map<std::int32_t, SnapshotDatagram> latest; // by part
     if (const auto stored = stored_.find(static_cast<std::uint32_t>(session));
         stored != stored_.end()) {
-        for (const StoredDatagram& each : stored->second) {
+        for (const SnapshotDatagram& each : stored->second) {
             if (each.tick == tick) {
-                latest[each.datagram.part] = each.datagram;
+                latest[each.part] = each;
             }
         }
     }
@@ -428,6 +435,7 @@ void SnapshotDatagrams::on_snap_message(const inspect::ObservedSnapMessage& part
         return;
     }
     SnapshotDatagram datagram = current_;
+    datagram.tick = part.body.tick;
     datagram.part = part.body.part;
     datagram.num_parts = part.body.num_parts;
     const bool is_inside =
@@ -438,8 +446,8 @@ void SnapshotDatagrams::on_snap_message(const inspect::ObservedSnapMessage& part
         datagram.part_offset = static_cast<std::size_t>(data.data() - payload_.data()) +
                                (datagram.is_compressed ? 0 : datagram.header_bytes);
     }
-    std::deque<StoredDatagram>& stored = stored_[session_];
-    stored.push_back({.tick = part.body.tick, .datagram = std::move(datagram)});
+    std::deque<SnapshotDatagram>& stored = stored_[session_];
+    stored.push_back(std::move(datagram));
     if (stored.size() > snapshot::kMaxParts) { // the largest snapshot has this many parts
         stored.pop_front();
     }

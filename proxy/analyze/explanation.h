@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/analyze/map_visits.h"
+#include "proxy/analyze/type_sizes.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/wire/packet.h"
@@ -32,6 +33,7 @@ struct FindingSelection {
 /// A datagram of a capture with a part of a snapshot. Offsets count from the start of the UDP
 /// payload; in a compressed packet, from the start of its decompressed payload.
 struct SnapshotDatagram {
+    snapshot::Tick tick = 0; ///< the snapshot's tick
     std::string file{};
     std::uint64_t frame = 0; ///< number of the frame in the file, from 1; 0 if unknown
     std::int64_t time = 0;   ///< nanoseconds since 1970
@@ -97,13 +99,21 @@ struct Explanation {
     std::optional<std::int64_t> acknowledged_tick{};
     /// Whether the records contain acknowledgements of the client after the finding.
     bool has_acknowledgements = false;
-    /// The datagrams of the finding's snapshot; empty if no capture was read.
+    /// The datagrams of the snapshot of datagram_tick(); empty if no capture was read.
     std::vector<SnapshotDatagram> datagrams{};
+    /// The object sizes that are the finding's cause, counted in its session; empty if unknown or
+    /// if the cause is another one. Set by the caller, because lines do not contain them.
+    std::vector<SizeDifference> sizes{};
+    std::size_t num_other_resized_sessions = 0; ///< number of other sessions with these sizes
 
     [[nodiscard]] bool has_finding() const { return !finding.empty(); }
 
     /// Returns the finding's tick; −1 if the finding has none.
     [[nodiscard]] std::int64_t finding_tick() const;
+
+    /// Returns the tick of the snapshot to look at: that of the finding; for
+    /// snapshot.size_differs, the first snapshot in which the size was read, if known.
+    [[nodiscard]] std::int64_t datagram_tick() const;
 
     /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
     [[nodiscard]] std::string_view usual_cause() const;
@@ -201,17 +211,12 @@ class SnapshotDatagrams final : public inspect::Observer {
     void on_datagram_end() override { on_read_(); }
 
   private:
-    struct StoredDatagram {
-        snapshot::Tick tick = 0;
-        SnapshotDatagram datagram;
-    };
-
     std::function<void(SnapshotDatagram& datagram)> set_position_;
     std::function<void()> on_read_;
     std::uint32_t session_ = 0;          ///< session of the datagram being read
     SnapshotDatagram current_;           ///< the datagram being read
     std::span<const std::byte> payload_; ///< decompressed payload of the datagram being read
-    std::map<std::uint32_t, std::deque<StoredDatagram>> stored_; ///< by session, oldest first
+    std::map<std::uint32_t, std::deque<SnapshotDatagram>> stored_; ///< by session, oldest first
 };
 
 /// Returns the flags, or the page address, with which users get the explanation of a finding.

@@ -85,6 +85,7 @@ constexpr auto kNumberLabels = std::to_array<NumberLabel>({
     {"value", "", "value"},
     {"limit", "snapshot.size_differs", "agreed size", " int[s]"},
     {"limit", "", "limit"},
+    {"since_tick", "snapshot.size_differs", "first read at tick"},
     {"since_tick", "", "since tick"},
     {"lost", "snapshot.budget", "items that are gone"},
     {"lost", "snapshot.client_stalled", "unusable snapshots in between"},
@@ -171,8 +172,12 @@ std::string acceptance_text(const Explanation& story) {
                                "snapshot is not known.");
     }
     const bool same = story.acknowledged_tick == number_of(story.finding, "tick");
-    const std::string_view reason =
-        text_of(story.finding, "id") == "snapshot.unknown_base" && !story.base_error
+    const std::string reason =
+        story.sizes.size() == 1
+            ? fmt::format("it knows {} with {}", story.sizes.front().object,
+                          record::count_with_noun(story.sizes.front().ints, "int[s]"))
+        : !story.sizes.empty() ? "it knows these objects with the server's sizes"
+        : text_of(story.finding, "id") == "snapshot.unknown_base" && !story.base_error
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
               "than twscope did (a mod's own client: describe them in an objects file)";
@@ -526,21 +531,28 @@ std::string explainable_findings_text(const Explanation& explanation, const Sele
 }
 
 std::string explanation_text(const Explanation& explanation, const SelectionText& select) {
-    std::string text = safe_text(explanation.finding, "id") + '\n' + explanation.title;
+    std::string text = size_cause_text(explanation) + safe_text(explanation.finding, "id") + '\n' +
+                       explanation.title;
     if (const std::string tick = value_text(&explanation.finding, "tick"); !tick.empty()) {
         text += fmt::format(", tick {}", tick);
     }
-    text += '\n' + datagrams_text(explanation) + "\nWhat happened\n";
+    text +=
+        '\n' + first_snapshot_text(explanation) + datagrams_text(explanation) + "\nWhat happened\n";
     for (const std::string& event : explanation.events) {
         text += fmt::format("  {}\n", event);
     }
     text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
             bytes_text(explanation);
-    if (const auto cause = explanation.usual_cause(); !cause.empty()) {
+    const bool is_certain = !explanation.sizes.empty(); // then usual causes would only distract
+    if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
         text += "\nUsual cause\n" + wrap_text(cause);
     }
-    if (const auto where = advice_text(explanation); !where.empty()) {
+    const auto where = advice_text(explanation);
+    if (!where.empty() && (!is_certain || explanation.base_error)) {
         text += "\nWhere to look\n" + wrap_text(where);
+    }
+    if (is_certain) {
+        text += "\nWhat to change\n" + wrap_text(size_change_text(explanation));
     }
     return text + other_findings_text(explanation, select);
 }
@@ -563,7 +575,8 @@ json::array datagrams_json(const Explanation& story) {
     const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
     json::array list;
     for (const SnapshotDatagram& each : story.datagrams) {
-        json::object datagram{{"file", each.file},
+        json::object datagram{{"tick", each.tick},
+                              {"file", each.file},
                               {"frame", each.frame == 0 ? json::value{} : json::value(each.frame)},
                               {"time_ns", each.time},
                               {"bytes", each.bytes},
@@ -589,6 +602,18 @@ json::array kinds_json(const Explanation& story) {
                                     {"count", kind.count},
                                     {"session", kind.session},
                                     {"tick", kind.tick}});
+    }
+    return list;
+}
+
+json::array sizes_json(const Explanation& story) {
+    json::array list;
+    for (const SizeDifference& each : story.sizes) {
+        list.push_back(json::object{{"object", each.object},
+                                    {"type_id", each.type_id},
+                                    {"agreed", each.agreed},
+                                    {"ints", each.ints},
+                                    {"snapshots", each.snapshots}});
     }
     return list;
 }
@@ -624,6 +649,7 @@ json::object explanation_json(const Explanation& explanation) {
         {"before", side(explanation.before_tick, explanation.suspect_item_in(explanation.before))},
         {"after", side(explanation.after_tick, explanation.suspect_item_in(explanation.after))},
         {"events", json::array(explanation.events.begin(), explanation.events.end())},
+        {"sizes", sizes_json(explanation)},
         {"cause", text_or_null(explanation.usual_cause())},
         {"look", text_or_null(advice_text(explanation))},
         {"acknowledged", value_or_null(explanation.acknowledged_tick)},

@@ -191,28 +191,35 @@ std::string TypeSizes::sizes_table() const {
     return text;
 }
 
-std::string TypeSizes::differences_text() const {
-    std::string text;
+std::vector<SizeDifference> TypeSizes::differences() const {
+    std::vector<SizeDifference> found;
     for (const auto& [type, size] : differing_) {
         const auto seen = types_.find(type);
         if (seen == types_.end()) {
             continue;
         }
         for (const auto& [ints, snapshots] : seen->second.snapshots) {
-            if (size == 0 || ints == size) {
-                const auto described = size_in_objects_file(type);
-                text += fmt::format("  {}: {}{} instead of {}{} in {}\n", name_of(type),
+            if (size != 0 && ints != size) {
+                continue;
+            }
+            const auto described = size_in_objects_file(type);
+            SizeDifference& each = found.emplace_back(SizeDifference{.object = name_of(type),
+                                                                     .type_id = type.second,
+                                                                     .agreed = agreed_size(type),
+                                                                     .ints = ints,
+                                                                     .snapshots = snapshots,
+                                                                     .text = {}});
+            each.text = fmt::format("{}: {}{} instead of {}{} in {}", each.object,
                                     record::count_with_noun(ints, "int[s]"),
-                                    size == 0 ? ", written in each delta," : "", agreed_size(type),
+                                    size == 0 ? ", written in each delta," : "", each.agreed,
                                     !described ? ""
                                     : *described == 0
                                         ? " (in the objects file, written in each delta)"
                                         : fmt::format(" (in the objects file: {})", *described),
                                     record::count_with_noun(snapshots, "verified snapshot[s]"));
-            }
         }
     }
-    return text;
+    return found;
 }
 
 boost::json::object TypeSizes::sizes_json() const {

@@ -3,16 +3,29 @@
 #include "proxy/record/records.h"
 #include "snapshot/objects.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/json.hpp>
 
 namespace tw::analyze {
+
+/// A numbered type whose items have another size than the protocol sets.
+struct SizeDifference {
+    std::string object; ///< name of the type
+    std::uint16_t type_id = 0;
+    std::size_t agreed = 0;      ///< number of ints that the protocol sets
+    std::size_t ints = 0;        ///< number of ints in the server's snapshots
+    std::uint64_t snapshots = 0; ///< number of verified snapshots with items of this size
+    /// For example "client_info: 18 ints instead of 17 in 1237 verified snapshots".
+    std::string text;
+};
 
 /// Collects the sizes of numbered item types in verified snapshots, and finds the sizes that differ
 /// from the agreed sizes: the sizes that the protocol sets, which deltas leave out. The records
@@ -39,9 +52,8 @@ class TypeSizes final : public record::RecordSink {
     /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string sizes_table() const;
     [[nodiscard]] boost::json::object sizes_json() const;
-    /// Returns a line for each counted type with another size than the protocol sets, such as
-    /// "  client_info: 18 ints instead of 17 in 1237 verified snapshots".
-    [[nodiscard]] std::string differences_text() const;
+    /// Returns the counted types with another size than the protocol sets.
+    [[nodiscard]] std::vector<SizeDifference> differences() const;
     /// Returns an objects file (snapshot/OBJECTS.md) with the types whose size is not the agreed
     /// one. Ints without a name are called `int_4` and so on.
     [[nodiscard]] std::string objects_json() const;

@@ -268,10 +268,12 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
                    ? "All sizes are as agreed in 0.6.\n"
                    : "All sizes are as agreed in 0.6, or as in the objects file.\n";
     }
-    std::string text = "\nClients misread these objects, and drop the snapshots:\n" +
-                       sizes_->differences_text() +
-                       "Send the agreed number of ints, and put new fields into an object of your "
-                       "own with a UUID.\n";
+    std::string text = "\nClients misread these objects, and drop the snapshots:\n";
+    for (const analyze::SizeDifference& each : sizes_->differences()) {
+        text += fmt::format("  {}\n", each.text);
+    }
+    text += "Send the agreed number of ints, and put new fields into an object of your own with a "
+            "UUID.\n";
     const std::string& objects = flags_->objects;
     const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");

@@ -30,6 +30,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -112,7 +113,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
             analyze::Explanation& explanation = reader.explanation();
             if (explanation.has_finding() && explanation.datagrams.empty()) {
                 explanation.datagrams =
-                    datagrams.find_datagrams(explanation.session, explanation.finding_tick());
+                    datagrams.find_datagrams(explanation.session, explanation.datagram_tick());
             }
         }};
     inspect::Observers observers;
@@ -194,35 +195,47 @@ class ExplainedSizes final : public record::RecordSink {
             is_verified_ =
                 is_verified_ || ((*each)->rebuilt && (*each)->tick == explanation_->finding_tick());
         }
+        const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
+        if (found != nullptr && (*found)->head.session != explanation_->session &&
+            (*found)->id == record::FindingId::snapshot_size_differs) {
+            others_[(*found)->item->type_id].insert((*found)->head.session);
+        }
         sizes_.on_record(record);
     }
 
-    /// Returns lines about the objects whose size is not the agreed one. Returns an empty text if
-    /// the explained snapshot is wrong even with the inferred sizes: its cause is another one.
-    [[nodiscard]] std::string differences_text() const {
-        return is_verified_ ? sizes_.differences_text() : "";
+    /// Adds the sizes that are not the agreed ones. Adds none if the explained snapshot is wrong
+    /// even with the inferred sizes: its cause is another one.
+    void add_to(analyze::Explanation& explanation) const {
+        if (!is_verified_) {
+            return;
+        }
+        explanation.sizes = sizes_.differences();
+        std::set<std::uint32_t> others;
+        for (const analyze::SizeDifference& each : explanation.sizes) {
+            if (const auto found = others_.find(each.type_id); found != others_.end()) {
+                others.insert(found->second.begin(), found->second.end());
+            }
+        }
+        explanation.num_other_resized_sessions = others.size();
     }
 
   private:
     const analyze::Explanation* explanation_;
     analyze::TypeSizes sizes_;
     bool is_verified_ = false;
+    /// The other sessions in which a type has another size than agreed, by type.
+    std::map<std::uint16_t, std::set<std::uint32_t>> others_;
 };
 
-/// Reads captures again, to infer the sizes of the server's objects from the server's checksums.
-/// Returns a text about objects with a size that was not agreed; empty if they are not the cause.
-std::string cause_text(const ExplainFlags& flags, const analyze::Explanation& explanation) {
+/// Reads captures again, to infer the sizes of the server's objects from the server's checksums,
+/// and adds those to the explanation that are its cause.
+void add_sizes(const ExplainFlags& flags, analyze::Explanation& explanation) {
     const auto mod = flags.lookup.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
     ExplainedSizes sizes{explanation};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
-    const std::string differences = sizes.differences_text();
-    return differences.empty()
-               ? std::string{}
-               : fmt::format("Cause: an object of another size than agreed (seen in session {})\n"
-                             "{}  Clients that do not know this size drop the snapshots.\n\n",
-                             explanation.session, differences);
+    sizes.add_to(explanation);
 }
 
 /// Returns a command with the files that are explained.
@@ -233,11 +246,20 @@ std::string command_with_files(std::string command, const ExplainFlags& flags) {
     return command;
 }
 
-/// Returns the command that lists the sizes of the server's objects.
-std::string sizes_command(const ExplainFlags& flags, bool are_records) {
-    return fmt::format("\nWhat to run next\n  {} --sizes --write-objects sizes.json\n",
-                       are_records ? "twscope decode CAPTURE-OF-THIS-GAME"
-                                   : command_with_files("twscope decode", flags));
+/// Returns the commands that list the sizes of the server's objects and, if a size is the cause,
+/// verify the ways out.
+std::string next_commands(const ExplainFlags& flags, bool are_records, bool is_size_known) {
+    const std::string decode = are_records ? "twscope decode CAPTURE-OF-THIS-GAME"
+                                           : command_with_files("twscope decode", flags);
+    std::string text =
+        fmt::format("\nWhat to run next\n  {} --sizes --write-objects sizes.json\n", decode);
+    if (is_size_known) {
+        text += fmt::format("  {} --objects sizes.json --expect 'always ok'\n"
+                            "After the server is mended, with a new capture of a join\n"
+                            "  twscope decode NEW-CAPTURE --expect 'always ok'\n",
+                            decode);
+    }
+    return text;
 }
 
 int run_explain(const ExplainFlags& flags) {
@@ -257,11 +279,16 @@ int run_explain(const ExplainFlags& flags) {
     } else {
         whole = read_captures(flags, reader);
     }
-    const analyze::Explanation& explanation = reader.explanation();
+    analyze::Explanation& explanation = reader.explanation();
     if (reader.lacks_selected_session()) {
         throw usage_error("--session {0}: there is no session {0}; there {1}", *flags.session,
                           record::choose_plural(explanation.num_sessions, "[is|are] ") +
                               record::count_with_noun(explanation.num_sessions, "session[s]"));
+    }
+    const bool is_readable_again =
+        !are_records && std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
+    if (is_readable_again && may_concern_sizes(explanation)) {
+        add_sizes(flags, explanation);
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
@@ -276,14 +303,10 @@ int run_explain(const ExplainFlags& flags) {
                 are_records ? command_with_files("twscope records", flags) + " --filter finding"
                             : command_with_files("twscope decode", flags));
         }
-        if (!may_concern_sizes(explanation)) {
-            return explanation_text(explanation, select);
-        }
-        const bool is_readable_again =
-            !are_records &&
-            std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
-        return (is_readable_again ? cause_text(flags, explanation) : "") +
-               explanation_text(explanation, select) + sizes_command(flags, are_records);
+        return explanation_text(explanation, select) +
+               (may_concern_sizes(explanation)
+                    ? next_commands(flags, are_records, !explanation.sizes.empty())
+                    : "");
     };
     fmt::print("{}", record::escape_lines_for_terminal(text()));
     return whole ? 0 : kExitFailed;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/json.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -274,6 +275,7 @@ TEST_CASE("the numbers of a finding are explained") {
          "3\n"},
         {"snapshot.size_differs", R"("value":23,"limit":22)",
          "  the server's size: 23 ints\n  agreed size: 22 ints\n"},
+        {"snapshot.size_differs", R"("since_tick":5)", "\n  first read at tick: 5\n"},
         {"snapshot.part_missing", R"("lost":2)", "  snapshots lost so far: 2\n"},
     };
     std::vector<std::string> records = first_records(3);
@@ -422,6 +424,99 @@ TEST_CASE("the ints beyond the agreed size are shown") {
             snapshot(14, "[1,2,6,8]"),
         }));
         CHECK(contains(text, std::string{row.shown} + "\nUsual cause"));
+    }
+}
+
+TEST_CASE(
+    "the datagrams of a size are those of the first snapshot with it, not of the last proof") {
+    struct Row {
+        std::string_view id;
+        std::string_view since;
+        std::int64_t tick;
+        std::string_view said;
+    };
+
+    const std::string certain = "\ntwscope became certain of the size at tick 14. ";
+    const Row rows[] = {
+        {"snapshot.size_differs", R"(,"since_tick":10)", 10,
+         "It first read the size in the snapshot of tick 10:\nDatagram: "},
+        {"snapshot.size_differs", "", 14, "The object was sent before.\nDatagram: "},
+        {"snapshot.update_truncated", R"(,"since_tick":10)", 14, ", tick 14\nDatagram: "},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.said);
+        Explanation story =
+            told({finding(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
+        CHECK(story.datagram_tick() == row.tick);
+        story.datagrams = {{.tick = static_cast<snapshot::Tick>(row.tick)}};
+        CHECK(contains(explanation_text(story), row.said));
+        CHECK(contains(explanation_text(story), certain) == (row.id == "snapshot.size_differs"));
+        CHECK(explanation_json(story).at("datagrams").at(0).at("tick") == row.tick);
+    }
+}
+
+TEST_CASE("if an object's size is the cause, it is told what follows, and nothing else") {
+    const analyze::SizeDifference pickup{.object = "pickup",
+                                         .type_id = 4,
+                                         .agreed = 4,
+                                         .ints = 5,
+                                         .snapshots = 382,
+                                         .text = "pickup: 5 ints instead of 4"};
+    const analyze::SizeDifference shorter{.object = "laser", .agreed = 5, .ints = 1, .text = "l"};
+
+    struct Row {
+        std::vector<analyze::SizeDifference> sizes;
+        std::size_t others;
+        std::string_view begin;
+        std::string_view acknowledged;
+        std::string_view change;
+    };
+
+    const Row rows[] = {
+        {{pickup},
+         1,
+         "Cause: an object of another size than agreed (counted in session 1; also seen in 1 other "
+         "session)\n  pickup: 5 ints instead of 4\n",
+         "Clients acknowledge what they accepted: it knows pickup with 5 ints, or it is a bot",
+         "Either give pickup 4 ints again, and move the new fields into an object of your own with "
+         "a UUID"},
+        {{shorter},
+         0,
+         "Cause: an object of another size than agreed (seen in session 1)\n  l\n",
+         "it knows laser with 1 int, or",
+         "Either give laser 5 ints again: all clients"},
+        {{pickup, shorter},
+         0,
+         "Cause: an object of another size than agreed (seen in session 1)\n  pickup: 5",
+         "it knows these objects with the server's sizes, or",
+         "Either give pickup 4 ints, laser 5 ints again, and move"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.change);
+        std::vector<std::string> records = kRecords;
+        replace(records[3], "snapshot.crc_mismatch", "snapshot.size_out_of_range");
+        replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
+        Explanation story = told(records);
+        CHECK(explanation_json(story).at("sizes").as_array().empty());
+        CHECK_FALSE(contains(explanation_text(story), "What to change"));
+        story.sizes = row.sizes;
+        story.num_other_resized_sessions = row.others;
+        std::string text = explanation_text(story);
+        CHECK(text.starts_with(row.begin));
+        CHECK_FALSE(contains(text, "Usual cause"));
+        CHECK_FALSE(contains(text, "Where to look"));
+        for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
+            text.replace(at, 3, " ");
+        }
+        CHECK(contains(text, row.acknowledged));
+        CHECK(contains(text, row.change));
+        const auto sizes = explanation_json(story).at("sizes").as_array();
+        CHECK(sizes.size() == row.sizes.size());
+        if (row.others != 0) {
+            CHECK(sizes.front() ==
+                  boost::json::parse(
+                      R"({"object":"pickup","type_id":4,"agreed":4,"ints":5,"snapshots":382})"));
+        }
     }
 }
 

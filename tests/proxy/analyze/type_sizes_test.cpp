@@ -58,11 +58,12 @@ TEST_CASE("a size is compared with that of the objects file, too") {
     CHECK(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      6          1  not as agreed\n"));
     name(sizes, 4, 6);
-    CHECK(sizes.differences_text() ==
-          "  pickup: 6 ints instead of 4 (in the objects file: 5) in 1 verified snapshot\n");
+    REQUIRE(sizes.differences().size() == 1);
+    CHECK(sizes.differences().front().text ==
+          "pickup: 6 ints instead of 4 (in the objects file: 5) in 1 verified snapshot");
     show(sizes, {{{4, 1}, {1}}});
     name(sizes, 4, 1);
-    CHECK(contains(sizes.differences_text(), "  pickup: 1 int instead of 4 (in the"));
+    CHECK(contains(sizes.differences().front().text, "pickup: 1 int instead of 4 (in the"));
 }
 
 TEST_CASE("differing types are written in the format of --objects") {

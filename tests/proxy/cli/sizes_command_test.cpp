@@ -21,10 +21,9 @@ namespace {
 
 /// A capture of a server whose characters have one int more. `damaged`: the tick of a further
 /// snapshot whose delta no size explains; 0 for none. `full`: whether every snapshot is full, not
-/// only the first.
-void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
-                bool full = true) {
-    Recording recording;
+/// only the first. `client`: whose game it is.
+void add_mod_game(Recording& recording, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
+                  bool full = true, const Host& client = kAnn) {
     SessionScript peers;
     peers.assume_ddnet();
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
@@ -40,16 +39,22 @@ void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tic
             snapshot::encode_delta(to_snapshot(base).view(), to_snapshot(items).view(), sizes);
         const snapshot::Tick on = base.empty() ? kNoBase : tick - 10;
         recording.say(
-            kAnn, kS2c,
+            client, kS2c,
             peers.pack(kS2c, {non_vital(snap_single(tick, on, checksum_of(items), body))}));
         base = full ? Items{} : items;
     }
     if (damaged != 0) {
         const Bytes body =
             MessageBuilder{}.number(0).number(1).number(0).number(70'000).number(1).bytes();
-        recording.say(kAnn, kS2c,
+        recording.say(client, kS2c,
                       peers.pack(kS2c, {non_vital(snap_single(damaged, kNoBase, 1, body))}));
     }
+}
+
+void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
+                bool full = true) {
+    Recording recording;
+    add_mod_game(recording, last, damaged, full);
     recording.save(path);
 }
 
@@ -169,15 +174,48 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
     CHECK(follows.starts_with("Cause: an object of another size than agreed (seen in session 1)"));
     CHECK(contains(follows, "\nsnapshot.unknown_base\n"));
     CHECK(contains(follows, "The snapshot's base was rejected: see snapshot."));
-    const std::size_t next = story.find("\nWhat to run next\n  twscope ");
+    // The commands write the size into a file, and verify that it is the only thing to mend.
+    std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
-    std::string command = story.substr(story.find("twscope ", next));
-    command.replace(command.find("sizes.json"), std::string{"sizes.json"}.size(),
-                    folder.file("sizes.json"));
-    CHECK(contains(in_shell("$" + command).out, "  differs\n"));
+    std::vector<Finished> runs;
+    for (int i = 0; i < 2; ++i) {
+        next = story.find("twscope ", next);
+        const std::size_t end = story.find('\n', next);
+        std::string command = story.substr(next, end - next);
+        command.replace(command.find("sizes.json"), std::string{"sizes.json"}.size(),
+                        folder.file("sizes.json"));
+        runs.push_back(in_shell("$" + command));
+        next = end;
+    }
+    CHECK(contains(runs[0].out, "  differs\n"));
+    CHECK(runs[1].status == 0);
+    CHECK(story.ends_with("\n  twscope decode NEW-CAPTURE --expect 'always ok'\n"));
     CHECK(twscope({"explain", records})
               .out.ends_with("\n  twscope decode CAPTURE-OF-THIS-GAME --sizes --write-objects "
                              "sizes.json\n"));
+}
+
+TEST_CASE("the explanation of a size shows the first datagram with it, and counts its session") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("two.pcap");
+    Recording recording;
+    add_mod_game(recording);
+    add_mod_game(recording, 60, 0, true, Host{kAnn.address, 50001});
+    recording.save(capture);
+    const Arguments explain{"explain", capture, "--server", ":8303", "--learn-sizes"};
+    const std::string story = twscope(explain, {"--session", "1"}).out;
+    CAPTURE(story);
+    CHECK(story.starts_with("Cause: an object of another size than agreed (counted in session 1; "
+                            "also seen in 1 other session)\n"
+                            "  character: 23 ints instead of 22 in 6 verified snapshots\n"));
+    CHECK(contains(story, ", tick 30\ntwscope became certain of the size at tick 30. It first read "
+                          "the size in the snapshot of tick 10:\nDatagram: frame 1 of "));
+    const boost::json::value json =
+        boost::json::parse(twscope(explain, {"--session", "1", "--json"}).out);
+    CHECK(json.at("sizes") ==
+          boost::json::parse(
+              R"([{"object":"character","type_id":9,"agreed":22,"ints":23,"snapshots":6}])"));
+    CHECK(json.at("datagrams").at(0).at("tick") == 10);
 }
 
 TEST_CASE("a known type keeps its meaning with a file of sizes") {
