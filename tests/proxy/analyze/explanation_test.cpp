@@ -1,4 +1,5 @@
-// Covers: proxy/analyze/cause_text.cpp, proxy/analyze/explanation.cpp, proxy/analyze/explanation_text.cpp
+// Covers: proxy/analyze/cause_text.cpp, proxy/analyze/explanation.cpp
+// Covers: proxy/analyze/explanation_text.cpp
 #include "proxy/analyze/explanation.h"
 #include "proxy/inspect/reporter.h"
 #include "tests/support/text.h"
