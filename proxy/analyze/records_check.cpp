@@ -457,4 +457,21 @@ void RecordsCsv::append_row(std::string& out) {
     out.append("\r\n");
 }
 
+bool begins_with_table_header(std::string_view text) {
+    const std::size_t end = text.find("\r\n");
+    std::string_view header = text.substr(0, end);
+    bool has_only_keys = end != std::string_view::npos && !header.empty();
+    while (has_only_keys && !header.empty()) {
+        const std::string_view key = header.substr(0, header.find(','));
+        header.remove_prefix(std::min(header.size(), key.size() + 1));
+        const bool is_of_items = key.starts_with(filter::kItemsPrefix);
+        const std::string_view name = key.substr(is_of_items ? filter::kItemsPrefix.size() : 0);
+        const bool may_be_of_mod = name.starts_with(kFields) || name.starts_with("names.");
+        has_only_keys = may_be_of_mod || filter::find_key(is_of_items ? filter::KeyScope::item_row
+                                                                      : filter::KeyScope::record,
+                                                          key);
+    }
+    return has_only_keys;
+}
+
 } // namespace tw::analyze

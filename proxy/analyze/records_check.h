@@ -169,4 +169,7 @@ class RecordsCsv {
     filter::JsonLine removed_item_;
 };
 
+/// Returns whether a text begins with the first row of a table, which names keys of records.
+[[nodiscard]] bool begins_with_table_header(std::string_view text);
+
 } // namespace tw::analyze

@@ -3,6 +3,7 @@
 #include "proxy/record/terminal_text.h"
 
 #include <algorithm>
+#include <exception>
 #include <string_view>
 #include <vector>
 
@@ -99,6 +100,10 @@ std::string object_json(const Type& type, std::size_t size, bool agreed) {
                        name_of(type), type.second, seven ? R"("protocol": "0.7", )" : "", agreed,
                        fmt::join(lines, ",\n"),
                        object == nullptr ? "" : position_json(*object, fields));
+}
+
+std::string objects_file_text(const std::vector<std::string>& objects) {
+    return fmt::format("{{\n  \"objects\": [\n{}\n  ]\n}}\n", fmt::join(objects, ",\n"));
 }
 
 } // namespace
@@ -255,7 +260,30 @@ std::string TypeSizes::objects_json() const {
                                      : seen->second.snapshots.rbegin()->first;
         objects.push_back(object_json(type, ints, agreed));
     }
-    return fmt::format("{{\n  \"objects\": [\n{}\n  ]\n}}\n", fmt::join(objects, ",\n"));
+    return objects_file_text(objects);
+}
+
+bool is_unedited_objects_json(std::string_view text) {
+    namespace json = boost::json;
+    try {
+        const json::value file = json::parse(text);
+        std::vector<std::string> objects;
+        for (const json::value& each : file.at("objects").as_array()) {
+            const json::object& object = each.as_object();
+            std::size_t ints = 0;
+            for (const json::value& field : object.at("fields").as_array()) {
+                const json::value* const count = field.as_object().if_contains("count");
+                ints += count == nullptr ? 1U : std::size_t{count->to_number<std::uint8_t>()};
+            }
+            const auto dialect =
+                object.contains("protocol") ? snapshot::Dialect::seven : snapshot::Dialect::six;
+            objects.push_back(object_json({dialect, object.at("type").to_number<std::uint16_t>()},
+                                          ints, object.at("agreed_size").as_bool()));
+        }
+        return text == objects_file_text(objects);
+    } catch (const std::exception&) {
+        return false; // not JSON, or another structure
+    }
 }
 
 } // namespace tw::analyze

@@ -84,4 +84,8 @@ class TypeSizes final : public record::RecordSink {
     std::uint64_t snapshots_ = 0;
 };
 
+/// Returns whether TypeSizes::objects_json() could have returned this text. False if somebody
+/// changed it, for example moved or renamed a field.
+[[nodiscard]] bool is_unedited_objects_json(std::string_view text);
+
 } // namespace tw::analyze

@@ -1,5 +1,7 @@
 #include "proxy/cli/output_file.h"
 
+#include "proxy/analyze/records_check.h"
+#include "proxy/analyze/type_sizes.h"
 #include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/settings.h"
@@ -84,7 +86,9 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
 
 namespace {
 
-constexpr std::size_t kLongestMark = 8;
+/// The most bytes of a file that are read to recognise its type: more than a table's header has, or
+/// a file that --write-objects writes.
+constexpr std::size_t kMaxBytesRead = std::size_t{1} << 18U;
 
 /// Returns the first bytes of a regular file, decompressed if necessary; empty for anything else.
 std::string beginning_of(const std::string& path) {
@@ -92,7 +96,7 @@ std::string beginning_of(const std::string& path) {
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // reading a pipe would consume its data
     }
-    return std::string{store::FileStartReader{path, kLongestMark}.bytes()};
+    return std::string{store::FileStartReader{path, kMaxBytesRead}.bytes()};
 }
 
 struct FileKind {
@@ -103,7 +107,8 @@ struct FileKind {
 
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
-constexpr std::array<FileKind, 11> kFileKinds{{
+constexpr std::string_view kSummary = "this is a summary";
+constexpr std::array<FileKind, 14> kFileKinds{{
     {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
     {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
     {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
@@ -115,6 +120,10 @@ constexpr std::array<FileKind, 11> kFileKinds{{
     {"\x89PNG", FileType::picture, "this is a picture"},
     {"{\"v\":", FileType::records, "this is a recording; use 'twscope records'"},
     {"{", FileType::objects, "this is JSON, but not a recording"},
+    {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"twscope\"", FileType::summary,
+     kSummary},
+    {"PASSED after ", FileType::summary, kSummary},
+    {"FAILED after ", FileType::summary, kSummary},
 }};
 
 /// Returns the row for files that begin like this; null if the type is unknown.
@@ -124,9 +133,15 @@ const FileKind* find_file_kind(std::string_view begin) {
     return kind == kFileKinds.end() ? nullptr : kind;
 }
 
-} // namespace
-
-namespace {
+/// Returns whether a file that begins like this is of the type.
+bool is_of_type(std::string_view begin, FileType type) {
+    if (type == FileType::table) {
+        return analyze::begins_with_table_header(begin);
+    }
+    const FileKind* const kind = find_file_kind(begin);
+    return kind != nullptr && kind->type == type &&
+           (type != FileType::objects || analyze::is_unedited_objects_json(begin));
+}
 
 /// True for a file of compressed data of which nothing can be decompressed.
 bool is_undecodable(const std::string& path) {
@@ -144,13 +159,10 @@ bool is_undecodable(const std::string& path) {
 
 void check_replaceable(const std::string& flag, const std::string& path, FileType type) {
     constexpr std::array<std::string_view, 7> kContents{
-        "a capture", "a map", "records", "objects' sizes", "a picture", "a table", "a summary"};
+        "a capture",          "a map",    "records", "what --write-objects writes", "a picture",
+        "a table of records", "a summary"};
     const std::string begin = beginning_of(path);
-    const FileKind* const kind = find_file_kind(begin);
-    const bool is_other = begin.empty()     ? is_undecodable(path)
-                          : kind == nullptr ? type != FileType::table && type != FileType::summary
-                                            : kind->type != type;
-    if (is_other) {
+    if (begin.empty() ? is_undecodable(path) : !is_of_type(begin, type)) {
         throw usage_error("{} {}: contains something other than {}; name another "
                           "file, or move this one away",
                           flag, path, kContents[static_cast<std::size_t>(type)]);

@@ -247,6 +247,12 @@ TEST_CASE("a table has a row for each record, or item, that has one of the colum
             csv.append_rows(line, table);
         }
         CHECK(table == row.table);
+        CHECK(tw::analyze::begins_with_table_header(table));
+    }
+    CHECK(tw::analyze::begins_with_table_header("t,items.fields.of_a_mod,items.removed\r\nT"));
+    for (const char* const other :
+         {"", "\r\n", "t,tick", "t,tick\n", "t,first name\r\n", "SELECT 1;\r\n", "t,,tick\r\n"}) {
+        CHECK_FALSE(tw::analyze::begins_with_table_header(other));
     }
 }
 

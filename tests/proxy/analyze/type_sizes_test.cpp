@@ -90,6 +90,11 @@ TEST_CASE("differing types are written in the format of --objects") {
         name(sizes, row.type, row.size);
         const std::string text = sizes.objects_json();
         CAPTURE(text);
+        CHECK(analyze::is_unedited_objects_json(text));
+        std::string edited = text;
+        constexpr std::string_view kName = R"("name": ")";
+        edited.insert(edited.rfind(kName) + kName.size(), "my_"); // renames the last field
+        CHECK_FALSE(analyze::is_unedited_objects_json(edited));
         const auto root = boost::json::parse(text);
         const auto& object = root.at("objects").at(0).as_object();
         CHECK(object.at("type").as_int64() == row.type);
@@ -99,5 +104,10 @@ TEST_CASE("differing types are written in the format of --objects") {
         CHECK(fields.back().at("name").as_string() == row.last);
         CHECK(object.contains("position") == (row.type == 4 || row.size == 24));
     }
-    CHECK(analyze::TypeSizes{}.objects_json() == "{\n  \"objects\": [\n\n  ]\n}\n");
+    const std::string none = analyze::TypeSizes{}.objects_json();
+    CHECK(none == "{\n  \"objects\": [\n\n  ]\n}\n");
+    CHECK(analyze::is_unedited_objects_json(none));
+    for (const char* const other : {"", "{}", "[]", R"({"objects": []})", R"({"objects": [{}]})"}) {
+        CHECK_FALSE(analyze::is_unedited_objects_json(other));
+    }
 }

@@ -61,29 +61,42 @@ TEST_CASE("commands replace only files of the kind that they write") {
     const std::string writing = ": contains something other than ";
     check_refused({"map", files.map, "--png", files.records},
                   "--png " + files.records + writing + "a picture; name another file");
-    check_refused({"records", files.records, "--columns", "t", "-o", files.capture},
-                  "--output " + files.capture + writing + "a table; name another file");
+    for (const std::string& other : {files.capture, files.kept, files.map}) {
+        check_refused({"records", files.records, "--columns", "t", "-o", other},
+                      "--output " + other + writing + "a table of records; name another file");
+    }
     for (const Arguments& row : {Arguments{"decode", files.capture},
                                  {"proxy", "-s", "127.0.0.1:1"},
                                  {"replay", files.capture, "-s", "127.0.0.1:1"},
                                  {"collect", "--bus", "nats://127.0.0.1:1"}}) {
         Arguments with_summary{row};
-        with_summary.insert(with_summary.end(), {"--expect", "ok", "--summary", files.records});
-        check_refused(with_summary, "--summary " + files.records + writing + "a summary; name");
+        with_summary.insert(with_summary.end(), {"--expect", "ok", "--summary", files.kept});
+        check_refused(with_summary, "--summary " + files.kept + writing + "a summary; name");
     }
     const std::string table = files.folder.file("table.csv");
     const std::string picture = files.folder.file("map.png");
+    const std::string summary = files.folder.file("summary");
     for (int time = 0; time < 2; ++time) {
-        CHECK(twscope({"records", files.records, "--columns", "t", "-o", table}).status == 0);
+        for (const std::string ending : {"", ".zst"}) {
+            const Finished done = twscope(
+                {"records", files.records, "--columns", "t,items.id", "-o", table + ending});
+            CHECK(done.status == 0);
+        }
         CHECK(twscope({"map", files.map, "--png", picture}).status == 0);
-        CHECK(twscope({"decode", files.capture, "--expect", "ok", "--summary", table}).status == 0);
+        for (const std::string ending : {"", ".xml"}) {
+            CHECK(twscope({"decode", files.capture, "--summary", summary + ending}).status == 0);
+            const Finished failed = twscope({"decode", files.capture, "--expect", "never snapshot",
+                                             "--summary", summary + ending});
+            CHECK(failed.status == 1);
+        }
     }
     check_refused({"decode", files.capture, "--show-secrets", "-w", files.kept},
                   "--write " + files.kept + writing + "a capture; name another file");
     check_refused({"decode", files.capture, "--show-secrets", "-w", files.records},
                   "--write " + files.records + writing + "a capture; name another file");
     check_refused({"decode", "--sizes", files.capture, "--write-objects", files.kept},
-                  "--write-objects " + files.kept + writing + "objects' sizes; name another file");
+                  "--write-objects " + files.kept + writing +
+                      "what --write-objects writes; name another file");
     check_refused({"decode", files.capture, "-o", files.kept},
                   "--output " + files.kept + writing + "records; name another file");
     CHECK(read_text(files.kept) == "kept");
@@ -93,6 +106,9 @@ TEST_CASE("commands replace only files of the kind that they write") {
         CHECK(twscope({"decode", files.capture, "--show-secrets", "-w", again}).status == 0);
         CHECK(twscope({"decode", "--sizes", files.capture, "--write-objects", sizes}).status == 0);
     }
+    write_text(sizes, R"({"objects": []})"); // written by hand
+    check_refused({"decode", "--sizes", files.capture, "--write-objects", sizes},
+                  "move this one away");
 }
 
 TEST_CASE("an input file is never overwritten") {

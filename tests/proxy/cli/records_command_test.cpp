@@ -338,9 +338,11 @@ TEST_CASE("records may replace a recording, but no other file") {
     }
     write_text(folder.file("empty.jsonl"), "");
     CHECK(twscope({"decode", capture, "-o", folder.file("empty.jsonl")}).status == 0);
-    write_text(folder.file("table.tsv"), "session\n");
-    CHECK(twscope({"records", records, "--columns", "session", "-o", folder.file("table.tsv")})
-              .status == 0);
+    const Arguments table{"records", records, "--columns", "session", "-o", folder.file("t.tsv")};
+    write_text(folder.file("t.tsv"), "session\n"); // not by twscope, which ends lines with CRLF
+    check_refused(table, "contains something other than a table of records");
+    write_text(folder.file("t.tsv"), "session\r\n");
+    CHECK(twscope(table).status == 0);
 }
 
 TEST_CASE("records repeated in one recording are not left out of another one") {
