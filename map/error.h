@@ -38,7 +38,7 @@ namespace tw::map {
       "the datafile has no version item and its items do not look like those of a map")            \
     X(unknown_map_version,                                                                         \
       "the map's version item is not 1, and its items do not look like those of a map")            \
-    X(no_game_layer, "no group holds a game layer")                                                \
+    X(no_game_layer, "the datafile has no game layer in any group")                                \
     X(layer_bad_dimensions, "a tile layer has no width, no height or too many tiles")              \
     X(tile_data_missing, "a tile layer names no data block that exists")                           \
     X(tile_data_short, "a tile layer's data ends before its last tile")                            \

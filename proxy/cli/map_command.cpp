@@ -110,6 +110,10 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
     if (error.code == map::MapErrc::file_unreadable) {
         return usage_error("{}: {}", file, reason_unreadable(file));
     }
+    const bool has_no_header = error.code == map::MapErrc::file_too_short;
+    if (has_no_header && error.offset == 0) {
+        return usage_error("{}: is empty", file);
+    }
     std::string where;
     if (error.block != map::MapError::kNoIndex) {
         where += fmt::format(" (data block {})", error.block);
@@ -118,8 +122,10 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
     } else if (error.offset > 0) {
         where += fmt::format(" (offset {})", error.offset);
     }
-    return usage_error("{}: {}{}{}", file, map::error_info(error.code).sentence, where,
-                       file_type_hint(file, FileType::map));
+    return usage_error(
+        "{}: {}{}{}{}", file,
+        has_no_header || error.code == map::MapErrc::bad_magic ? "is not a map: " : "",
+        map::error_info(error.code).sentence, where, file_type_hint(file, FileType::map));
 }
 
 std::string joined_names(const std::set<std::string>& names) {
@@ -245,7 +251,7 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
                               map::largest_scale(drawn.area.value_or(
                                   map::TileArea{0, 0, physics->width(), physics->height()})));
         }
-        throw map_file_error(flags.png, picture.error());
+        throw map_file_error(flags.file, picture.error());
     }
     if (const std::error_code error = write_picture(flags.png, *picture)) {
         sink::print_error("--png {}: {}", flags.png, error.message());

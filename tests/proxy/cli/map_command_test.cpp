@@ -199,12 +199,18 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
     const std::string capture = TW_GOLDEN "/token-map-change.pcap";
     REQUIRE(map::test::write_file(file, small_map()));
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
+    write_text(folder.file("short.txt"), "short");
+    REQUIRE(map::test::write_file(folder.file("none.map"), map::test::map_of({}, {})));
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");
 
     check_all_refused({"map"},
                       {{{}, "file"},
-                       {{noise}, "noise.map"},
+                       {{noise, "--png", folder.file("a.png")},
+                        "noise.map: is not a map: the file starts with neither DATA nor ATAD"},
+                       {{folder.file("short.txt")}, "short.txt: is not a map: "},
+                       {{folder.file("none.map"), "--png", folder.file("a.png")},
+                        "none.map: the datafile has no game layer in any group"},
                        {{folder.path()}, folder.path()},
                        {{folder.file("missing.map")}, "missing.map"},
                        {{file, "--png", folder.file("a.jpg")},
