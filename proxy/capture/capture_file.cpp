@@ -94,6 +94,9 @@ CaptureFile::CaptureFile(const std::string& path) {
         throw CaptureError{path + ": " + error.code().message() +
                            "; name a capture (pcap or pcapng) or a demo"};
     }
+    if (source_->position() == 0 && read_error_.empty()) {
+        throw CaptureError{path + ": is empty"};
+    }
     if (!has_interfaces_) {
         const std::string why = read_error_.empty() ? "truncated" : read_error_;
         throw CaptureError{path + ": " + why +

@@ -273,8 +273,8 @@ int run_explain(const ExplainFlags& flags) {
     const bool are_records = is_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
-            whole =
-                read_records(path, [&](std::string_view line) { reader.on_line(line); }) && whole;
+            const auto use_line = [&](std::string_view line) { reader.on_line(line); };
+            whole = read_records(path, use_line, EmptyFile::is_recording) && whole;
         }
     } else {
         whole = read_captures(flags, reader);

@@ -159,12 +159,12 @@ std::optional<filter::LineFilter> parse_line_filter(const RecordsCommandFlags& f
 class LineSelection {
   public:
     explicit LineSelection(const RecordsCommandFlags& flags)
-        : sessions_{flags.sessions.begin(), flags.sessions.end()}, from_{flags.from}, to_{flags.to},
-          filter_{parse_line_filter(flags)} {}
+        : flags_{&flags}, wanted_sessions_{flags.sessions.begin(), flags.sessions.end()},
+          from_{flags.from}, to_{flags.to}, filter_{parse_line_filter(flags)} {}
 
     /// True if every line is selected.
     [[nodiscard]] bool selects_all() const {
-        return sessions_.empty() && from_.empty() && to_.empty() && !filter_;
+        return wanted_sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
 
     /// Calls `write` with the line if it is selected. A line of the selected time also brings back
@@ -172,8 +172,15 @@ class LineSelection {
     /// session, each once and marked as repeated.
     void select(std::string_view line, const std::function<void(std::string_view)>& write) {
         const auto head = filter::read_line_head(line);
-        if (!head || (!sessions_.empty() && !sessions_.contains(head->session))) {
+        if (!head) {
             return;
+        }
+        has_read_ = true;
+        if (!wanted_sessions_.empty()) {
+            sessions_.insert(head->session);
+            if (!wanted_sessions_.contains(head->session)) {
+                return;
+            }
         }
         if (is_event(line, *head, "open")) {
             earlier_.erase(head->session); // a session of another recording had the same number
@@ -193,9 +200,38 @@ class LineSelection {
                 }
             }
         }
+        has_filtered_ = true;
         if (!filter_ || filter_->matches(line)) {
+            has_match_ = true;
             write(line);
         }
+    }
+
+    /// Prints on standard error which sessions do not exist, and why no record is selected. Returns
+    /// false if a record is selected, or the reason is not known.
+    [[nodiscard]] bool report_unmatched() const {
+        const std::size_t found = sessions_.size() - sessions_.count(0);
+        bool is_any_reported = false;
+        for (const std::int64_t wanted : wanted_sessions_) {
+            if (!sessions_.empty() && !sessions_.contains(wanted)) {
+                sink::print_error(
+                    "--session {0}: there is no session {0} in these records; there {1}", wanted,
+                    record::choose_plural(found, "[is|are] ") +
+                        record::count_with_noun(found, "session[s]"));
+                is_any_reported = true;
+            }
+        }
+        if (filter_ && has_filtered_ && !has_match_) {
+            const std::string& near = filter_->similar_message();
+            sink::print_error("no record matches --filter '{}'{}", flags_->filter,
+                              near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
+            is_any_reported = true;
+        }
+        if (has_read_ && !has_filtered_ && !is_any_reported) {
+            sink::print_error("no record is between --from and --to");
+            is_any_reported = true;
+        }
+        return is_any_reported && !has_match_;
     }
 
   private:
@@ -228,11 +264,16 @@ class LineSelection {
         earlier_[head.session].*part = record::as_repeated_record(line);
     }
 
-    std::set<std::int64_t> sessions_;
+    const RecordsCommandFlags* flags_;
+    std::set<std::int64_t> wanted_sessions_; ///< empty for all
+    std::set<std::int64_t> sessions_;        ///< those that were read, if only some are wanted
     std::string from_;
     std::string to_;
     std::optional<filter::LineFilter> filter_;
     std::map<std::int64_t, SessionStart> earlier_; ///< lines before --from, by session
+    bool has_read_ = false;                        ///< a line was read
+    bool has_filtered_ = false; ///< a line of the wanted sessions and time was read
+    bool has_match_ = false;    ///< such a line matches the filter
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.
@@ -380,9 +421,11 @@ class SelectionWriter {
     /// True if the reader of the lines has left.
     [[nodiscard]] bool is_reader_gone() const { return file_->error() == EPIPE; }
 
-    [[nodiscard]] bool finish() {
+    /// Writes all buffered data, and prints on standard error what is missing. Returns true if no
+    /// line is missing. `report_empty`: whether to explain why a table has no row or empty columns.
+    [[nodiscard]] bool finish(bool report_empty) {
         flush();
-        if (table_) {
+        if (table_ && report_empty) {
             report_empty_columns();
         }
         return finish_output("--output", *file_);
@@ -446,10 +489,12 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
     bool is_whole = true;
+    bool is_any_read = false;
     const auto use_line = [&](std::string_view line) {
         if (!filter::is_record_line(line)) {
             return false;
         }
+        is_any_read = true;
         if (repetitions.is_repeated(line)) {
             return true;
         }
@@ -464,7 +509,14 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
         .on_file_begin = [&](const std::string& path) { repetitions.begin_file(path); },
         .on_line = use_line,
         .on_file_end =
-            [&](const FileReadResult& file) { is_whole = file.report_problems() && is_whole; },
+            [&](const FileReadResult& file) {
+                is_whole = file.report_problems() && is_whole;
+                // The newest segment of a folder may still be empty.
+                if (file.is_empty() &&
+                    std::ranges::find(flags.paths, file.path) != flags.paths.end()) {
+                    sink::print_error("{}: is empty", file.path);
+                }
+            },
         .on_pause = [&] { writer.flush(); },
         .has_enough = [&] { return writer.is_reader_gone(); }};
     if (flags.follow) {
@@ -475,7 +527,8 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     } else {
         files.read_files(callbacks);
     }
-    return writer.finish() && is_whole ? 0 : kExitFailed;
+    const bool is_explained = selection.report_unmatched() || !is_any_read;
+    return writer.finish(!is_explained) && is_whole ? 0 : kExitFailed;
 }
 
 /// Checks the flags and brings times into a form in which they can be compared.

@@ -116,6 +116,12 @@ bool report_invalid_lines(const std::string& path, std::uint64_t count) {
     return count == 0;
 }
 
+bool FileReadResult::is_empty() const {
+    std::error_code ignored;
+    return reader.source().position() == 0 && reader.source().file_end() == store::FileEnd::whole &&
+           path != "-" && !std::filesystem::is_fifo(path, ignored);
+}
+
 bool FileReadResult::report_problems() const {
     const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
@@ -323,11 +329,14 @@ namespace {
 
 /// Reads all lines of a recording. `on_line`: returns whether the line is a record. `quiet`: do not
 /// print what could not be read. Returns true if everything was read or `quiet` is true.
-/// Errors: UsageError, also for a file without any record.
-bool read_recording(const std::string& path, bool quiet,
+/// Errors: UsageError, as read_records().
+bool read_recording(const std::string& path, bool quiet, EmptyFile empty,
                     const std::function<bool(std::string_view line)>& on_line) {
     bool is_whole = true;
     const auto end_file = [&](const FileReadResult& file) {
+        if (file.path == path && file.is_empty() && empty == EmptyFile::is_error) {
+            throw usage_error("{}: is empty", path);
+        }
         if (file.path == path && file.invalid_lines != 0 &&
             file.invalid_lines == file.reader.num_lines()) {
             throw usage_error("{}: contains no records{}", path,
@@ -383,8 +392,8 @@ void LineCallbackOutput::write(std::string_view block) {
 }
 
 bool read_records(const std::string& path,
-                  const std::function<void(std::string_view line)>& on_record) {
-    return read_recording(path, false, [&on_record](std::string_view line) {
+                  const std::function<void(std::string_view line)>& on_record, EmptyFile empty) {
+    return read_recording(path, false, empty, [&on_record](std::string_view line) {
         const bool is_record = filter::is_record_line(line);
         if (is_record) {
             on_record(line);
@@ -416,7 +425,7 @@ bool read_record_lines(const RecordSource& source, bool quiet,
         return true; // the caller checks the lines
     };
     return is_recording(source.path, read_file_start(source.path))
-               ? read_recording(source.path, quiet, use_line)
+               ? read_recording(source.path, quiet, EmptyFile::is_error, use_line)
                : read_capture(source, quiet, on_line);
 }
 

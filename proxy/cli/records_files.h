@@ -33,6 +33,9 @@ struct FileReadResult {
     const store::LineReader& reader;
     std::uint64_t invalid_lines = 0; ///< lines that are not records
 
+    /// Returns whether the file is empty. False for a pipe, from which nothing may be a result.
+    [[nodiscard]] bool is_empty() const;
+
     /// Prints on standard error which part of the file could not be read, how many lines were read,
     /// and how many of them are not records. Returns false if the file is damaged or such lines
     /// exist. A file that a crash truncated does not count as damaged.
@@ -100,11 +103,16 @@ class LineCallbackOutput final : public sink::Output {
     std::function<void(std::string_view line)> on_line_;
 };
 
+/// Whether an empty file is an error, or a recording that has just begun.
+enum class EmptyFile : std::uint8_t { is_error, is_recording };
+
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
 /// part could not be read. Returns true if everything could be read.
-/// Errors: UsageError, as RecordsFiles, and for a file with lines of which none is a record.
+/// Errors: UsageError, as RecordsFiles, for a file with lines of which none is a record, and for an
+/// empty file if that is an error.
 [[nodiscard]] bool read_records(const std::string& path,
-                                const std::function<void(std::string_view line)>& on_record);
+                                const std::function<void(std::string_view line)>& on_record,
+                                EmptyFile empty = EmptyFile::is_error);
 
 /// The source of record lines: a capture, demo or recording, or a folder with segments.
 struct RecordSource {

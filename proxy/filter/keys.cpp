@@ -422,6 +422,16 @@ std::vector<std::string_view> item_type_names(DescribedTypes described) {
     return words;
 }
 
+std::vector<std::string_view> message_names(DescribedTypes described) {
+    std::vector<std::string_view> names;
+    for (const auto& table : {wire::message_table(), described.messages}) {
+        for (const wire::MessageSpec& message : table) {
+            names.push_back(message.name);
+        }
+    }
+    return names;
+}
+
 using record::MessageRecord;
 using wire::FieldValue;
 

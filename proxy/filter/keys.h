@@ -130,6 +130,7 @@ struct DescribedTypes {
 [[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
                                                            DescribedTypes described = {});
 [[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes described = {});
+[[nodiscard]] std::vector<std::string_view> message_names(DescribedTypes described = {});
 /// Returns the word of `words` that is most similar to `word`; empty if no word is similar.
 [[nodiscard]] std::string_view most_similar_word(std::string_view word,
                                                  std::span<const std::string_view> words);

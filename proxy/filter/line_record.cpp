@@ -274,6 +274,13 @@ LineFilter::parse(std::string_view text, const FilterOptions& options, KeyScope 
     if (filter.uses_key("size_bytes")) {
         return tl::unexpected{FilterError{.message = "recorded lines have no size_bytes"}};
     }
+    const std::vector<std::string_view> messages = message_names(options.described);
+    for (const Comparison& each : filter.program_.comparisons) {
+        if (each.text == "name" && each.op == Operator::equal &&
+            std::ranges::find(messages, each.literal.text) == messages.end()) {
+            filter.similar_message_ = most_similar_word(each.literal.text, messages);
+        }
+    }
     return filter;
 }
 

@@ -51,6 +51,11 @@ class LineFilter {
 
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
+    /// Returns the message that is most similar to an unknown one in the filter, such as
+    /// "sv_kill_msg" for `name == sv_kilmsg`; empty if there is none. Not an error, because other
+    /// records have names, too.
+    [[nodiscard]] const std::string& similar_message() const { return similar_message_; }
+
     /// Returns false if neither the line nor any of its items can match, because the line lacks a
     /// key or text; otherwise true. Quickly rejects most lines that do not match.
     [[nodiscard]] bool may_match(std::string_view line) const;
@@ -63,6 +68,7 @@ class LineFilter {
     explicit LineFilter(ParsedFilter program);
 
     ParsedFilter program_;
+    std::string similar_message_;
     std::vector<std::string> required_keys_;
     std::vector<std::string> required_texts_; ///< each matching line has them, perhaps escaped
     JsonLine line_;

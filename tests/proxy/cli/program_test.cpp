@@ -210,7 +210,7 @@ TEST_CASE("a repeatable flag takes one value, and the next argument is still the
         {"decode", "--maps", folder.path(), capture},
         {"decode", "--fail-on", "error,warning", capture},
         {"decode", "--stats", "--maps", folder.path(), capture},
-        {"records", "--session", "1", "--session", "2", records},
+        {"records", "--session", "1", "--session", "1", records},
         {"records", "--columns", "t,tick", records},
         {"map", "--at", "40,40", "--at", "80,80", map},
     };

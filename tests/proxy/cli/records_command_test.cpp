@@ -175,6 +175,65 @@ TEST_CASE("sessions are counted from 1") {
                                {{"--password", std::string(256, 'x')}, "--password"}});
 }
 
+TEST_CASE("what selects no record is named") {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("g.jsonl");
+    write_text(file, kFirst + kSecond);
+
+    struct Row {
+        Arguments choice;
+        std::string said;
+    };
+
+    const Row rows[] = {
+        {{"--session", "2"}, ""},
+        {{"--session", "2", "--session", "99"},
+         "--session 99: there is no session 99 in these records; there are 2 sessions"},
+        {{"--filter", "name == sv_kilmsg"},
+         "no record matches --filter 'name == sv_kilmsg'; did you mean \"sv_kill_msg\"?"},
+        {{"--filter", "message"}, "no record matches --filter 'message'"},
+        {{"--filter", "session == 2", "--session", "1"},
+         "no record matches --filter 'session == 2'"},
+        {{"--filter", "message", "--from", "2100"}, "no record is between --from and --to"},
+    };
+    for (const Row& row : rows) {
+        for (const Arguments& columns : {Arguments{}, Arguments{"--columns", "t,event"}}) {
+            CAPTURE(row.said);
+            const Finished done = twscope({"records", file}, joined(row.choice, columns));
+            CHECK(done.status == 0);
+            CHECK(done.err == (row.said.empty() ? "" : "twscope: " + row.said + "\n"));
+        }
+    }
+}
+
+TEST_CASE("an empty file is named in one sentence") {
+    const TemporaryFolder folder;
+    const std::string empty = folder.file("empty");
+    write_text(empty, "");
+    const std::string map = folder.file("m.map");
+    REQUIRE(tw::map::test::write_file(map, small_map()));
+    for (const std::string& file : {empty, std::string{"/dev/null"}}) {
+        for (const Arguments& reader :
+             {Arguments{"decode", file},
+              {"compare", file, file},
+              {"map", map, "--png", folder.file("m.png"), "--heat", file}}) {
+            check_refused(reader, file + ": is empty\n");
+        }
+        // A recording that has just begun is no error, nor is one of which nothing was selected.
+        CHECK(twscope({"explain", file}).out.starts_with("Nothing to explain: "));
+        const Finished done = twscope({"records", file, "--columns", "t", "--filter", "message"});
+        CHECK(done.status == 0);
+        CHECK(done.err == "twscope: " + file + ": is empty\n");
+        for (const char* const command : {"records", "explain"}) {
+            const Finished piped = in_shell("cat " + file + " | $twscope " + command + " -");
+            CHECK(piped.status == 0);
+            CHECK(piped.err.empty());
+        }
+    }
+    check_refused({"map", empty}, empty + ": is empty\n");
+    check_refused({"map", "/dev/null"}, "/dev/null: is not a regular file\n");
+}
+
 TEST_CASE("clients can be replayed from a folder of segments") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
@@ -260,7 +319,8 @@ TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
     for (const Row& row : rows) {
         CAPTURE(row.more.back());
         const Finished done = twscope({"records", file, "--columns", "tick,items.id"}, row.more);
-        CHECK(done.err.starts_with("twscope: no row: ") == row.rows.empty());
+        CHECK(done.err.starts_with("twscope: no record matches --filter 'tick > 5'\n") ==
+              row.rows.empty());
         CHECK(done.out == "tick,items.id\r\n" + row.rows);
     }
     CHECK(twscope({"records", file, "--columns", "items.id,items.at.x"}).err ==

@@ -2,6 +2,7 @@
 #include "tests/proxy/sink/sample_records.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -129,6 +130,28 @@ TEST_CASE("a filter for what stands in no line is told apart") {
     CHECK(filter.error().message == "recorded lines have no size_bytes");
     CHECK_FALSE(LineFilter::parse("character and size_bytes > 5", {}, KeyScope::item_row));
     CHECK(LineFilter::parse("snapshots.size_bytes.max > 5"));
+}
+
+TEST_CASE("a misspelt message is noticed") {
+    struct Row {
+        std::string_view filter;
+        std::string_view similar;
+    };
+
+    constexpr std::array<tw::wire::MessageSpec, 1> kMod{{{.name = "portal_used"}}};
+    const Row rows[] = {{"session == 1 and name == sv_kilmsg", "sv_kill_msg"},
+                        {"name == sv_kill_msg", ""},
+                        {"name == potal_used", "portal_used"},
+                        {"name == portal_used", ""},
+                        {"name ~ sv_kilmsg", ""},
+                        {"name == ctf1", ""},
+                        {"items.player == sv_kilmsg", ""}};
+    for (const Row& row : rows) {
+        CAPTURE(row.filter);
+        const auto filter = LineFilter::parse(row.filter, {.described = {.messages = kMod}});
+        REQUIRE(filter);
+        CHECK(filter->similar_message() == row.similar);
+    }
 }
 
 TEST_CASE("the front of a line is read in any order of its keys, and nothing else is one") {
