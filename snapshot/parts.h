@@ -95,7 +95,7 @@ class PartAssembler {
     /// Calls `visit(part)` for each stored part of an incomplete tick. Adding these parts in the
     /// same order to another assembler gives it the same state.
     template <typename Visit>
-    void for_each_incomplete_part(Visit&& visit) const {
+    void for_each_part_of_incomplete_tick(Visit&& visit) const {
         for (const Slot& slot : slots_) {
             for (std::size_t i = 0; slot.state == Slot::State::open && i < kMaxParts; ++i) {
                 if (slot.have[i]) {

@@ -225,10 +225,9 @@ void ExplanationReader::count_finding_by_kind(const json::object& record, std::i
         return;
     }
     const std::string type = resized_type(record);
-    auto kind =
-        std::ranges::find_if(explanation_.finding_kinds, [&](const Explanation::FindingKind& each) {
-            return each.id == id && each.type == type;
-        });
+    auto kind = std::ranges::find_if(
+        explanation_.finding_kinds,
+        [&](const Explanation::FindingTally& each) { return each.id == id && each.type == type; });
     if (kind == explanation_.finding_kinds.end()) {
         if (!tick || explanation_.finding_kinds.size() == kMaxKinds) {
             return;

@@ -61,7 +61,7 @@ struct Explanation {
     };
 
     /// The findings about snapshots that have the same id.
-    struct FindingKind {
+    struct FindingTally {
         std::string id;
         std::string type;         ///< the item's type, for snapshot.size_differs
         bool is_info = false;     ///< the findings have the severity info
@@ -76,7 +76,7 @@ struct Explanation {
     std::vector<ExplainableFinding> explainable_findings{};
     std::uint64_t num_explainable = 0;
     /// The kinds of findings, in the order of their first occurrence. Their number is limited.
-    std::vector<FindingKind> finding_kinds{};
+    std::vector<FindingTally> finding_kinds{};
     std::uint64_t num_other_findings = 0; ///< number of findings that are not about snapshots
 
     boost::json::object finding{}; ///< the finding's record; empty if no finding was selected

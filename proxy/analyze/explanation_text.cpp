@@ -467,7 +467,7 @@ std::string select_text(const SelectionText& select, std::int64_t session, std::
 /// Returns the other warnings and errors about snapshots, by kind.
 std::string other_findings_text(const Explanation& story, const SelectionText& select) {
     std::string text;
-    for (const Explanation::FindingKind& kind : story.finding_kinds) {
+    for (const Explanation::FindingTally& kind : story.finding_kinds) {
         const bool is_this = kind.id == text_of(story.finding, "id") &&
                              (kind.type.empty() || kind.type == type_of(story.suspect_item()));
         if (!kind.is_info && !is_this) {
@@ -493,7 +493,7 @@ std::string choices_text(const Explanation& story) {
 /// Returns how to explain findings with the severity info, which are explained only on request.
 std::string informational_text(const Explanation& story, const SelectionText& select) {
     const auto first =
-        std::ranges::find_if(story.finding_kinds, &Explanation::FindingKind::is_info);
+        std::ranges::find_if(story.finding_kinds, &Explanation::FindingTally::is_info);
     return first == story.finding_kinds.end()
                ? std::string{}
                : fmt::format("Findings of severity info exist; {} explains the first ({}).\n",
@@ -596,7 +596,7 @@ json::array datagrams_json(const Explanation& story) {
 
 json::array kinds_json(const Explanation& story) {
     json::array list;
-    for (const Explanation::FindingKind& kind : story.finding_kinds) {
+    for (const Explanation::FindingTally& kind : story.finding_kinds) {
         list.push_back(json::object{{"id", kind.id},
                                     {"info", kind.is_info},
                                     {"count", kind.count},

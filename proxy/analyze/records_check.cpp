@@ -52,7 +52,7 @@ void RecordsCheck::begin_file(const std::string& path, bool is_being_written) {
     const std::filesystem::path whole{path};
     files_.push_back(whole.filename().string());
     is_being_written_ = is_being_written;
-    const auto segment = store::parse_segment(files_.back());
+    const auto segment = store::parse_segment_name(files_.back());
     const std::string recording = segment ? (whole.parent_path() / segment->name).string() : path;
     if (std::exchange(recording_, recording) != recording) {
         std::erase_if(open_sessions_, [](const auto& each) { return each.second.is_closed; });

@@ -163,8 +163,9 @@ bool Backlog::begin_segment(std::size_t coming) {
     if (file_.valid() && !segments_.empty() && segments_.back().bytes + coming <= most) {
         return true;
     }
-    last_dropped_ = std::max(
-        last_dropped_, folder_->drop_oldest_lines_for(run_, std::max<std::uint64_t>(most, coming)));
+    last_dropped_ =
+        std::max(last_dropped_,
+                 folder_->drop_oldest_lines_to_fit(run_, std::max<std::uint64_t>(most, coming)));
     counted_until_ = std::max(counted_until_, last_dropped_);
     while (!segments_.empty() && last_line_of(segments_.begin()) <= last_dropped_) {
         segments_.pop_front();

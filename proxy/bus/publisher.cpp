@@ -60,7 +60,7 @@ void SendWindow::mark_line_sent() {
     ++in_flight_;
 }
 
-void SendWindow::skip_line(std::uint64_t sequence) {
+void SendWindow::skip_next_line(std::uint64_t sequence) {
     lines_.push_back({.is_settled = true, .sequence = sequence});
     advance_settled_line();
 }
@@ -154,7 +154,7 @@ void BacklogSender::send_lines() {
         }
         const auto stored = stored_.find(window_.next_line());
         if (stored != stored_.end()) {
-            window_.skip_line(stored->second);
+            window_.skip_next_line(stored->second);
             stored_.erase(stored);
         } else {
             send_line(line);
@@ -178,7 +178,7 @@ void BacklogSender::send_line(std::string_view line) {
         count_refused_line(
             fmt::format("a record of {} bytes, more than the bus accepts", line.size()),
             "max_payload of nats-server, or record fewer items");
-        window_.skip_line(0);
+        window_.skip_next_line(0);
         return;
     }
     link_->require_ok(status);

@@ -53,7 +53,7 @@ class SendWindow {
     void mark_line_sent();
     /// Skips the next line, because the stream already contains it (at `sequence`) or because it is
     /// lost (`sequence` is 0).
-    void skip_line(std::uint64_t sequence);
+    void skip_next_line(std::uint64_t sequence);
     /// Skips the lines before `next`, which are lost. Precondition: no line is in flight.
     void skip_lines_before(std::uint64_t next);
     /// Marks a line as settled: the stream stored it at `sequence`, or rejected it (`sequence` is

@@ -158,7 +158,8 @@ std::vector<SpoolFile> SpoolFolder::list_files() const {
     return files;
 }
 
-std::uint64_t SpoolFolder::drop_oldest_lines_for(const std::string& own_run, std::uint64_t bytes) {
+std::uint64_t SpoolFolder::drop_oldest_lines_to_fit(const std::string& own_run,
+                                                    std::uint64_t bytes) {
     const auto files = list_files();
     std::uint64_t total = bytes;
     for (const SpoolFile& file : files) {

@@ -99,7 +99,7 @@ class SpoolFolder {
 
     /// Drops the oldest lines until `bytes` bytes fit. Ended runs lose their lines before `own_run`
     /// does. Returns the number of the last line of `own_run` that was dropped; 0 if none was.
-    std::uint64_t drop_oldest_lines_for(const std::string& own_run, std::uint64_t bytes);
+    std::uint64_t drop_oldest_lines_to_fit(const std::string& own_run, std::uint64_t bytes);
 
     /// Returns the number of lines dropped to make room.
     [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_; }

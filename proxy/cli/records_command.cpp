@@ -281,7 +281,7 @@ class RepeatedLines {
   public:
     void begin_file(const std::string& path) {
         const std::filesystem::path file{path};
-        const auto segment = store::parse_segment(file.filename().string());
+        const auto segment = store::parse_segment_name(file.filename().string());
         std::string recording = segment ? (file.parent_path() / segment->name).string() : path;
         if (recording != recording_) { // another recording has other sessions with the same numbers
             earlier_sessions_.clear();

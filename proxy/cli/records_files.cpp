@@ -227,7 +227,7 @@ std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments)
         return {};
     }
     const std::string name = std::filesystem::path{current_file_}.filename().string();
-    const auto own = store::parse_segment(name);
+    const auto own = store::parse_segment_name(name);
     if (!own) {
         const auto hours = hourly_files_in(folder_);
         const auto next = std::ranges::upper_bound(hours, current_file_);
@@ -259,7 +259,8 @@ void RecordsFiles::report_unfollowed_recordings(const std::vector<store::Segment
             recording_names_.insert(segment.name);
         }
     }
-    const auto own = store::parse_segment(std::filesystem::path{files_.back()}.filename().string());
+    const auto own =
+        store::parse_segment_name(std::filesystem::path{files_.back()}.filename().string());
     if (own && recording_names_.size() > 1 && recording_names_.size() != before) {
         report(folder_, fmt::format("contains {} recordings; following only '{}'",
                                     recording_names_.size(), own->name));

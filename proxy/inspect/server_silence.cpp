@@ -27,8 +27,10 @@ ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) 
 }
 
 std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        sessions_, [time](const ServerSilence* each) { return each->last_answer_time() >= time; }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(sessions_, [time](const ServerSilenceDetector* each) {
+            return each->last_answer_time() >= time;
+        }));
 }
 
 std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::string& address) {
@@ -44,15 +46,16 @@ std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::
     return server;
 }
 
-ServerSilence::ServerSilence(std::shared_ptr<ServerActivity> server) : server_{std::move(server)} {
+ServerSilenceDetector::ServerSilenceDetector(std::shared_ptr<ServerActivity> server)
+    : server_{std::move(server)} {
     server_->sessions_.push_back(this);
 }
 
-ServerSilence::~ServerSilence() {
+ServerSilenceDetector::~ServerSilenceDetector() {
     std::erase(server_->sessions_, this);
 }
 
-void ServerSilence::on_datagram(Reporter& reporter) {
+void ServerSilenceDetector::on_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
         if (server_->silence) {
@@ -94,7 +97,7 @@ void ServerSilence::on_datagram(Reporter& reporter) {
 /// Counts a datagram of the client without an answer, if the server answers other sessions (at
 /// least once a second). A session that never got an answer is ignored, because its sender may not
 /// be a game client.
-void ServerSilence::count_unanswered_datagram(Reporter& reporter) {
+void ServerSilenceDetector::count_unanswered_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (alone_is_reported_) {
         ++silence_to_session_->unanswered;
@@ -115,14 +118,14 @@ void ServerSilence::count_unanswered_datagram(Reporter& reporter) {
     }
 }
 
-void ServerSilence::end_silence_to_session(Reporter& reporter) {
+void ServerSilenceDetector::end_silence_to_session(Reporter& reporter) {
     if (std::exchange(alone_is_reported_, false)) {
         report_silence(FindingId::session_unanswered, *silence_to_session_, "ended", reporter);
     }
     silence_to_session_.reset();
 }
 
-void ServerSilence::on_missed_datagrams() {
+void ServerSilenceDetector::on_missed_datagrams() {
     if (!waits_with_all_) {
         unanswered_ = 0;
     }
@@ -131,8 +134,8 @@ void ServerSilence::on_missed_datagrams() {
     }
 }
 
-void ServerSilence::report_silence(FindingId id, const Silence& silence, std::string_view event,
-                                   Reporter& reporter) {
+void ServerSilenceDetector::report_silence(FindingId id, const Silence& silence,
+                                           std::string_view event, Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
     const Timestamp duration = (reporter.head().time - silence.since) / kMillisecond;
     const record::FindingRecord finding{.head = reporter.head(),

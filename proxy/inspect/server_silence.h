@@ -16,7 +16,7 @@
 
 namespace tw::inspect {
 
-class ServerSilence;
+class ServerSilenceDetector;
 
 /// Stores when one server last sent a datagram to any session, and the pauses in which it sent
 /// nothing to any session. All sessions that a worker has with this server share one object.
@@ -67,10 +67,10 @@ class ServerActivity {
     std::optional<bool> accepts_as_ddnet;
 
   private:
-    friend class ServerSilence;
+    friend class ServerSilenceDetector;
     static constexpr std::size_t kStoredPauses = 16;
 
-    std::vector<const ServerSilence*> sessions_; ///< open sessions
+    std::vector<const ServerSilenceDetector*> sessions_; ///< open sessions
     record::Timestamp heard_ = 0;
     std::array<Pause, kStoredPauses> pauses_{}; ///< a ring buffer of the latest pauses
     std::size_t num_pauses_ = 0;
@@ -93,7 +93,7 @@ class ServerActivities {
 /// one session reports the begin of the silence and only one its end. If the server answers other
 /// sessions but not this session, this session reports that. The contents of datagrams are not
 /// read.
-class ServerSilence {
+class ServerSilenceDetector {
   public:
     /// A silence is reported if it has lasted for kMinSilence and for this many datagrams of the
     /// client. Clients send a CONNECT twice a second, or 50 inputs a second. Therefore one lost
@@ -103,10 +103,10 @@ class ServerSilence {
     /// If the client sends nothing for longer than this (ns), the wait for an answer begins anew.
     static constexpr record::Timestamp kMaxSendPause = 5'000'000'000;
 
-    explicit ServerSilence(std::shared_ptr<ServerActivity> server);
-    ~ServerSilence();
-    ServerSilence(const ServerSilence&) = delete;
-    ServerSilence& operator=(const ServerSilence&) = delete;
+    explicit ServerSilenceDetector(std::shared_ptr<ServerActivity> server);
+    ~ServerSilenceDetector();
+    ServerSilenceDetector(const ServerSilenceDetector&) = delete;
+    ServerSilenceDetector& operator=(const ServerSilenceDetector&) = delete;
 
     /// Must be called for each datagram of the session, in either direction.
     void on_datagram(Reporter& reporter);

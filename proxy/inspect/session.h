@@ -256,7 +256,7 @@ class Session {
     const Observers* observers_;
     const wire::MessageSet* described_; ///< messages that a mod's description adds
     Reporter reporter_;
-    ServerSilence silence_;
+    ServerSilenceDetector silence_;
     PacketAcceptance acceptance_;
     MessageReporter messages_;
     MapTracker maps_;

@@ -144,8 +144,10 @@ TW_FINDING(map_name_invalid, "map.name_invalid", warning,
 TW_FINDING(map_not_cached, "map.not_cached", warning,
            "The map that a client downloaded is used, but could not be stored in --map-cache.",
            "The disk is full, the folder cannot be written, or it holds as much as it may.")
-TW_FINDING(world_inside_solid, "world.inside_solid", warning, "A character stands inside a wall.",
-           "A mod that moves tees, or another map than announced.")
+TW_FINDING(
+    world_inside_solid, "world.inside_solid", warning, "A character stands inside a wall.",
+    "Mostly a mod that moves tees, or another map than announced; an unmodified DDNet server "
+    "was seen to do it, too.")
 TW_FINDING(world_outside_map, "world.outside_map", warning,
            "A character is further outside the map than the game allows.",
            "A mod that moves tees, or another map than announced.")

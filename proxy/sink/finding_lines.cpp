@@ -47,18 +47,18 @@ std::string FindingLines::line_of(const record::FindingRecord& finding, std::str
     return fmt::format("{} {}", clock_text(finding.head.time, has_dates_), line);
 }
 
-FindingLines::FindingKind FindingLines::kind_of(const record::FindingRecord& finding) const {
-    FindingKind kind{.id = finding.id,
-                     .item = {},
-                     .field = std::string{finding.field},
-                     .name = std::string{finding.name}};
+FindingLines::FindingKindKey FindingLines::kind_of(const record::FindingRecord& finding) const {
+    FindingKindKey kind{.id = finding.id,
+                        .item = {},
+                        .field = std::string{finding.field},
+                        .name = std::string{finding.name}};
     // In a misread delta, the items are random, so they do not distinguish kinds of findings.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
     }
     return kinds_.size() < kMaxKinds || kinds_.contains(kind) ? kind
-                                                              : FindingKind{.id = finding.id};
+                                                              : FindingKindKey{.id = finding.id};
 }
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {

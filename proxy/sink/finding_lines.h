@@ -74,13 +74,13 @@ class FindingLines {
 
   private:
     /// The common properties of a kind's findings. The texts are empty for kinds beyond kMaxKinds.
-    struct FindingKind {
+    struct FindingKindKey {
         record::FindingId id = record::FindingId::count;
         std::string item{};
         std::string field{};
         std::string name{}; ///< the cause of the findings, or the name of what is affected
 
-        friend auto operator<=>(const FindingKind&, const FindingKind&) = default;
+        friend auto operator<=>(const FindingKindKey&, const FindingKindKey&) = default;
     };
 
     struct ShownFinding {
@@ -104,12 +104,12 @@ class FindingLines {
 
     [[nodiscard]] std::string line_of(const record::FindingRecord& finding, std::string line,
                                       std::string_view player) const;
-    [[nodiscard]] FindingKind kind_of(const record::FindingRecord& finding) const;
+    [[nodiscard]] FindingKindKey kind_of(const record::FindingRecord& finding) const;
     [[nodiscard]] std::vector<Line> take_lines(record::Timestamp now, bool all);
     void count_finding(const record::FindingRecord& finding);
 
     bool has_dates_;
-    std::map<FindingKind, ShownFinding> kinds_;
+    std::map<FindingKindKey, ShownFinding> kinds_;
     std::map<record::FindingId, FindingTotal> totals_;
     std::array<std::uint64_t, 3> total_{}; ///< indexed by severity
 };

@@ -41,7 +41,7 @@ std::string SegmentNames::path(std::int64_t utc, std::uint64_t number) const {
                        base::format_utc(utc, base::kFileNameTimeFormat), number, suffix);
 }
 
-std::optional<Segment> parse_segment(std::string_view file) {
+std::optional<Segment> parse_segment_name(std::string_view file) {
     const std::string_view stem = file.substr(0, file.find('.', file.find_last_of('-') + 1));
     const std::size_t dash = stem.rfind('-');
     if (dash == std::string_view::npos || stem.size() == file.size()) {
@@ -72,7 +72,7 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
     const std::filesystem::directory_iterator end;
     for (std::filesystem::directory_iterator entry{folder, error}; !error && entry != end;
          entry.increment(error)) {
-        auto segment = parse_segment(entry->path().filename().string());
+        auto segment = parse_segment_name(entry->path().filename().string());
         if (segment &&
             (names == nullptr || (segment->name == names->name &&
                                   segment->is_capture() == is_capture_suffix(names->suffix)))) {

@@ -48,7 +48,7 @@ struct Segment {
 };
 
 /// Parses a file name; nullopt if it is not the name of a segment.
-[[nodiscard]] std::optional<Segment> parse_segment(std::string_view file);
+[[nodiscard]] std::optional<Segment> parse_segment_name(std::string_view file);
 
 /// Returns the segments in a folder, grouped by recording and sorted by number; nothing if the
 /// folder cannot be read. `names`: if not null, returns only the segments of this recording,

@@ -42,7 +42,7 @@ class ItemSessionMasks {
     }
 
     /// Adds an empty mask. Returns its index.
-    std::uint32_t add_mask() {
+    std::uint32_t add_empty_mask() {
         bits_.resize(bits_.size() + words_);
         return static_cast<std::uint32_t>(bits_.size() / words_ - 1);
     }

@@ -200,7 +200,7 @@ const MergeRules& ViewMerger::merge_rules_of(const ObjectSpec* object) {
 
 MergedItem ViewMerger::make_merged_item(ItemRef ref, const ObjectSpec* object) {
     const ItemView it = item(ref);
-    const std::uint32_t seen = masks_.add_mask();
+    const std::uint32_t seen = masks_.add_empty_mask();
     masks_.mark_seen(seen, session_indices_[ref.view]);
     return {.key = it.key.packed(),
             .ref = ref,
@@ -260,7 +260,7 @@ bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
     return is_old_door(first.ref, left) && is_old_door(other, right) && have_same_end(left, right);
 }
 
-bool ViewMerger::choose_whole_item(const MergedItem& first, ItemRef other) {
+bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
     const ObjectSpec& object = *first.object;
     const Ints left = first.data;
     const Ints right = item(other).data;
@@ -303,7 +303,7 @@ bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
         dragger_conflicts_.push_back(make_merged_item(other, first.object));
         return false;
     }
-    if (!choose_whole_item(first, other)) {
+    if (!choose_item_by_rule(first, other)) {
         const std::size_t both = std::min(left.size(), right.size());
         for (const FieldSpec& field : first.object->fields) {
             const bool is_same = field.count == 1 && field.offset < both &&

@@ -86,10 +86,10 @@ class ViewMerger {
 
     /// Chooses one of the two items as a whole, if a rule for their type says which. Returns true
     /// if it chose one; false if the items have to be merged field by field.
-    [[nodiscard]] bool choose_whole_item(const MergedItem& first, ItemRef other);
+    [[nodiscard]] bool choose_item_by_rule(const MergedItem& first, ItemRef other);
 
-    /// Like choose_whole_item(), for items that differ because a switch is on for one viewer's team
-    /// and off for the other's.
+    /// Like choose_item_by_rule(), for items that differ because a switch is on for one viewer's
+    /// team and off for the other's.
     [[nodiscard]] bool choose_item_by_switch(const MergedItem& first, ItemRef other);
 
     void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);

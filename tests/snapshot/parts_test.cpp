@@ -211,7 +211,7 @@ TEST_CASE("parts of what is not complete make another one wait for the same") {
     CHECK(script.add(12, 2, 1, 0) == PartStatus::incomplete);
     Script other;
     std::size_t count = 0;
-    script.parts.for_each_incomplete_part([&](const Part& part) {
+    script.parts.for_each_part_of_incomplete_tick([&](const Part& part) {
         CHECK(part.tick != 8);
         CHECK(other.parts.add(part) == PartStatus::incomplete);
         ++count;

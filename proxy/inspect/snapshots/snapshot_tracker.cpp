@@ -401,7 +401,7 @@ void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
                                view.write_block(kept.block.data());
                            });
     std::ranges::sort(checkpoint.snapshots, {}, &SessionCheckpoint::Snapshot::tick);
-    parts_.for_each_incomplete_part([&](const snapshot::Part& part) {
+    parts_.for_each_part_of_incomplete_tick([&](const snapshot::Part& part) {
         SessionCheckpoint::Part& kept = checkpoint.parts.emplace_back();
         kept.head = part;
         kept.head.data = {};

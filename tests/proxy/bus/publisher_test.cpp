@@ -64,20 +64,20 @@ TEST_CASE("at most one window of lines is in flight") {
 
 TEST_CASE("skipped lines need no acknowledgement") {
     auto window = window_after(4, 50);
-    window.skip_line(61); // line 5
+    window.skip_next_line(61); // line 5
     CHECK(window.last_settled_line() == 5);
     CHECK(window.settled_sequence() == 61);
-    window.skip_line(0); // line 6 is lost
+    window.skip_next_line(0); // line 6 is lost
     CHECK(window.last_settled_line() == 6);
     CHECK(window.settled_sequence() == 61);
 }
 
 TEST_CASE("all unsettled lines of the stream are above the window's sequence number") {
     auto window = window_after(5, 100);
-    window.mark_line_sent(); // line 6 was not in the stream
-    window.skip_line(101);   // line 7 was in the stream
-    window.mark_line_sent(); // line 8 was not
-    window.skip_line(102);   // line 9 was
+    window.mark_line_sent();    // line 6 was not in the stream
+    window.skip_next_line(101); // line 7 was in the stream
+    window.mark_line_sent();    // line 8 was not
+    window.skip_next_line(102); // line 9 was
     CHECK(window.settled_sequence() == 100);
     CHECK(window.acknowledge_line(6, 110));
     CHECK(window.last_settled_line() == 7);

@@ -63,7 +63,7 @@ class Script {
   private:
     Log log_;
     Reporter reporter_{1, log_, "", "127.0.0.1:8303"};
-    ServerSilence silence_;
+    ServerSilenceDetector silence_;
 };
 
 } // namespace

@@ -257,7 +257,7 @@ TEST_CASE("a segment's name says of what it is, when it began, and which one it 
     };
     for (const Row& row : rows) {
         CAPTURE(row.file);
-        const auto segment = parse_segment(row.file);
+        const auto segment = parse_segment_name(row.file);
         CHECK(segment.has_value() == !row.name.empty());
         if (segment) {
             CHECK(segment->name == row.name);
